@@ -3,8 +3,10 @@
 use std::rc::Rc;
 
 use nandscape_device_ftl_core::component::BlockInfo;
+use nandscape_device_ftl_core::offers::{Sanitize, StoredTables};
 use nandscape_device_ftl_core::{
-    Collections, Ftl, Located, Occupancy, PlacementReport, Plant, PlantReport, ReadOnly, SavedFtl, Stats, TableSummary,
+    Collections, Ftl, Inspection, Located, Occupancy, PlacementReport, Plant, PlantReport, ReadOnly, SavedFtl, Stats,
+    TableSummary,
 };
 use nandscape_device_ftl_ox::OxBlock;
 use nandscape_device_ftl_page::PageFtl;
@@ -84,14 +86,18 @@ impl Part {
         if let AnyFtl::OpenChannel(ftl) = &self.ftl { Some(ftl) } else { None }
     }
 
+    fn inspection(&self) -> &dyn Inspection {
+        on!(self, ftl => ftl.inspection())
+    }
+
     /// What the FTL knows of a block.
     pub fn block(&self, block: BlockId) -> BlockInfo {
-        on!(self, ftl => ftl.block(block))
+        self.inspection().block(block)
     }
 
     /// Whether a unit of the flash holds current data.
     pub fn is_current(&self, unit: UnitId) -> bool {
-        on!(self, ftl => ftl.is_current(unit))
+        self.inspection().is_current(unit)
     }
 
     /// Where a logical unit is.
@@ -101,7 +107,7 @@ impl Part {
 
     /// What the FTL knows of the handles by which hosts place data, if it has any.
     pub fn placement(&self) -> Option<PlacementReport> {
-        on!(self, ftl => ftl.placement())
+        on!(self, ftl => ftl.offers().placement.map(|placement| placement.report()))
     }
 
     /// The range of the logical blocks that has this plane for itself, where ranges have planes of their own
@@ -112,12 +118,12 @@ impl Part {
 
     /// Garbage collection at a host's command, if the FTL takes such orders.
     pub fn collections(&self) -> Option<&dyn Collections> {
-        on!(self, ftl => ftl.collections())
+        on!(self, ftl => ftl.offers().collections)
     }
 
     /// What the FTL's tables hold, counted.
     pub fn tables(&self) -> TableSummary {
-        on!(self, ftl => ftl.tables())
+        self.inspection().tables()
     }
 
     /// Checks the FTL's tables against each other and the flash.
@@ -135,7 +141,7 @@ impl Part {
 
     /// Room in the write buffer.
     pub fn occupancy(&self) -> Occupancy {
-        on!(self, ftl => ftl.occupancy())
+        self.inspection().occupancy()
     }
 
     /// Counts of flash operations.
@@ -145,7 +151,7 @@ impl Part {
 
     /// Bytes of memory of the FTL by component.
     pub fn memory(&self) -> Vec<(&'static str, u64)> {
-        on!(self, ftl => ftl.memory())
+        self.inspection().memory()
     }
 
     /// Why it takes no writes, if it takes none.
@@ -158,7 +164,7 @@ impl Part {
     pub(crate) fn check_life(&self, key: &str) -> Result<(), String> {
         let (grown, (left, new)) = (self.media.grown_bad_blocks(), self.stats().spare_blocks);
         let was_started = self.media.durable().is_some_and(|memory| memory.before().starts > 0);
-        let is_fit = was_started || left > 0 && on!(self, ftl => ftl.has_room_on_all_planes());
+        let is_fit = was_started || left > 0 && self.inspection().has_room_on_all_planes();
         if grown == 0 || is_fit {
             return Ok(());
         }
@@ -233,7 +239,9 @@ impl Part {
                 // What the drive cannot write any more is lost by its faults.
                 let _ = settling.settled().await;
             }
-            ftl.shut_down().await;
+            if let Some(tables) = ftl.offers().stored_tables {
+                tables.shut_down().await;
+            }
         });
     }
 

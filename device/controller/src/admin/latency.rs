@@ -1,7 +1,7 @@
 //! Features 13h and 14h and the logs 0Ah and 0Bh of Predictable Latency Mode (Base 5.1.25.1.12, 5.1.25.1.13, 5.1.12.1.11,
 //! 5.1.12.1.12). What the mode does is in [`latency`](crate::subsystem::latency).
 
-use nandscape_device_ftl_core::ftl::LatencyWindow;
+use nandscape_device_ftl_core::offers::LatencyWindow;
 use nandscape_drive::HostMem;
 use nandscape_wire_nvme::feature::{self, PredictableLatencyWindow};
 use nandscape_wire_nvme::predictable_latency::{

@@ -43,11 +43,11 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         let (width, position) = (given.width.get(), given.position.get());
         if width == 0 {
             self.subsystem.windows.set(None);
-            drive.set_schedule(None);
+            drive.ftl.set_schedule(None);
             return Ok(());
         }
         let ranges = given.ranges.get().max(1);
-        let may_have = ranges == 1 || ranges == drive.ranges();
+        let may_have = ranges == 1 || ranges == drive.ftl.ranges();
         let recommended = rules.recommended(width).max(SHORTEST).min(LONGEST);
         let length = match given.length.get() {
             0 => recommended,
@@ -65,7 +65,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         };
         let epoch = i128::from(given.epoch_us.get()) * 1_000 - i128::from(self.clock_ms_at_zero()) * 1_000_000;
         self.subsystem.windows.set(Some(in_force));
-        drive.set_schedule(Some(Schedule {
+        drive.ftl.set_schedule(Some(Schedule {
             width,
             position,
             ranges,

@@ -1,6 +1,6 @@
 //! Namespaces that hosts create, format and sanitize.
 
-use nandscape_device_ftl_core::Sanitization;
+use nandscape_device_ftl_core::offers::Sanitization;
 use nandscape_wire_nvme::Status;
 
 use super::Later;

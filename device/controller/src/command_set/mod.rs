@@ -16,7 +16,6 @@ mod windows;
 pub mod zns;
 
 use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 
 use nandscape_device_ftl_core::{Collections, PlacementReport};
@@ -34,6 +33,7 @@ use crate::notices::Tracker;
 use crate::work::Work;
 pub use administration::Administration;
 pub use fused::Fused;
+pub use nandscape_device_ftl_core::offers::Later;
 pub use nvm::fdp::Fdp;
 pub use nvm::streams::Streams;
 use open_channel::OpenChannel;
@@ -43,9 +43,6 @@ use zns::Zns;
 
 /// Command Set Identifier of the NVM command set.
 pub(crate) const NVM: u8 = 0;
-
-/// What ends later: a future in a box, so that command sets can stand behind a pointer.
-pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// The I/O commands of a controller.
 pub trait CommandSet: 'static {
@@ -157,7 +154,7 @@ pub trait CommandSet: 'static {
     }
 
     /// Windows in which the drive does its own work; `None` where there are none.
-    fn windows(&self) -> Option<&dyn Windows> {
+    fn windows(&self) -> Option<Windows<'_>> {
         None
     }
 

@@ -9,7 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_device_ftl_core::ftl::LatencyWindow;
+use nandscape_device_ftl_core::offers::LatencyWindow;
 use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::predictable_latency::{
     self, Config, EVENT_EXCEEDED, EVENT_EXCURSION, EVENT_READS, EVENT_TIME, EVENT_WRITES, Log,
@@ -17,7 +17,7 @@ use nandscape_wire_nvme::predictable_latency::{
 
 use super::NvmSubsystem;
 use crate::admin::Event;
-use crate::command_set::{DirectSet, Windows};
+use crate::command_set::DirectSet;
 
 /// How often it is looked at what a deterministic window still holds.
 const LOOK: Span = Span::from_ms(1);
@@ -105,7 +105,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         latency.generation.set(latency.generation.get() + 1);
         latency.begun.set(self.used());
         if let Some(drive) = self.set.windows() {
-            drive.set_latency_window(window);
+            drive.ftl.set_latency_window(window);
         }
         if window == Some(LatencyWindow::Deterministic) {
             self.watch_window(latency.generation.get());
@@ -113,7 +113,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     }
 
     fn latency_figures(&self) -> LatencyFigures {
-        self.set.windows().map(Windows::latency_figures).unwrap_or_default()
+        self.set.windows().map(|drive| drive.figures).unwrap_or_default()
     }
 
     fn used(&self) -> Used {

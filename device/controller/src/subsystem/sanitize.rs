@@ -11,8 +11,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_device_ftl_core::Sanitization;
-use nandscape_device_ftl_core::ftl::Overwrite;
+use nandscape_device_ftl_core::offers::{Overwrite, Sanitization};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::manage::{self, Sanitize, SanitizeStatus};
 use zerocopy::FromZeros;

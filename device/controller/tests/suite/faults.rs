@@ -211,7 +211,7 @@ fn warnings_are_events_for_a_host_that_asks() {
             admin.submit(SubmissionEntry::admin(AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST), HostMem::none());
         }
         let mut book = damaged(sim, drive);
-        while !drive.subsystem().ftl().is_read_only() {
+        while drive.subsystem().ftl().read_only().is_none() {
             book.round(&[Ask::Write]).await.unwrap();
         }
         book.round(&[Ask::Write]).await.unwrap();
@@ -276,7 +276,7 @@ fn data_that_cannot_be_read_is_told_and_never_made_up() {
             book.read_all().await.unwrap();
             drive.subsystem().ftl().media().faults().clear();
             // What is written anew is there again, all of it.
-            assert!(!drive.subsystem().ftl().is_read_only(), "{faults:?}");
+            assert!(drive.subsystem().ftl().read_only().is_none(), "{faults:?}");
             let failed = book.failed();
             book.write_all().await.unwrap();
             book.read_all().await.unwrap();
@@ -296,7 +296,7 @@ fn a_drive_without_spare_blocks_is_read_only() {
             for _ in 0..200 {
                 book.round(&[Ask::Write, Ask::Flush]).await.unwrap();
             }
-            assert!(drive.subsystem().ftl().is_read_only(), "{:?}", drive.subsystem().ftl().stats());
+            assert!(drive.subsystem().ftl().read_only().is_some(), "{:?}", drive.subsystem().ftl().stats());
             book.read_all().await.unwrap();
             let host = host(sim, drive, QueueId(2));
             let trim = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 0, 8);

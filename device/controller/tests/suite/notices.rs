@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use crate::common::{Drive, Pair, config, drive, host, read, with, write};
 use nandscape_device_controller::ControllerConfig;
-use nandscape_device_ftl_core::{Ftl, Occupancy};
+use nandscape_device_ftl_core::{Inspection, Occupancy};
 use nandscape_drive::conformance::Host;
 use nandscape_drive::testing::tenant::Tenant;
 use nandscape_drive::{Completion, HostMem, Notice, NoticeQueue, QueueId, Stage};

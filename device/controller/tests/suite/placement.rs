@@ -82,7 +82,7 @@ fn feature(opcode: AdminOpcode, id: u8, cdw11: u32, cdw12: u32) -> SubmissionEnt
 }
 
 fn report(drive: &Drive) -> PlacementReport {
-    drive.subsystem().ftl().placement().unwrap()
+    drive.subsystem().ftl().offers().placement.unwrap().report()
 }
 
 /// Has the write buffer programmed, which a Flush of the host does not ask for where capacitors keep it.

@@ -99,7 +99,17 @@ fn directed(entry: SubmissionEntry, kind: u8, identifier: u16) -> SubmissionEntr
 
 /// Bytes that hosts have written by each handle.
 fn written(drive: &Drive) -> Vec<u64> {
-    drive.subsystem().ftl().placement().unwrap().handles.iter().map(|handle| handle.host_written).collect()
+    drive
+        .subsystem()
+        .ftl()
+        .offers()
+        .placement
+        .unwrap()
+        .report()
+        .handles
+        .iter()
+        .map(|handle| handle.host_written)
+        .collect()
 }
 
 #[test]

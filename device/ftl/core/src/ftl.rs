@@ -1,8 +1,8 @@
 //! The interface between a controller and an FTL.
 //!
 //! Reads: a [`Reader`] maps an extent, senses its pages in the flash, handles failures, and delivers the data page by
-//! page to a [`Destination`] that the controller names. Writes: [`Ftl::reserve`] waits for room in the write buffer,
-//! [`Ftl::accept`] takes the data; reads see it from then on, or when it is durable ([`Ftl::settle_transactions`]). The
+//! page to a [`Destination`] that the controller names. Writes: [`RandomWrites::reserve`] waits for room in the write
+//! buffer, [`RandomWrites::accept`] takes the data; reads see it from then on, or when it is durable ([`Transactions::settle`](crate::offers::Transactions::settle)). The
 //! FTL decides when to program it.
 //!
 //! A sector may have metadata next to its data, [`METADATA`](crate::address::METADATA) bytes of it. Metadata follows
@@ -13,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-use nandscape_device_media::{BlockId, MediaError, UnitId};
+use nandscape_device_media::{MediaError, UnitId};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::credits::Credits;
@@ -21,17 +21,15 @@ use nandscape_sim::{Sim, Span, Wait};
 
 use crate::Upkeep;
 use crate::address::{Extent, UnitSize};
-use crate::collections::Collections;
-use crate::component::BlockInfo;
-use crate::placement::{PlacementEvent, PlacementReport};
-use crate::policy::Schedule;
+use crate::inspection::Inspection;
+use crate::offers::{Offers, RandomWrites};
 pub use crate::rain_stats::RainStats;
 
 /// The least time of a step of long work, unless it is the last: a drive without delays serves others in between, and
 /// so does a server with other drives.
 pub const LEAST_STEP_TIME: Span = Span::from_us(1);
 
-/// Mapping units that one step of [`Ftl::spoil`] marks.
+/// Mapping units that one step of [`RandomWrites::spoil`] marks.
 pub const SPOIL_STEP: u32 = 256;
 /// The least time of such a step, unless it is the last: 100 ns for each unit, about the time that the computer takes
 /// that runs the model.
@@ -43,10 +41,8 @@ pub const UNMAPPED: u64 = 16;
 
 /// A flash translation layer.
 pub trait Ftl: 'static {
-    /// Room set aside by [`Ftl::reserve`]; given back when dropped.
-    type Reservation<'a>
-    where
-        Self: 'a;
+    /// How its sectors are written in any order; [`NoRandomWrites`](crate::offers::NoRandomWrites) where they are not.
+    type RandomWrites: RandomWrites;
 
     /// Reads to one kind of destination.
     type Reader<D: Destination>: Reader<D>;
@@ -57,7 +53,7 @@ pub trait Ftl: 'static {
     /// The size of a mapping unit.
     fn unit(&self) -> UnitSize;
 
-    /// The most sectors that one call of [`Ftl::reserve`] may request.
+    /// The most sectors for which one command may reserve room in the write buffer.
     fn max_reserve(&self) -> u32;
 
     /// Announces a read or write of a sector, which need not exist: its map entry is fetched into the processor's cache.
@@ -66,200 +62,14 @@ pub trait Ftl: 'static {
     /// Makes a reader. A controller makes one for each kind of destination and keeps it.
     fn reader<D: Destination>(self: &Rc<Self>) -> Self::Reader<D>;
 
-    /// Whether [`Ftl::delay`] ever returns a delay.
-    fn fails_reads(&self) -> bool {
-        false
-    }
-
-    /// Whether collections let reads in that are urgent ([`Destination::is_urgent`]).
-    fn lets_urgent_reads_in(&self) -> bool {
-        false
-    }
-
-    /// Whether there are windows in which the FTL does its own work.
-    fn has_windows(&self) -> bool {
-        false
-    }
-
-    /// Equal ranges of the logical blocks that may have separate windows: the data of each is in separate blocks.
-    fn window_ranges(&self) -> u16 {
-        1
-    }
-
-    /// From now on, the FTL does its own work only in the windows of the schedule; `None` is at any time.
-    fn set_schedule(&self, _schedule: Option<Schedule>) {}
-
-    /// From now on, there is Predictable Latency Mode and one of its windows; `None` is that there is not.
-    fn set_latency_window(&self, _window: Option<LatencyWindow>) {}
-
-    /// Garbage collection at a host's command; `None` where the FTL takes no such orders.
-    fn collections(&self) -> Option<&dyn Collections> {
-        None
-    }
-
-    /// Units that hosts may write before the FTL has to do its own work outside a window, about.
-    fn free_for_host(&self) -> u64 {
-        0
-    }
-
-    /// The same after all the work that it does beforehand.
-    fn most_free_for_host(&self) -> u64 {
-        0
-    }
-
-    /// The background work that a read of an extent has to fail of at once, if it is one that would rather fail than wait.
-    /// Such a read is counted if it `fails`.
-    fn delay(&self, _extent: Extent, _fails: bool) -> Option<Delay> {
-        None
-    }
-
-    /// Waits for room for an extent, or until the drive is read-only; the time is added to `waited`.
-    fn reserve(&self, extent: Extent, waited: &mut Wait) -> impl Future<Output = Self::Reservation<'_>>;
-
-    /// Takes a write; `None` writes zeros. With `watch`, the result notifies when the write has reached that stage.
-    fn accept(
-        &self,
-        extent: Extent,
-        data: Option<&HostMem>,
-        reservation: Self::Reservation<'_>,
-        watch: Option<Milestone>,
-    ) -> Option<Rc<Settling>>;
-
-    /// The handles by which hosts place data; `None` where there are none.
-    fn placement(&self) -> Option<PlacementReport> {
-        None
-    }
-
-    /// Calls `told` when the drive itself changes handles or their data.
-    fn on_placement_event(&self, _told: Box<dyn Fn(PlacementEvent)>) {}
-
-    /// Has the data of a reservation placed by a handle, which is below the number of handles.
-    fn place(&self, _reservation: &mut Self::Reservation<'_>, _handle: u8) {}
-
-    /// Switches a handle to an empty reclaim unit.
-    fn change_reclaim_unit(&self, _handle: u8) {}
-
-    /// Whether [`Ftl::accept_with_metadata`] may be called, and destinations may request metadata.
-    fn keeps_metadata(&self) -> bool {
-        false
-    }
-
-    /// As [`Ftl::accept`], with the metadata of each sector of the extent.
-    ///
-    /// # Panics
-    /// Where the FTL keeps no metadata.
-    fn accept_with_metadata(
-        &self,
-        _extent: Extent,
-        _data: Option<&HostMem>,
-        _metadata: &HostMem,
-        _reservation: Self::Reservation<'_>,
-        _watch: Option<Milestone>,
-    ) -> Option<Rc<Settling>> {
-        panic!("this FTL keeps no metadata");
-    }
-
-    /// The most units that the extents of one transaction may touch, counted for each extent; `None` where the FTL has no
-    /// transactions.
-    fn max_transaction(&self) -> Option<u32> {
-        None
-    }
-
-    /// As [`Ftl::reserve`], for the extents of a transaction together.
-    ///
-    /// # Panics
-    /// Where the FTL has no transactions.
-    fn reserve_all(&self, _extents: &[Extent], _waited: &mut Wait) -> impl Future<Output = Self::Reservation<'_>> {
-        async { panic!("this FTL has no transactions") }
-    }
-
-    /// As [`Ftl::accept`], for the extents of a transaction, whose data follows each other: after a power cut all of
-    /// them are present, or none. Where they overlap, the later one counts.
-    ///
-    /// # Panics
-    /// Where the FTL has no transactions.
-    fn accept_all(
-        &self,
-        _extents: &[Extent],
-        _data: Option<&HostMem>,
-        _reservation: Self::Reservation<'_>,
-        _watch: Option<Milestone>,
-    ) -> Option<Rc<Settling>> {
-        panic!("this FTL has no transactions");
-    }
-
-    /// Deallocates the whole units in an extent: they read as zeros from now on.
-    ///
-    /// # Errors
-    /// When a part of the map could not be loaded. Units before that part are deallocated.
-    fn deallocate(&self, extent: Extent, breakdown: &mut Breakdown) -> impl Future<Output = Result<(), MediaError>>;
-
-    /// Waits until a power cut does not undo the deallocations before it; a cut meanwhile may still do so.
-    fn settle_deallocations(&self) -> impl Future<Output = ()> {
-        async {}
-    }
-
-    /// Waits until reads of an extent see all that was accepted for it. Transactions that wait for their Commit are not seen before
-    /// that.
-    fn settle_transactions(&self, _extent: Extent) -> impl Future<Output = ()> {
-        async {}
-    }
-
-    /// Loads the map of the extents into memory, and keeps it there until the result is dropped. Reads of the extents
-    /// that begin at one instant are looked up at that instant, so they see all of a transaction or nothing.
-    fn hold_map(&self, _extents: &[Extent]) -> impl Future<Output = Option<Held>> {
-        async { None }
-    }
-
-    /// Makes the sectors of an extent unreadable, step by step: when the future ends, all reads fail with
-    /// [`Unreadable::Lost`] until the sectors are written or deallocated. The future takes the time of firmware.
-    fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) -> impl Future<Output = ()>;
-
-    /// Whether data of hosts may be in the flash or in the write buffer, be it current or stale.
-    fn may_hold_data(&self) -> bool {
-        self.stats().host_bytes > 0
-    }
-
-    /// Whether [`Ftl::sanitize`] may be called.
-    fn sanitizes(&self) -> bool {
-        false
-    }
-
-    /// Removes all data from the flash: blocks that are out of date or have gone bad are no exception. Nothing is mapped
-    /// afterwards. No read or write is under way, and none begins before the end. `progress` is given the blocks that are
-    /// done, and all.
-    ///
-    /// # Errors
-    /// `PowerLost` after a power cut: once the FTL has started again, repeat the call, which then continues. Any other
-    /// error is that of a block that still holds data, after all others are done.
-    ///
-    /// # Panics
-    /// Where the FTL cannot.
-    fn sanitize(
-        &self,
-        _how: Sanitization,
-        _progress: &dyn Fn(u64, u64),
-    ) -> impl Future<Output = Result<(), MediaError>> {
-        async { panic!("this FTL cannot be sanitized") }
-    }
+    /// Writes of sectors in any order; `None` where zones, runs or chunks are written otherwise.
+    fn random_writes(&self) -> Option<&Self::RandomWrites>;
 
     /// Good blocks beyond those that further writes need: now, and when the drive was new.
     fn spare_blocks(&self) -> (u64, u64);
 
-    /// Whether each plane has the good blocks that its even share of the data needs. A plane without them is given up
-    /// sooner or later.
-    fn has_room_on_all_planes(&self) -> bool {
-        true
-    }
-
     /// Why the drive takes no more data, if it takes none. A reservation made then must not be accepted.
     fn read_only(&self) -> Option<ReadOnly>;
-
-    /// Whether the drive takes no more data.
-    #[inline]
-    fn is_read_only(&self) -> bool {
-        self.read_only().is_some()
-    }
 
     /// Starts again after a power cut. Power is on, and no operation is under way in the flash. The write buffer has kept
     /// its data if `keeps_buffer`, else it is empty. When power is cut meanwhile, the restart is repeated from its
@@ -268,21 +78,6 @@ pub trait Ftl: 'static {
 
     /// Sends everything accepted so far to flash; `None` when it is already there.
     fn flush(&self) -> Option<Rc<Settling>>;
-
-    /// The drive is about to be turned off, and everything accepted was flushed: writes the state that the next start
-    /// would otherwise have to find out. The drive may continue.
-    fn shut_down(&self) -> impl Future<Output = ()> {
-        async {}
-    }
-
-    /// The state of a block.
-    fn block(&self, block: BlockId) -> BlockInfo;
-
-    /// Whether a unit of the flash holds current data.
-    fn is_current(&self, unit: UnitId) -> bool;
-
-    /// The contents of the tables, counted. Slow: it visits all of them.
-    fn tables(&self) -> TableSummary;
 
     /// Checks the FTL's own tables against each other and the flash.
     ///
@@ -293,14 +88,11 @@ pub trait Ftl: 'static {
     /// Counters since the drive was made.
     fn stats(&self) -> Stats;
 
-    /// Bytes of memory by component: what their structures take in this program.
-    fn memory(&self) -> Vec<(&'static str, u64)>;
+    /// What it knows of its flash and its tables.
+    fn inspection(&self) -> &dyn Inspection;
 
-    /// How long each cause has held up data that waits for room in the write buffer.
-    fn buffer_waits(&self) -> Totals;
-
-    /// Room in the write buffer.
-    fn occupancy(&self) -> Occupancy;
+    /// What it does in addition to all this.
+    fn offers(&self) -> Offers<'_, Self>;
 }
 
 /// Room in a write buffer, in mapping units.
@@ -325,33 +117,6 @@ impl Occupancy {
     }
 }
 
-/// How data is removed from the flash.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Sanitization {
-    /// Blocks are erased.
-    Erase,
-    /// Blocks are overwritten, and then erased.
-    Overwrite(Overwrite),
-}
-
-/// How blocks are overwritten.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Overwrite {
-    /// How often, each time after an erase.
-    pub passes: u8,
-    /// The written data.
-    pub pattern: u32,
-    /// Whether every second pass writes the pattern inverted.
-    pub inverts: bool,
-}
-
-impl Overwrite {
-    /// The pattern of a pass, counted from zero.
-    pub fn pattern_of(&self, pass: u8) -> u32 {
-        if self.inverts && pass % 2 == 1 { !self.pattern } else { self.pattern }
-    }
-}
-
 /// Reads extents to destinations of type `D`.
 pub trait Reader<D: Destination> {
     /// Reads an extent: its data is copied to the destination's memory and delivered, the pages in the order in which the
@@ -367,18 +132,6 @@ pub trait Reader<D: Destination> {
         to: &D,
         breakdown: &mut Breakdown,
     ) -> impl Future<Output = Result<(), ReadError>>;
-}
-
-/// Parts of the map that stay in memory until this is dropped ([`Ftl::hold_map`]).
-pub struct Held {
-    _parts: Box<dyn std::any::Any>,
-}
-
-impl Held {
-    /// `parts` releases them when it is dropped.
-    pub fn new(parts: impl std::any::Any) -> Held {
-        Held { _parts: Box::new(parts) }
-    }
 }
 
 /// Where the data of one read goes.
@@ -419,24 +172,6 @@ impl Destination for Inside {
     }
 
     async fn deliver(&self, _: u64, _: &mut Breakdown) {}
-}
-
-/// A window of Predictable Latency Mode (Base 8.1.18).
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum LatencyWindow {
-    /// The drive does no internal work.
-    Deterministic,
-    /// It does.
-    NonDeterministic,
-}
-
-/// How long background work would keep a read waiting.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Delay {
-    /// Until the read reaches its chip.
-    pub remaining: Span,
-    /// That as a share of the longest time, in 256ths.
-    pub share: u8,
 }
 
 /// A sector that cannot be read.

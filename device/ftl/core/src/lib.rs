@@ -4,6 +4,8 @@
 //! | file or folder | what |
 //! |---|---|
 //! | `ftl` | what a controller asks of an FTL |
+//! | `offers` | what only some FTLs do, a trait each |
+//! | `inspection` | what an FTL knows of its flash and its tables |
 //! | `address` | logical units, and where their data is |
 //! | `component` | the components of an FTL as traits, after OX-App |
 //! | `parts` | implementations of the components that several FTLs use |
@@ -28,6 +30,8 @@ pub mod component;
 mod firmware;
 pub mod flushes;
 pub mod ftl;
+mod inspection;
+pub mod offers;
 pub mod parts;
 pub mod placement;
 mod plant;
@@ -43,9 +47,10 @@ pub use address::Extent;
 pub use collections::{BadWatermarks, CollectionStatus, Collections, Watermarks};
 pub use firmware::FirmwareTimes;
 pub use ftl::{
-    Delay, Destination, Ftl, Held, Located, Occupancy, RainStats, ReadError, ReadOnly, Reader, Sanitization, Stats,
-    TableSummary, Unreadable,
+    Destination, Ftl, Located, Occupancy, RainStats, ReadError, ReadOnly, Reader, Stats, TableSummary, Unreadable,
 };
+pub use inspection::Inspection;
+pub use offers::{Offers, RandomWrites};
 pub use placement::{HandleReport, Interface, Isolation, PlacementConfig, PlacementEvent, PlacementReport, RangesOwn};
 pub use plant::{Plant, PlantReport};
 pub use saved::SavedFtl;

@@ -15,7 +15,7 @@
 use std::cell::Cell;
 
 use nandscape_device_ftl_core::address::{Extent, Location};
-use nandscape_device_ftl_core::ftl::Delay;
+use nandscape_device_ftl_core::offers::Delay;
 use nandscape_device_ftl_core::policy::{GcScheme, PendingRead, Verdict};
 use nandscape_device_media::{Geometry, Media, PageId, PlaneId, Priority};
 use nandscape_sim::units::Rate;

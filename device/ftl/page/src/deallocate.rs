@@ -97,7 +97,7 @@ impl State {
     }
 }
 
-/// See [`Ftl::deallocate`](nandscape_device_ftl_core::Ftl::deallocate).
+/// See [`RandomWrites::deallocate`](nandscape_device_ftl_core::RandomWrites::deallocate).
 pub(super) async fn deallocate(ftl: &PageFtl, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {
     let who = Who::new(cause::HOST_WRITE, Class::new(0));
     if ftl.config.rain.is_some() {

@@ -34,6 +34,7 @@
 //! | `memory` | tables that are rebuilt from a file |
 //! | `plant` | reaching a full or a worn-in drive without running to it |
 //! | `check` | the invariants |
+//! | `offers` | what it does in addition to what all FTLs do |
 //! | `mistakes` | deliberate mistakes, which tests must notice |
 //! | `flushes_test`, `invariants_test`, `orders_test`, `schedule_test`, `victim_test` | tests of several files together |
 
@@ -54,6 +55,7 @@ mod load;
 mod memory;
 mod mistakes;
 mod moves;
+mod offers;
 mod orders;
 #[cfg(test)]
 mod orders_test;
@@ -86,19 +88,18 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::{Rc, Weak};
 
-use nandscape_device_ftl_core::FirmwareTimes;
 use nandscape_device_ftl_core::address::{Extent, Location, Lpn, UnitSize};
-use nandscape_device_ftl_core::collections::Collections;
 use nandscape_device_ftl_core::component::{BlockInfo, BlockMetadata, Mapping, StreamRule};
 use nandscape_device_ftl_core::ftl::{
-    Delay, Destination, Ftl, LatencyWindow, Located, Milestone, Occupancy, ReadOnly, Sanitization, Settling, Stats,
-    TableSummary,
+    Destination, Ftl, Located, Milestone, Occupancy, ReadOnly, Settling, Stats, TableSummary,
 };
-use nandscape_device_ftl_core::placement::{Interface, PlacementConfig, PlacementEvent, PlacementReport};
+use nandscape_device_ftl_core::offers::{Offers, RandomWrites};
+use nandscape_device_ftl_core::placement::PlacementConfig;
 use nandscape_device_ftl_core::policy::{
-    AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, InTurn, OwnerSource, PatrolOrder, ReadPolicy, Schedule,
+    AdmissionPolicy, AllocationPolicy, BufferPolicy, GcScheme, InTurn, OwnerSource, PatrolOrder, ReadPolicy,
     VictimPolicy,
 };
+use nandscape_device_ftl_core::{FirmwareTimes, Inspection};
 use nandscape_device_media::{BlockId, Geometry, Media, MediaError, PlaneId, Priority, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
@@ -380,7 +381,7 @@ fn pool<J: 'static>(sim: &Sim, weak: &Weak<PageFtl>, work: impl AsyncFn(&PageFtl
 }
 
 impl Ftl for PageFtl {
-    type Reservation<'a> = Reservation<'a>;
+    type RandomWrites = PageFtl;
     type Reader<D: Destination> = PageReader<D>;
 
     fn sectors(&self) -> u64 {
@@ -411,53 +412,55 @@ impl Ftl for PageFtl {
         PageReader::new(self)
     }
 
-    fn fails_reads(&self) -> bool {
-        self.read_policy.as_deref().is_some_and(|policy| policy.fails_reads())
+    fn spare_blocks(&self) -> (u64, u64) {
+        self.state.borrow().spare()
     }
 
-    fn has_windows(&self) -> bool {
-        true
+    fn read_only(&self) -> Option<ReadOnly> {
+        self.read_only.get()
     }
 
-    fn window_ranges(&self) -> u16 {
-        match self.config.placement.interface {
-            Interface::Ranges => self.config.placement.handles.into(),
-            _ => 1,
+    async fn restart(&self, keeps_buffer: bool) {
+        restart::restart(self, keeps_buffer).await;
+    }
+
+    fn flush(&self) -> Option<Rc<Settling>> {
+        write::flush(self)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.state.borrow().check(&self.media)
+    }
+
+    fn stats(&self) -> Stats {
+        self.state.borrow().stats()
+    }
+
+    #[inline(always)]
+    fn random_writes(&self) -> Option<&PageFtl> {
+        Some(self)
+    }
+
+    fn inspection(&self) -> &dyn Inspection {
+        self
+    }
+
+    #[inline]
+    fn offers(&self) -> Offers<'_, PageFtl> {
+        Offers {
+            windows: Some(self),
+            delays: Some(self),
+            collections: if self.config.rain.is_none() { Some(self) } else { None },
+            placement: if self.config.placement.handles > 0 { Some(self) } else { None },
+            metadata: if self.media.keeps_data() { Some(self) } else { None },
+            sanitize: Some(self),
+            ..Offers::NONE
         }
     }
+}
 
-    fn set_schedule(&self, schedule: Option<Schedule>) {
-        self.follow(schedule);
-    }
-
-    fn set_latency_window(&self, window: Option<LatencyWindow>) {
-        self.follow_mode(window);
-    }
-
-    fn collections(&self) -> Option<&dyn Collections> {
-        if self.config.rain.is_none() { Some(self) } else { None }
-    }
-
-    fn free_for_host(&self) -> u64 {
-        self.state.borrow().free_for_host()
-    }
-
-    fn most_free_for_host(&self) -> u64 {
-        let geometry = self.media.geometry();
-        u64::from(self.config.gc.free_in_window) * u64::from(geometry.planes()) * u64::from(geometry.units_per_block())
-    }
-
-    fn lets_urgent_reads_in(&self) -> bool {
-        self.config.gc.preempt_above.is_some()
-    }
-
-    fn delay(&self, extent: Extent, fails: bool) -> Option<Delay> {
-        let delay = self.delay_of(extent);
-        if fails && delay.is_some() {
-            self.state.borrow_mut().counters.failed_fast += 1;
-        }
-        delay
-    }
+impl RandomWrites for PageFtl {
+    type Reservation<'a> = Reservation<'a>;
 
     async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
         write::reserve(self, extent, waited).await
@@ -473,40 +476,6 @@ impl Ftl for PageFtl {
         write::accept(self, extent, data, None, reservation, watch)
     }
 
-    fn placement(&self) -> Option<PlacementReport> {
-        self.state.borrow().placement_report()
-    }
-
-    fn on_placement_event(&self, told: Box<dyn Fn(PlacementEvent)>) {
-        if let Some(placed) = &mut self.state.borrow_mut().placed {
-            placed.told = told;
-        }
-    }
-
-    fn place(&self, reservation: &mut Reservation<'_>, handle: u8) {
-        reservation.handle = handle;
-    }
-
-    fn change_reclaim_unit(&self, handle: u8) {
-        self.state.borrow_mut().change_unit(handle);
-        self.pump();
-    }
-
-    fn keeps_metadata(&self) -> bool {
-        self.media.keeps_data()
-    }
-
-    fn accept_with_metadata(
-        &self,
-        extent: Extent,
-        data: Option<&HostMem>,
-        metadata: &HostMem,
-        reservation: Reservation<'_>,
-        watch: Option<Milestone>,
-    ) -> Option<Rc<Settling>> {
-        write::accept(self, extent, data, Some(metadata), reservation, watch)
-    }
-
     async fn deallocate(&self, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {
         deallocate::deallocate(self, extent, breakdown).await
     }
@@ -514,36 +483,9 @@ impl Ftl for PageFtl {
     async fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) {
         spoil::spoil(self, extent, breakdown).await;
     }
+}
 
-    /// Planted data too, which was not written by a host and is not counted.
-    fn may_hold_data(&self) -> bool {
-        self.holds_anything()
-    }
-
-    fn sanitizes(&self) -> bool {
-        true
-    }
-
-    async fn sanitize(&self, how: Sanitization, progress: &dyn Fn(u64, u64)) -> Result<(), MediaError> {
-        sanitize::sanitize(self, how, progress).await
-    }
-
-    fn spare_blocks(&self) -> (u64, u64) {
-        self.state.borrow().spare()
-    }
-
-    fn has_room_on_all_planes(&self) -> bool {
-        self.state.borrow().has_room_on_all_planes()
-    }
-
-    fn read_only(&self) -> Option<ReadOnly> {
-        self.read_only.get()
-    }
-
-    async fn restart(&self, keeps_buffer: bool) {
-        restart::restart(self, keeps_buffer).await;
-    }
-
+impl Inspection for PageFtl {
     fn block(&self, block: BlockId) -> BlockInfo {
         *self.state.borrow().tables.blocks.get(block)
     }
@@ -566,16 +508,8 @@ impl Ftl for PageFtl {
         summary
     }
 
-    fn flush(&self) -> Option<Rc<Settling>> {
-        write::flush(self)
-    }
-
-    fn check(&self) -> Result<(), String> {
-        self.state.borrow().check(&self.media)
-    }
-
-    fn stats(&self) -> Stats {
-        self.state.borrow().stats()
+    fn has_room_on_all_planes(&self) -> bool {
+        self.state.borrow().has_room_on_all_planes()
     }
 
     fn memory(&self) -> Vec<(&'static str, u64)> {

@@ -8,7 +8,7 @@ use nandscape_device_ftl_core::address::Extent;
 use nandscape_device_ftl_core::collections::{BadWatermarks, CollectionStatus, Collections, Watermarks};
 use nandscape_device_ftl_core::ftl::{Ftl as _, Inside, Reader as _};
 use nandscape_device_ftl_core::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
-use nandscape_device_ftl_core::{FirmwareTimes, Plant};
+use nandscape_device_ftl_core::{FirmwareTimes, Inspection, Plant, RandomWrites};
 use nandscape_device_media::{OpCounts, PlaneId, Priority};
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::{Breakdown, HostMem};

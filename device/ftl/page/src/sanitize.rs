@@ -11,7 +11,8 @@ use std::rc::Rc;
 
 use nandscape_device_ftl_core::address::{Extent, SlotId};
 use nandscape_device_ftl_core::component::{BlockMetadata, BlockState, Provisioning};
-use nandscape_device_ftl_core::ftl::{Ftl, Overwrite, Sanitization};
+use nandscape_device_ftl_core::ftl::Ftl;
+use nandscape_device_ftl_core::offers::{Overwrite, RandomWrites, Sanitization};
 use nandscape_device_media::{BlockId, MediaError, PageImage, PlaneId};
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
@@ -121,7 +122,7 @@ impl State {
     }
 }
 
-/// See [`Ftl::sanitize`].
+/// See [`Sanitize::sanitize`](nandscape_device_ftl_core::offers::Sanitize::sanitize).
 pub(super) async fn sanitize(ftl: &PageFtl, how: Sanitization, progress: &dyn Fn(u64, u64)) -> Result<(), MediaError> {
     let cuts = ftl.media.power_cuts();
     ftl.end_hold();

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::rc::Rc;
 
+use nandscape_device_ftl_core::RandomWrites;
 use nandscape_device_ftl_core::address::{Extent, Lpn};
 use nandscape_device_ftl_core::ftl::{Ftl, Inside, Reader, Unreadable};
 use nandscape_device_ftl_core::policy::{Greedy, OnePerGroup};

@@ -9,7 +9,7 @@ use nandscape_sim::{Class, Who};
 
 use super::PageFtl;
 
-/// See [`Ftl::spoil`](nandscape_device_ftl_core::Ftl::spoil). Firmware takes the time of a deallocation, since it marks unit by unit, too, and
+/// See [`RandomWrites::spoil`](nandscape_device_ftl_core::RandomWrites::spoil). Firmware takes the time of a deallocation, since it marks unit by unit, too, and
 /// goes step by step like a deallocation.
 pub(super) async fn spoil(ftl: &PageFtl, extent: Extent, breakdown: &mut Breakdown) {
     let unit = ftl.state.borrow().unit;

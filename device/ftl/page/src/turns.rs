@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::rc::{Rc, Weak};
 
 use nandscape_device_ftl_core::component::{BlockMetadata, Provisioning};
-use nandscape_device_ftl_core::ftl::LatencyWindow;
+use nandscape_device_ftl_core::offers::LatencyWindow;
 use nandscape_device_ftl_core::policy::{Deterministic, Schedule, TurnPolicy};
 use nandscape_device_ftl_core::windows::NEARLY_FULL;
 use nandscape_device_media::{BlockId, PlaneId};

@@ -3,6 +3,7 @@
 //!
 //! Left out: blocks with metadata; more than one command transfers.
 
+use nandscape_device_ftl_core::offers::Transactions;
 use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
@@ -72,7 +73,7 @@ pub(super) fn too_large() -> Refusal {
 impl<F: Ftl> Nvm<F> {
     /// Serves an Atomic Write.
     pub(super) async fn atomic_write(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Failure> {
-        self.check_transactions()?;
+        self.transactions()?;
         let Atomic { extents, bytes } = command.namespace.atomic(command.entry, command.mem)?;
         let data = match command.namespace.keeps_data {
             true => command.mem.part(ATOMIC_LIST, bytes as usize),
@@ -81,13 +82,12 @@ impl<F: Ftl> Nvm<F> {
         self.write_all(command, &extents, data, ATOMIC_LIST as u64 + bytes, breakdown).await
     }
 
+    /// The transactions of the FTL.
+    ///
     /// # Errors
     /// Invalid Command Opcode of a drive without transactions.
-    pub(super) fn check_transactions(&self) -> Result<(), Failure> {
-        match self.ftl.max_transaction() {
-            Some(_) => Ok(()),
-            None => Err(Status::INVALID_OPCODE.final_().into()),
-        }
+    pub(super) fn transactions(&self) -> Result<&dyn Transactions<F::RandomWrites>, Failure> {
+        Ok(self.ftl.offers().transactions.ok_or(Status::INVALID_OPCODE.final_())?)
     }
 
     /// Writes extents, whose data is one after the other, as a write does, but that all of it is taken at one instant. The command
@@ -101,12 +101,13 @@ impl<F: Ftl> Nvm<F> {
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
         let units: u64 = extents.iter().map(|extent| u64::from(extent.units(self.ftl.unit()))).sum();
-        if units > u64::from(self.ftl.max_transaction().unwrap_or(0)) {
+        let transactions = self.transactions()?;
+        if units > u64::from(transactions.most_units()) {
             return Err(too_large().into());
         }
         self.count_write();
         let begun = self.sim.now();
-        let room = self.ftl.reserve_all(extents, breakdown.waits(Stage::Queue));
+        let room = transactions.reserve(extents, breakdown.waits(Stage::Queue));
         let reservation = match command.stop.or_stopped(room).await {
             Ok(reservation) => reservation,
             Err(status) => {
@@ -123,7 +124,7 @@ impl<F: Ftl> Nvm<F> {
         // A guest may have unmapped it since: better no data than zeros.
         data.cover(extents.iter().map(|extent| extent.bytes() as usize).sum())?;
         let watch = self.write_waits_for(Cdw12::of(command.entry).fua(), command.settings);
-        let settling = self.ftl.accept_all(extents, Some(&data), reservation, watch);
+        let settling = transactions.accept(extents, Some(&data), reservation, watch);
         Ok(self.settle(command, settling.into_iter().collect(), breakdown).await?)
     }
 }

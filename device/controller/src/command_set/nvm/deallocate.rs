@@ -1,5 +1,6 @@
 //! Dataset Management, and Write Zeroes that deallocates (NVM 3.3.3, 3.3.8).
 
+use nandscape_device_ftl_core::offers::RandomWrites;
 use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_device_media::MediaError;
 use nandscape_drive::Breakdown;
@@ -99,13 +100,16 @@ impl<F: Ftl> Nvm<F> {
 
     /// Fails if power is cut before the FTL has done it: it does nothing until it has restarted, which waits for commands.
     async fn deallocate_extents(&self, extents: impl Iterator<Item = Extent>) -> Result<(), MediaError> {
+        let Some(writes) = self.ftl.random_writes() else { return Ok(()) };
         for extent in extents.flat_map(|extent| extent.steps(STEP)) {
             self.media.power_returns().await;
-            if let Err(MediaError::PowerLost) = self.ftl.deallocate(extent, &mut Breakdown::new()).await {
+            if let Err(MediaError::PowerLost) = writes.deallocate(extent, &mut Breakdown::new()).await {
                 return Err(MediaError::PowerLost);
             }
         }
-        self.ftl.settle_deallocations().await;
+        if let Some(tables) = self.ftl.offers().stored_tables {
+            tables.settle_deallocations().await;
+        }
         Ok(())
     }
 
@@ -121,7 +125,7 @@ impl<F: Ftl> Nvm<F> {
             }
             self.take_turn(command, (Work::Unmap, step.sectors.into()), breakdown).await?;
             command.stop.check()?;
-            self.ftl.deallocate(step, breakdown).await.map_err(status_of)?;
+            self.random_writes()?.deallocate(step, breakdown).await.map_err(status_of)?;
         }
         Ok(())
     }

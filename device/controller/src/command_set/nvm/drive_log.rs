@@ -28,7 +28,7 @@ impl<F: Ftl> Nvm<F> {
             counts: self.media.counts(),
             arrays: self.media.array_usage(),
             channels: self.media.channel_usage(),
-            buffer_waits: vec![self.ftl.buffer_waits()],
+            buffer_waits: vec![self.ftl.inspection().buffer_waits()],
         }
     }
 }

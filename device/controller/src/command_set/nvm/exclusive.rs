@@ -76,7 +76,9 @@ impl<F: Ftl> Nvm<F> {
     /// meanwhile, so the wait is for those that were accepted before.
     pub(super) async fn hold_settled(&self, extent: Extent) -> Held<'_> {
         let held = self.exclusive.hold(extent.whole_units(self.ftl.unit())).await;
-        self.ftl.settle_transactions(extent).await;
+        if let Some(transactions) = self.ftl.offers().transactions {
+            transactions.settle(extent).await;
+        }
         held
     }
 

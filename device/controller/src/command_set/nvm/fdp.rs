@@ -171,7 +171,7 @@ impl<F: Ftl> Nvm<F> {
         command.mem.must_cover(bytes as usize)?;
         let mut page = vec![0; fdp::STATUS_HEAD];
         page[14..16].copy_from_slice(&fdp.handles.to_le_bytes());
-        let report = self.ftl.placement().into_iter().flat_map(|report| report.handles);
+        let report = self.ftl.offers().placement.into_iter().flat_map(|placement| placement.report().handles);
         for (number, handle) in (0u16..).zip(report) {
             let mut status = HandleStatus::new_zeroed();
             (status.identifier, status.handle) = (number.into(), number.into());
@@ -214,13 +214,13 @@ impl<F: Ftl> Nvm<F> {
             return Err(Status::INVALID_FIELD.final_().into());
         }
         self.check_writable()?;
+        let placement = self.ftl.offers().placement.ok_or(Status::INVALID_OPCODE.final_())?;
         for identifier in identifiers {
-            let unit = self.ftl.placement().map_or(0, |report| report.unit_bytes);
-            let left = self.ftl.placement().map_or(0, |report| report.handles[usize::from(identifier)].left);
-            if left < unit {
+            let report = placement.report();
+            if report.handles[usize::from(identifier)].left < report.unit_bytes {
                 fdp.record(identifier, of_host(fdp.event(fdp::EVENT_NOT_FULL, identifier, identifier), command));
             }
-            self.ftl.change_reclaim_unit(identifier as u8);
+            placement.change_reclaim_unit(identifier as u8);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use nandscape_device_ftl_core::ftl::{Milestone, Settling};
+use nandscape_device_ftl_core::offers::{RandomWrites, Reserved};
 use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
@@ -64,7 +65,8 @@ impl<F: Ftl> Nvm<F> {
     ) -> Result<(), Failures> {
         let (bytes, [compare, write]) = (extent.bytes(), pair);
         let compared = async |breakdown: &mut Breakdown| self.compare_own(compare, extent, breakdown).await;
-        let accept = |room, watch| FromHost(write.mem).accept(&*self.ftl, (extent, 0), room, watch);
+        let accept =
+            |room, watch| FromHost(write.mem).accept(&*self.ftl, self.random_writes()?, (extent, 0), room, watch);
         self.hold_and_serve(pair, extent, ([bytes; 2], bytes as usize, fua), compared, accept, breakdown).await
     }
 
@@ -76,14 +78,15 @@ impl<F: Ftl> Nvm<F> {
         extent: Extent,
         (bytes, memory, fua): ([u64; 2], usize, bool),
         compared: impl AsyncFnOnce(&mut Breakdown) -> Result<(), Failure>,
-        accept: impl FnOnce(F::Reservation<'f>, Option<Milestone>) -> Result<Option<Rc<Settling>>, Status>,
+        accept: impl FnOnce(Reserved<'f, F>, Option<Milestone>) -> Result<Option<Rc<Settling>>, Status>,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failures> {
         self.check_writable().map_err(second_failed)?;
         self.take_turn(compare, (Work::Read, extent.sectors.into()), breakdown).await.map_err(first_failed)?;
         let _memory = self.memory(compare, memory, breakdown).await.map_err(first_failed)?;
         let begun = self.sim.now();
-        let room = write.stop.or_stopped(self.ftl.reserve(extent, breakdown.waits(Stage::Queue))).await;
+        let writes = self.random_writes().map_err(second_failed)?;
+        let room = write.stop.or_stopped(writes.reserve(extent, breakdown.waits(Stage::Queue))).await;
         let room = room.map_err(|status| {
             breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
             second_failed(status)

@@ -116,6 +116,6 @@ impl<F: Ftl> Nvm<F> {
         let (left, new) = self.ftl.spare_blocks();
         let is_low = new == 0 || left * 100 < u64::from(SPARE_THRESHOLD) * new;
         let spare = if is_low { log::WARNING_SPARE } else { 0 };
-        spare | if self.ftl.is_read_only() { log::WARNING_READ_ONLY } else { 0 }
+        spare | if self.ftl.read_only().is_some() { log::WARNING_READ_ONLY } else { 0 }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Left out: how long the work takes, which the FTL says.
 
-use nandscape_device_ftl_core::ftl::Delay;
+use nandscape_device_ftl_core::offers::Delay;
 use nandscape_device_ftl_core::{Extent, Ftl, Reader};
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::io::Cdw12;
@@ -42,8 +42,8 @@ fn busy(delay: Delay, fails: bool) -> Reply {
 impl<F: Ftl> Nvm<F> {
     /// Bits of CDW2 that are honoured, and of completions that are filled.
     pub(super) fn honoured(&self) -> (u32, u32) {
-        let fails = self.ftl.fails_reads();
-        let preempt = if self.ftl.lets_urgent_reads_in() { PREEMPT } else { 0 };
+        let fails = self.ftl.offers().delays.is_some_and(|delays| delays.fails_reads());
+        let preempt = if self.lets_urgent_reads_in() { PREEMPT } else { 0 };
         let (notice, free) = if self.tracker.is_some() { (NOTICE, vendor::HINT_BUFFER_FREE) } else { (0, 0) };
         match fails {
             true => {
@@ -52,6 +52,15 @@ impl<F: Ftl> Nvm<F> {
             }
             false => (preempt | notice, free),
         }
+    }
+
+    fn lets_urgent_reads_in(&self) -> bool {
+        self.ftl.offers().delays.is_some_and(|delays| delays.lets_urgent_reads_in())
+    }
+
+    /// The background work in the way of a read, which is counted if it `fails`.
+    fn delay(&self, extent: Extent, fails: bool) -> Option<Delay> {
+        self.ftl.offers().delays?.delay(extent, fails)
     }
 
     /// The end of a Read or Write, with the room in the write buffer if it asks for that.
@@ -63,7 +72,9 @@ impl<F: Ftl> Nvm<F> {
     #[cold]
     fn add_buffer_free(&self, reply: Reply) -> Reply {
         match self.tracker {
-            Some(_) => Reply { dw1: Hints(reply.dw1).with_buffer_free(self.ftl.occupancy().free).0, ..reply },
+            Some(_) => {
+                Reply { dw1: Hints(reply.dw1).with_buffer_free(self.ftl.inspection().occupancy().free).0, ..reply }
+            }
             None => reply,
         }
     }
@@ -83,7 +94,7 @@ impl<F: Ftl> Nvm<F> {
     /// How a Read of blocks in a row ends that would rather fail than wait, if background work is in its way.
     #[inline]
     pub(super) fn fails_fast(&self, command: &Command<'_>, extent: Extent) -> Option<Reply> {
-        if would_fail(command) { self.ftl.delay(extent, true).map(|delay| busy(delay, true)) } else { None }
+        if would_fail(command) { self.delay(extent, true).map(|delay| busy(delay, true)) } else { None }
     }
 
     /// Serves a Read of blocks in a row that [`is_served_otherwise`].
@@ -97,8 +108,8 @@ impl<F: Ftl> Nvm<F> {
             return busy;
         }
         let cdw2 = command.entry.cdw2.get();
-        let delay = if cdw2 & FAST_FAIL != 0 { self.ftl.delay(extent, false) } else { None };
-        let to = self.to_host(command).urgently(cdw2 & PREEMPT != 0 && self.ftl.lets_urgent_reads_in());
+        let delay = if cdw2 & FAST_FAIL != 0 { self.delay(extent, false) } else { None };
+        let to = self.to_host(command).urgently(cdw2 & PREEMPT != 0 && self.lets_urgent_reads_in());
         let following = if cdw2 & NOTICE != 0 { self.follow(command, extent) } else { None };
         let read = self.reader.read::<Caller>(extent, &to, breakdown).await;
         if let Some(following) = following {
@@ -118,10 +129,10 @@ impl<F: Ftl> Nvm<F> {
             return None;
         }
         let extents = namespace.checked_extents(entry.slba(), u64::from(Cdw12::of(entry).nlb_z()) + 1).ok()?;
-        let delays = extents.into_iter().filter_map(|extent| Some((self.ftl.delay(extent, false)?, extent)));
+        let delays = extents.into_iter().filter_map(|extent| Some((self.delay(extent, false)?, extent)));
         let (longest, extent) = delays.max_by_key(|(delay, _)| delay.remaining)?;
         // The read is counted once.
-        self.ftl.delay(extent, true);
+        self.delay(extent, true);
         Some(busy(longest, true))
     }
 }

@@ -28,7 +28,7 @@ impl<F: Ftl> Nvm<F> {
 
     /// The vendor extensions that there are.
     pub(in crate::command_set) fn capabilities(&self) -> Capabilities {
-        let atomic_units = self.ftl.max_transaction().unwrap_or(0);
+        let atomic_units = self.ftl.offers().transactions.map_or(0, |transactions| transactions.most_units());
         let atomic_bytes = if atomic_units > 0 { self.max_transfer } else { 0 };
         let (attributes, hints) = self.honoured();
         Capabilities {
@@ -44,10 +44,10 @@ impl<F: Ftl> Nvm<F> {
     }
 
     fn functions(&self) -> u32 {
-        let windows = if self.ftl.has_windows() { vendor::HAS_WINDOWS } else { 0 };
-        let lss = if self.ftl.max_transaction().is_some() { vendor::HAS_LSS } else { 0 };
+        let windows = if self.ftl.offers().windows.is_some() { vendor::HAS_WINDOWS } else { 0 };
+        let lss = if self.ftl.offers().transactions.is_some() { vendor::HAS_LSS } else { 0 };
         let pieces = if lss > 0 && self.media.keeps_data() { vendor::HAS_PIECES } else { 0 };
-        let collections = if self.ftl.collections().is_some() { vendor::HAS_GC_CONTROL } else { 0 };
+        let collections = if self.ftl.offers().collections.is_some() { vendor::HAS_GC_CONTROL } else { 0 };
         let notices = if self.tracker.is_some() { vendor::HAS_NOTICES } else { 0 };
         windows | collections | lss | pieces | notices
     }
@@ -155,7 +155,7 @@ impl<F: Ftl> Nvm<F> {
         if self.media.keeps_data() {
             effects.io[usize::from(IoOpcode::COMPARE.0)] = read.into();
         }
-        if self.ftl.max_transaction().is_some() {
+        if self.ftl.offers().transactions.is_some() {
             for opcode in [vendor::ATOMIC_WRITE, vendor::LSS_FLUSH] {
                 effects.io[usize::from(opcode.0)] = (read | log::EFFECT_CONTENT_CHANGE).into();
             }

@@ -47,9 +47,8 @@ mod write;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_device_ftl_core::ftl::LatencyWindow;
-use nandscape_device_ftl_core::policy::Schedule;
-use nandscape_device_ftl_core::{Collections, Extent, Ftl, Interface, PlacementReport, Reader, Sanitization};
+use nandscape_device_ftl_core::offers::Sanitization;
+use nandscape_device_ftl_core::{Collections, Extent, Ftl, Interface, PlacementReport, Reader};
 use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::Breakdown;
 use nandscape_sim::{Sim, Span};
@@ -122,15 +121,15 @@ struct HostCounts {
 
 /// What an FTL knows of its handles, if hosts name them so.
 fn placed_by<F: Ftl>(ftl: &F, interface: Interface) -> Option<PlacementReport> {
-    ftl.placement().filter(|report| report.interface == interface)
+    ftl.offers().placement.map(|placement| placement.report()).filter(|report| report.interface == interface)
 }
 
 impl<F: Ftl> Nvm<F> {
     /// The commands of a drive over `ftl`, which uses `media`.
     pub fn new(sim: &Sim, media: Rc<Media>, ftl: Rc<F>, config: &ControllerConfig) -> Nvm<F> {
         let fdp = placed_by(&*ftl, Interface::Handles).map(|report| Rc::new(Fdp::new(sim, &report, config.lba_bytes)));
-        if let Some(fdp) = fdp.clone() {
-            ftl.on_placement_event(Box::new(move |event| fdp.tell(event)));
+        if let (Some(fdp), Some(placement)) = (fdp.clone(), ftl.offers().placement) {
+            placement.on_event(Box::new(move |event| fdp.tell(event)));
         }
         Nvm {
             sim: sim.clone(),
@@ -138,7 +137,7 @@ impl<F: Ftl> Nvm<F> {
             reader: ftl.reader(),
             inside: ftl.reader(),
             with_metadata: ftl.reader(),
-            keeps_metadata: ftl.keeps_metadata(),
+            keeps_metadata: ftl.offers().metadata.is_some(),
             fdp,
             streams: placed_by(&*ftl, Interface::Streams).map(|report| Box::new(Streams::new(&report))),
             ftl,
@@ -215,7 +214,7 @@ impl<F: Ftl> CommandSet for Nvm<F> {
             volatile_cache: self.has_volatile_cache(),
             keeps_data: self.media.keeps_data(),
             keeps_metadata: self.keeps_metadata,
-            sanitizes: self.ftl.sanitizes(),
+            sanitizes: self.ftl.offers().sanitize.is_some(),
         }
     }
 
@@ -258,7 +257,7 @@ impl<F: Ftl> CommandSet for Nvm<F> {
     }
 
     fn placement(&self) -> Option<Placement<'_>> {
-        Some(Placement { fdp: self.fdp.as_deref()?, report: self.ftl.placement()? })
+        Some(Placement { fdp: self.fdp.as_deref()?, report: self.ftl.offers().placement?.report() })
     }
 
     fn streams(&self) -> Option<&Streams> {
@@ -266,7 +265,7 @@ impl<F: Ftl> CommandSet for Nvm<F> {
     }
 
     fn collections(&self) -> Option<&dyn Collections> {
-        self.ftl.collections()
+        self.ftl.offers().collections
     }
 
     fn tracker(&self) -> Option<&Tracker> {
@@ -282,8 +281,17 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         Some(self)
     }
 
-    fn windows(&self) -> Option<&dyn Windows> {
-        self.ftl.has_windows().then_some(self)
+    fn windows(&self) -> Option<Windows<'_>> {
+        let ftl = self.ftl.offers().windows?;
+        let geometry = self.media.geometry();
+        let read = self.media.timing().read.iter().map(|time| time.ns()).max().unwrap_or_default().max(1);
+        let figures = LatencyFigures {
+            free: ftl.free_for_host(),
+            most_free: ftl.most_free_for_host(),
+            forced: self.ftl.stats().forced_steps,
+            reads_per_s: u64::from(geometry.planes()) * 1_000_000_000 / read,
+        };
+        Some(Windows { ftl, figures })
     }
 }
 
@@ -312,36 +320,12 @@ impl<F: Ftl> Administration for Nvm<F> {
     fn sanitize<'a>(&'a self, how: Sanitization, progress: &'a dyn Fn(u64, u64)) -> Later<'a, Result<(), Status>> {
         Box::pin(async move {
             self.stores.forget(None);
-            self.ftl.sanitize(how, progress).await.map_err(|error| match error {
+            let Some(flash) = self.ftl.offers().sanitize else { return Err(Status::SANITIZE_FAILED) };
+            flash.sanitize(how, progress).await.map_err(|error| match error {
                 MediaError::PowerLost => Status::ABORTED_POWER_LOSS,
                 _ => Status::SANITIZE_FAILED,
             })
         })
-    }
-}
-
-impl<F: Ftl> Windows for Nvm<F> {
-    fn ranges(&self) -> u16 {
-        self.ftl.window_ranges()
-    }
-
-    fn set_schedule(&self, schedule: Option<Schedule>) {
-        self.ftl.set_schedule(schedule);
-    }
-
-    fn set_latency_window(&self, window: Option<LatencyWindow>) {
-        self.ftl.set_latency_window(window);
-    }
-
-    fn latency_figures(&self) -> LatencyFigures {
-        let geometry = self.media.geometry();
-        let read = self.media.timing().read.iter().map(|time| time.ns()).max().unwrap_or_default().max(1);
-        LatencyFigures {
-            free: self.ftl.free_for_host(),
-            most_free: self.ftl.most_free_for_host(),
-            forced: self.ftl.stats().forced_steps,
-            reads_per_s: u64::from(geometry.planes()) * 1_000_000_000 / read,
-        }
     }
 }
 

@@ -7,6 +7,7 @@
 use std::rc::Rc;
 
 use nandscape_device_ftl_core::ftl::{Milestone, Settling};
+use nandscape_device_ftl_core::offers::{RandomWrites, Reserved};
 use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry, directive, fdp};
@@ -27,14 +28,16 @@ impl Source for Placed<'_> {
     fn accept<F: Ftl>(
         &self,
         ftl: &F,
+        writes: &F::RandomWrites,
         (part, at): (Extent, usize),
-        mut reservation: F::Reservation<'_>,
+        mut reservation: Reserved<'_, F>,
         watch: Option<Milestone>,
     ) -> Result<Option<Rc<Settling>>, Status> {
         let mem = self.0.part(at, part.bytes() as usize);
         mem.cover(part.bytes() as usize)?;
-        ftl.place(&mut reservation, self.1);
-        Ok(ftl.accept(part, Some(&mem), reservation, watch))
+        let placement = ftl.offers().placement.expect("handles are those of the FTL");
+        placement.place(&mut reservation, self.1);
+        Ok(writes.accept(part, Some(&mem), reservation, watch))
     }
 }
 

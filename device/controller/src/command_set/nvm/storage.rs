@@ -29,7 +29,10 @@ impl<F: Ftl> Storage for Nvm<F> {
     }
 
     fn may_hold_data(&self) -> bool {
-        self.ftl.may_hold_data()
+        match self.ftl.offers().sanitize {
+            Some(flash) => flash.may_hold_data(),
+            None => self.bytes_written() > 0,
+        }
     }
 
     fn flush<'a>(&'a self) -> Later<'a, ()> {
@@ -44,7 +47,9 @@ impl<F: Ftl> Storage for Nvm<F> {
     fn shut_down<'a>(&'a self) -> Later<'a, ()> {
         Box::pin(async move {
             self.flush().await;
-            self.ftl.shut_down().await;
+            if let Some(tables) = self.ftl.offers().stored_tables {
+                tables.shut_down().await;
+            }
         })
     }
 

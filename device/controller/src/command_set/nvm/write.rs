@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use nandscape_device_ftl_core::ftl::{Milestone, Refusal, Settled, Settling};
+use nandscape_device_ftl_core::offers::{RandomWrites, Reserved};
 use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
@@ -25,15 +26,16 @@ pub(super) trait Source {
         !Self::CROSSES
     }
 
-    /// Has the FTL take a part of it: its extent, and its first byte in the data.
+    /// Has the FTL take a part of it by its random writes: its extent, and its first byte in the data.
     ///
     /// # Errors
     /// The status of a command whose memory has gone.
     fn accept<F: Ftl>(
         &self,
         ftl: &F,
+        writes: &F::RandomWrites,
         part: (Extent, usize),
-        reservation: F::Reservation<'_>,
+        reservation: Reserved<'_, F>,
         watch: Option<Milestone>,
     ) -> Result<Option<Rc<Settling>>, Status>;
 }
@@ -53,15 +55,16 @@ impl Source for FromHost<'_> {
     #[inline(always)]
     fn accept<F: Ftl>(
         &self,
-        ftl: &F,
+        _: &F,
+        writes: &F::RandomWrites,
         (part, at): (Extent, usize),
-        reservation: F::Reservation<'_>,
+        reservation: Reserved<'_, F>,
         watch: Option<Milestone>,
     ) -> Result<Option<Rc<Settling>>, Status> {
         let mem = self.0.part(at, part.bytes() as usize);
         // A guest may have unmapped it since: better no data than zeros.
         mem.cover(part.bytes() as usize)?;
-        Ok(ftl.accept(part, Some(&mem), reservation, watch))
+        Ok(writes.accept(part, Some(&mem), reservation, watch))
     }
 }
 
@@ -70,12 +73,13 @@ impl Source for FromController<'_> {
 
     fn accept<F: Ftl>(
         &self,
-        ftl: &F,
+        _: &F,
+        writes: &F::RandomWrites,
         (part, at): (Extent, usize),
-        reservation: F::Reservation<'_>,
+        reservation: Reserved<'_, F>,
         watch: Option<Milestone>,
     ) -> Result<Option<Rc<Settling>>, Status> {
-        Ok(ftl.accept(part, Some(&self.0.part(at, part.bytes() as usize)), reservation, watch))
+        Ok(writes.accept(part, Some(&self.0.part(at, part.bytes() as usize)), reservation, watch))
     }
 }
 
@@ -84,16 +88,26 @@ impl Source for Zeros {
 
     fn accept<F: Ftl>(
         &self,
-        ftl: &F,
+        _: &F,
+        writes: &F::RandomWrites,
         (part, _): (Extent, usize),
-        reservation: F::Reservation<'_>,
+        reservation: Reserved<'_, F>,
         watch: Option<Milestone>,
     ) -> Result<Option<Rc<Settling>>, Status> {
-        Ok(ftl.accept(part, None, reservation, watch))
+        Ok(writes.accept(part, None, reservation, watch))
     }
 }
 
 impl<F: Ftl> Nvm<F> {
+    /// How the FTL takes writes of blocks in any order.
+    ///
+    /// # Errors
+    /// Invalid Command Opcode of a drive whose blocks are written otherwise.
+    #[inline(always)]
+    pub(super) fn random_writes(&self) -> Result<&F::RandomWrites, Status> {
+        self.ftl.random_writes().ok_or(Status::INVALID_OPCODE.final_())
+    }
+
     /// Room in the write buffer, the data over the link, and into the buffer: a part at a time if the command is larger
     /// than that. Where the buffer does not make a write durable, waits for the flash.
     pub(super) async fn write<S: Source>(
@@ -104,6 +118,7 @@ impl<F: Ftl> Nvm<F> {
         fua: bool,
         breakdown: &mut Breakdown,
     ) -> Result<(), Status> {
+        let writes = self.random_writes()?;
         let watch = self.write_waits_for(fua, command.settings);
         let mut settling = Vec::new();
         let most = self.ftl.max_reserve();
@@ -113,7 +128,7 @@ impl<F: Ftl> Nvm<F> {
                 self.take_turn(command, (Work::Write, part.sectors.into()), breakdown).await?;
             }
             let begun = self.sim.now();
-            let room = self.ftl.reserve(part, breakdown.waits(Stage::Queue));
+            let room = writes.reserve(part, breakdown.waits(Stage::Queue));
             let reservation = match command.stop.or_stopped(room).await {
                 Ok(reservation) => reservation,
                 Err(status) => {
@@ -134,7 +149,7 @@ impl<F: Ftl> Nvm<F> {
             // Of a command that was stopped no further part is written.
             command.stop.check()?;
             self.check_writable()?;
-            settling.extend(data.accept(&*self.ftl, (part, at), reservation, watch)?);
+            settling.extend(data.accept(&*self.ftl, writes, (part, at), reservation, watch)?);
         }
         self.settle(command, settling, breakdown).await
     }
@@ -166,7 +181,7 @@ impl<F: Ftl> Nvm<F> {
         breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
         let _held = held?;
         self.check_writable()?;
-        self.ftl.spoil(extent, breakdown).await;
+        self.random_writes()?.spoil(extent, breakdown).await;
         // Durable memory may have failed to take it.
         self.check_writable()
     }
@@ -178,9 +193,9 @@ impl<F: Ftl> Nvm<F> {
 
     /// A drive that has too few good blocks left takes no more data.
     pub(super) fn check_writable(&self) -> Result<(), Status> {
-        match self.ftl.is_read_only() {
-            true => Err(Status::READ_ONLY_RANGE.final_()),
-            false => Ok(()),
+        match self.ftl.read_only() {
+            Some(_) => Err(Status::READ_ONLY_RANGE.final_()),
+            None => Ok(()),
         }
     }
 

@@ -22,7 +22,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::Poll;
 
-use nandscape_device_ftl_core::Sanitization;
+use nandscape_device_ftl_core::offers::Sanitization;
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup};

@@ -6,7 +6,8 @@
 //! REPLAY, RECYCLE) is a process over a context, through which the FTL reads and programs in the same way
 //! ([`Process`]). No trait names a device, so a component can run on a host as well, over remote flash.
 //!
-//! Each file has a table of OX's functions and where they are here. [`registry`](nandscape_device_ftl_ox::registry) makes components by name.
+//! Each file has a table of OX's functions and where they are here. The registry of
+//! `nandscape-device-ftl-ox` makes components by name.
 
 mod bad_blocks;
 mod blocks;

@@ -3,7 +3,7 @@
 //! | OX | here |
 //! |---|---|
 //! | INIT, EXIT | the construction of the component and the drop of it; the FTL empties the cache |
-//! | SUBMIT | [`WriteCaching::submit`]: the FTL puts units into slots ([`Ftl::accept`](crate::Ftl::accept)) and asks what is to be programmed |
+//! | SUBMIT | [`WriteCaching::submit`]: the FTL puts units into slots ([`RandomWrites::accept`](crate::RandomWrites::accept)) and asks what is to be programmed |
 //! | CALLBACK | [`WriteCaching::callback`]: a program has ended |
 //!
 //! The FTL keeps the invariants, whatever a component does: versions of a unit are programmed in their order, data

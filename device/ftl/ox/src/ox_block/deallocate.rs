@@ -24,7 +24,7 @@ const STEP: u32 = 1 << 15;
 /// Pages of records in memory at which a deallocation waits for the log.
 const BACKLOG: usize = 8;
 
-/// See [`Ftl::deallocate`](nandscape_device_ftl_core::Ftl::deallocate).
+/// See [`RandomWrites::deallocate`](nandscape_device_ftl_core::RandomWrites::deallocate).
 pub(super) async fn deallocate(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {
     let begun = ftl.sim.now();
     ftl.in_service().await;
@@ -65,7 +65,7 @@ pub(super) async fn deallocate(ftl: &OxBlock, extent: Extent, breakdown: &mut Br
     }
 }
 
-/// See [`Ftl::settle_deallocations`](nandscape_device_ftl_core::Ftl::settle_deallocations): their records reach the flash.
+/// See [`StoredTables::settle_deallocations`](nandscape_device_ftl_core::offers::StoredTables::settle_deallocations): their records reach the flash.
 pub(super) async fn settle(ftl: &OxBlock) {
     let core = ftl.core();
     if core.is_writing() {
@@ -74,7 +74,7 @@ pub(super) async fn settle(ftl: &OxBlock) {
     }
 }
 
-/// See [`Ftl::spoil`](nandscape_device_ftl_core::Ftl::spoil).
+/// See [`RandomWrites::spoil`](nandscape_device_ftl_core::RandomWrites::spoil).
 pub(super) async fn spoil(ftl: &OxBlock, extent: Extent, breakdown: &mut Breakdown) {
     let mut begun = ftl.sim.now();
     ftl.in_service().await;

@@ -8,12 +8,12 @@ use std::rc::Rc;
 
 use nandscape_device_ftl_core::address::{Extent, Lpn};
 use nandscape_device_ftl_core::component::{CachedMapping, Mapping};
-use nandscape_device_ftl_core::ftl::Held;
+use nandscape_device_ftl_core::offers::Held;
 
 use super::OxBlock;
 use super::core::{Core, Phase};
 
-/// See [`Ftl::hold_map`](nandscape_device_ftl_core::Ftl::hold_map). Where all of it is in memory nothing is kept.
+/// See [`StoredTables::hold_map`](nandscape_device_ftl_core::offers::StoredTables::hold_map). Where all of it is in memory nothing is kept.
 pub(super) async fn hold(ftl: &OxBlock, extents: &[Extent]) -> Option<Held> {
     if ftl.core().phase.get() == Phase::Starting {
         ftl.in_service().await;

@@ -39,6 +39,7 @@
 //! | `summary` | what inspection shows of it |
 //! | `look` | what inspection shows of its flash |
 //! | `check` | the invariants |
+//! | `offers` | transactions, and tables in flash |
 //! | `mistakes` | deliberate mistakes, which tests must notice |
 //!
 //! Left out: wear levelling beyond writing the free block erased least often; multi-plane and word-line programs.
@@ -63,6 +64,7 @@ mod look;
 mod map_pages;
 mod memory;
 mod mistakes;
+mod offers;
 mod pages;
 mod plant;
 mod program;
@@ -87,11 +89,11 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::{Rc, Weak};
 
+use nandscape_device_ftl_core::Inspection;
 use nandscape_device_ftl_core::address::{Extent, UnitSize};
 use nandscape_device_ftl_core::component::{BlockInfo, BlockMetadata};
-use nandscape_device_ftl_core::ftl::{
-    Destination, Ftl, Held, Milestone, Occupancy, ReadOnly, Settling, Stats, TableSummary,
-};
+use nandscape_device_ftl_core::ftl::{Destination, Ftl, Milestone, Occupancy, ReadOnly, Settling, Stats, TableSummary};
+use nandscape_device_ftl_core::offers::{Offers, RandomWrites, Transactions};
 use nandscape_device_media::{BlockId, Media, MediaError, UnitId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
@@ -266,7 +268,7 @@ impl OxBlock {
 }
 
 impl Ftl for OxBlock {
-    type Reservation<'a> = Reservation<'a>;
+    type RandomWrites = OxBlock;
     type Reader<D: Destination> = OxReader<D>;
 
     fn sectors(&self) -> u64 {
@@ -290,81 +292,6 @@ impl Ftl for OxBlock {
 
     fn reader<D: Destination>(self: &Rc<Self>) -> OxReader<D> {
         OxReader::new(self)
-    }
-
-    async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
-        write::reserve(self, extent.units(self.unit), waited).await
-    }
-
-    fn accept(
-        &self,
-        extent: Extent,
-        data: Option<&HostMem>,
-        reservation: Reservation<'_>,
-        watch: Option<Milestone>,
-    ) -> Option<Rc<Settling>> {
-        write::accept(self, &[extent], data, reservation, watch, self.config.transactions)
-    }
-
-    fn max_transaction(&self) -> Option<u32> {
-        // They need the records of a log.
-        (self.config.layout == Layout::Log).then_some(self.config.buffer_units)
-    }
-
-    async fn reserve_all(&self, extents: &[Extent], waited: &mut Wait) -> Reservation<'_> {
-        let units = extents.iter().map(|extent| extent.units(self.unit)).sum();
-        write::reserve(self, units, waited).await
-    }
-
-    fn accept_all(
-        &self,
-        extents: &[Extent],
-        data: Option<&HostMem>,
-        reservation: Reservation<'_>,
-        watch: Option<Milestone>,
-    ) -> Option<Rc<Settling>> {
-        write::accept(self, extents, data, reservation, watch, true)
-    }
-
-    async fn deallocate(&self, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {
-        deallocate::deallocate(self, extent, breakdown).await
-    }
-
-    async fn settle_deallocations(&self) {
-        deallocate::settle(self).await;
-    }
-
-    async fn settle_transactions(&self, extent: Extent) {
-        uncommitted::settle(self, extent).await;
-    }
-
-    async fn hold_map(&self, extents: &[Extent]) -> Option<Held> {
-        held::hold(self, extents).await
-    }
-
-    async fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) {
-        deallocate::spoil(self, extent, breakdown).await;
-    }
-
-    fn block(&self, block: BlockId) -> BlockInfo {
-        *self.core().state.borrow().chunks.get(block)
-    }
-
-    fn is_current(&self, unit: UnitId) -> bool {
-        self.core().state.borrow().chunks.is_valid(unit)
-    }
-
-    fn tables(&self) -> TableSummary {
-        self.count_tables()
-    }
-
-    async fn shut_down(&self) {
-        self.in_service().await;
-        if let Some(settling) = self.flush() {
-            // Data that cannot be written stays where it is.
-            let _ = settling.settled().await;
-        }
-        self.checkpoint().await;
     }
 
     fn spare_blocks(&self) -> (u64, u64) {
@@ -396,6 +323,65 @@ impl Ftl for OxBlock {
         self.core().state.borrow().stats()
     }
 
+    #[inline(always)]
+    fn random_writes(&self) -> Option<&OxBlock> {
+        Some(self)
+    }
+
+    fn inspection(&self) -> &dyn Inspection {
+        self
+    }
+
+    #[inline]
+    fn offers(&self) -> Offers<'_, OxBlock> {
+        // Transactions need the records of a log.
+        let transactions: Option<&dyn Transactions<OxBlock>> = match self.config.layout {
+            Layout::Log => Some(self),
+            _ => None,
+        };
+        Offers { transactions, stored_tables: Some(self), ..Offers::NONE }
+    }
+}
+
+impl RandomWrites for OxBlock {
+    type Reservation<'a> = Reservation<'a>;
+
+    async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
+        write::reserve(self, extent.units(self.unit), waited).await
+    }
+
+    fn accept(
+        &self,
+        extent: Extent,
+        data: Option<&HostMem>,
+        reservation: Reservation<'_>,
+        watch: Option<Milestone>,
+    ) -> Option<Rc<Settling>> {
+        write::accept(self, &[extent], data, reservation, watch, self.config.transactions)
+    }
+
+    async fn deallocate(&self, extent: Extent, breakdown: &mut Breakdown) -> Result<(), MediaError> {
+        deallocate::deallocate(self, extent, breakdown).await
+    }
+
+    async fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) {
+        deallocate::spoil(self, extent, breakdown).await;
+    }
+}
+
+impl Inspection for OxBlock {
+    fn block(&self, block: BlockId) -> BlockInfo {
+        *self.core().state.borrow().chunks.get(block)
+    }
+
+    fn is_current(&self, unit: UnitId) -> bool {
+        self.core().state.borrow().chunks.is_valid(unit)
+    }
+
+    fn tables(&self) -> TableSummary {
+        self.count_tables()
+    }
+
     fn memory(&self) -> Vec<(&'static str, u64)> {
         self.memory_by_component()
     }
@@ -406,5 +392,9 @@ impl Ftl for OxBlock {
 
     fn occupancy(&self) -> Occupancy {
         Occupancy::of(self.config.buffer_units, &self.shared.free_slots)
+    }
+
+    fn has_room_on_all_planes(&self) -> bool {
+        true
     }
 }

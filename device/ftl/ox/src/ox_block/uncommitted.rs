@@ -175,7 +175,7 @@ impl Core {
     }
 }
 
-/// See [`Ftl::settle_transactions`](nandscape_device_ftl_core::Ftl::settle_transactions).
+/// See [`Transactions::settle`](nandscape_device_ftl_core::offers::Transactions::settle).
 pub(super) async fn settle(ftl: &OxBlock, extent: Extent) {
     let core = ftl.core();
     let is_waiting = || {

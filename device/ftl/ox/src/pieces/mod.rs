@@ -48,6 +48,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl_core::address::{Extent, UnitSize};
 use nandscape_device_ftl_core::ftl::{Ftl, Inside, Milestone, ReadError, Reader, Refusal, Unreadable};
+use nandscape_device_ftl_core::offers::Transactions;
 use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem};
@@ -141,7 +142,7 @@ impl Limits {
     /// Those of a namespace over an FTL; `None` without transactions, or where the namespace is too small.
     pub fn of(area: &Area, ftl: &impl Ftl) -> Option<Limits> {
         let (size, unit): (u32, UnitSize) = (area.frame_bytes(), ftl.unit());
-        let frames = ftl.max_transaction()? / (size / unit.bytes());
+        let frames = ftl.offers().transactions?.most_units() / (size / unit.bytes());
         let frames = frames.min(area.frames() / 8).min(pack::MOST_FRAMES);
         let all = u64::from(area.frames()) * u64::from(size);
         let buffer = u64::from(frames) * u64::from(size - 8) - 32;
@@ -165,6 +166,11 @@ impl<F: Ftl> PieceStore<F> {
             state: RefCell::new(None),
             counts,
         }
+    }
+
+    /// A namespace has a store only if the FTL has transactions ([`Limits::of`]).
+    fn transactions(&self) -> &dyn Transactions<F::RandomWrites> {
+        self.ftl.offers().transactions.expect("no store is over an FTL without")
     }
 
     /// Where its frames lie.
@@ -219,15 +225,16 @@ impl<F: Ftl> PieceStore<F> {
     /// Writes bytes to frames, as one transaction, and waits until it has come as far as `watch`.
     async fn write(&self, extents: &[Extent], mut bytes: Vec<u8>, watch: Option<Milestone>) -> Result<(), PieceError> {
         bytes.resize(extents.iter().map(|extent| extent.bytes() as usize).sum(), 0);
-        let room = self.ftl.reserve_all(extents, &mut Wait::default()).await;
+        let mut waited = Wait::default();
+        let room = self.transactions().reserve(extents, &mut waited).await;
         // Whatever was planned before a power cut is void.
         if self.is_stale() {
             return Err(PieceError::Stale);
         }
-        if self.ftl.is_read_only() {
+        if self.ftl.read_only().is_some() {
             return Err(PieceError::Refused(Refusal::ReadOnly));
         }
-        let settling = self.ftl.accept_all(extents, Some(&HostMem::from_bytes(&bytes)), room, watch);
+        let settling = self.transactions().accept(extents, Some(&HostMem::from_bytes(&bytes)), room, watch);
         if let Some(settling) = settling {
             settling.settled().await.map_err(PieceError::Refused)?;
         }

@@ -34,7 +34,7 @@ impl<F: Ftl> PieceStore<F> {
     /// Reads a frame, once all that is on its way there is seen: an earlier store may have been left in the middle of a write.
     async fn read_frame(&self, frame: u32) -> Result<Vec<u8>, PieceError> {
         let extent = self.area.extent(frame, 1);
-        self.ftl.settle_transactions(extent).await;
+        self.transactions().settle(extent).await;
         self.read(extent).await
     }
 

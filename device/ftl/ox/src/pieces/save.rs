@@ -2,6 +2,7 @@
 //! order of the FTL's transactions, so an existing root has its checkpoint.
 
 use nandscape_device_ftl_core::ftl::{Ftl, Milestone, Refusal};
+use nandscape_device_ftl_core::offers::RandomWrites;
 use nandscape_device_media::MediaError;
 use nandscape_drive::Breakdown;
 
@@ -19,14 +20,19 @@ impl<F: Ftl> Turn<'_, F> {
     pub(super) async fn begin(&mut self, watch: Option<Milestone>) -> Result<(), PieceError> {
         let store = self.store;
         self.is_writing = true;
+        let Some(writes) = store.ftl.random_writes() else {
+            return Err(PieceError::Refused(Refusal::ReadOnly));
+        };
         for extent in store.area.extents() {
-            let ended = store.ftl.deallocate(extent, &mut Breakdown::new()).await;
+            let ended = writes.deallocate(extent, &mut Breakdown::new()).await;
             ended.map_err(|error| match error {
                 MediaError::PowerLost => PieceError::Stale,
                 _ => PieceError::Refused(Refusal::ReadOnly),
             })?;
         }
-        store.ftl.settle_deallocations().await;
+        if let Some(tables) = store.ftl.offers().stored_tables {
+            tables.settle_deallocations().await;
+        }
         store.write(&[store.area.extent(ROOT, 1)], Root::NEW.encode(&store.area), watch).await?;
         self.is_writing = false;
         store.is_new.set(false);

@@ -5,11 +5,12 @@ use std::rc::Rc;
 
 use nandscape_device_ftl_core::address::{Extent, Location, Lpn};
 use nandscape_device_ftl_core::ftl::{Ftl, Inside, Reader};
+use nandscape_device_ftl_core::offers::{Sanitization, Sanitize};
 use nandscape_device_ftl_core::policy::{
     All, GcScheme, GcTolerant, Greedy, InOrder, OwnerSource, Reconstruct, Rotating, StripeOrder, StripeWearPolicy,
     Striped, Thresholds,
 };
-use nandscape_device_ftl_core::{FirmwareTimes, Plant};
+use nandscape_device_ftl_core::{FirmwareTimes, Plant, RandomWrites};
 use nandscape_device_media::{PlaneId, Priority, StoreKind};
 use nandscape_device_rig::TestFlash;
 use nandscape_drive::{Breakdown, HostMem};
@@ -299,7 +300,7 @@ fn a_drive_with_a_held_page_comes_to_rest_and_can_be_sanitized() {
             ftl.media.cut_power(Span::from_us(50));
             ftl.media.power_returns().await;
             ftl.restart(true).await;
-            ftl.sanitize(nandscape_device_ftl_core::ftl::Sanitization::Erase, &|_, _| ()).await.unwrap();
+            ftl.sanitize(Sanitization::Erase, &|_, _| ()).await.unwrap();
             ftl.check().unwrap();
             assert!(read(&ftl, 0, 1).await.unwrap() == vec![0; 4_096]);
         };

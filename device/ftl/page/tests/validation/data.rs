@@ -5,6 +5,7 @@
 //! takes. Every second drive is written and read with metadata. Drives, collectors and loads are drawn from a seed,
 //! which every message names.
 
+use nandscape_device_ftl_core::RandomWrites;
 use nandscape_device_ftl_core::policy::{GcScheme, OwnerSource};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -172,7 +173,13 @@ impl Actor {
         let watch = self.rng.chance(0.1).then_some(milestone);
         let (data, metadata) = (HostMem::from_bytes(&bytes), self.metadata(extent));
         let settling = match self.with_metadata {
-            true => self.ftl.accept_with_metadata(extent, Some(&data), &metadata, reservation, watch),
+            true => self.ftl.offers().metadata.expect("data is kept").accept(
+                extent,
+                Some(&data),
+                &metadata,
+                reservation,
+                watch,
+            ),
             false => self.ftl.accept(extent, Some(&data), reservation, watch),
         };
         if let Some(settling) = settling {

@@ -12,7 +12,7 @@
 //! Left out: programs that fail, which need room for the data that they leave.
 
 use nandscape_device_ftl_core::policy::GcScheme;
-use nandscape_device_ftl_core::{Ftl, ReadOnly};
+use nandscape_device_ftl_core::{Ftl, RandomWrites, ReadOnly};
 use nandscape_device_media::Aging;
 use nandscape_device_media::aging::{Correction, ErrorRates, Failures, Life, Retries};
 use nandscape_sim::{Rng, Seed, Span, Wait};

@@ -6,7 +6,7 @@ use nandscape_device_ftl_core::address::Lpn;
 use nandscape_device_ftl_core::policy::{
     All, AllocationPolicy, CostBenefit, GcScheme, Greedy, OwnerSource, StripeOrder, Striped, VictimPolicy,
 };
-use nandscape_device_ftl_core::{Extent, FirmwareTimes, Ftl, Stats};
+use nandscape_device_ftl_core::{Extent, FirmwareTimes, Ftl, RandomWrites, Stats};
 use nandscape_device_ftl_page::{GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
 use nandscape_device_media::{Aging, BlockId, Cell, Features, Media, OpCounts, Priority, Registers, StoreKind, UnitId};
 use nandscape_device_rig::TestFlash;

@@ -3,7 +3,7 @@
 //! keep a run alive.
 
 use nandscape_device_ftl_core::policy::{GcScheme, NearLimit, RefreshPolicy};
-use nandscape_device_ftl_core::{Ftl, Plant};
+use nandscape_device_ftl_core::{Ftl, Inspection, Plant};
 use nandscape_device_media::aging::{Correction, ErrorRates, Failures, Life, Retries};
 use nandscape_device_media::{Aging, BlockId, PageId, Priority};
 use nandscape_drive::breakdown::cause;

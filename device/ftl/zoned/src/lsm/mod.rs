@@ -40,21 +40,19 @@ mod tests;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
-use nandscape_device_ftl_core::address::{Extent, UnitSize};
+use nandscape_device_ftl_core::address::UnitSize;
 use nandscape_device_ftl_core::component::BlockInfo;
-use nandscape_device_ftl_core::ftl::{
-    Destination, Ftl, Located, Milestone, Occupancy, ReadOnly, Settling, Stats, TableSummary,
-};
-use nandscape_device_ftl_core::{Plant, PlantReport};
-use nandscape_device_media::{BlockId, Media, MediaError, UnitId};
-use nandscape_drive::{Breakdown, HostMem};
+use nandscape_device_ftl_core::ftl::{Destination, Ftl, Located, Occupancy, ReadOnly, Settling, Stats, TableSummary};
+use nandscape_device_ftl_core::offers::{NoRandomWrites, Offers};
+use nandscape_device_ftl_core::{Inspection, Plant, PlantReport};
+use nandscape_device_media::{BlockId, Media, UnitId};
 use nandscape_sim::account::Totals;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::workers::Workers;
-use nandscape_sim::{Seed, Sim, Wait};
+use nandscape_sim::{Seed, Sim};
 
 use crate::zone::mapping::ZoneMapping;
-use crate::zone::{Reservation, ZoneConfig, ZoneFtl};
+use crate::zone::{ZoneConfig, ZoneFtl};
 pub use append::Append;
 pub use read::LsmReader;
 pub use table::{Edit, RunError, RunInfo, RunState};
@@ -184,7 +182,7 @@ impl LsmFtl {
 
 /// Data comes by [`LsmFtl::append`], not by `accept`: blocks are not written in any order here.
 impl Ftl for LsmFtl {
-    type Reservation<'a> = Reservation<'a>;
+    type RandomWrites = NoRandomWrites;
     type Reader<D: Destination> = LsmReader<D>;
 
     fn sectors(&self) -> u64 {
@@ -205,28 +203,8 @@ impl Ftl for LsmFtl {
         LsmReader::new(self)
     }
 
-    async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
-        self.zones.reserve_units(0, extent.units(self.unit()), waited).await
-    }
-
-    fn accept(&self, _: Extent, _: Option<&HostMem>, _: Reservation<'_>, _: Option<Milestone>) -> Option<Rc<Settling>> {
-        panic!("runs are appended to");
-    }
-
-    async fn deallocate(&self, _: Extent, _: &mut Breakdown) -> Result<(), MediaError> {
-        panic!("runs are dropped, not deallocated");
-    }
-
-    async fn spoil(&self, _: Extent, _: &mut Breakdown) {
-        panic!("blocks of runs are not declared unreadable");
-    }
-
     fn spare_blocks(&self) -> (u64, u64) {
         self.zones.spare_blocks()
-    }
-
-    fn has_room_on_all_planes(&self) -> bool {
-        self.zones.has_room_on_all_planes()
     }
 
     fn read_only(&self) -> Option<ReadOnly> {
@@ -242,19 +220,6 @@ impl Ftl for LsmFtl {
     /// The write buffer survives a power cut: there is nothing to wait for.
     fn flush(&self) -> Option<Rc<Settling>> {
         None
-    }
-
-    fn block(&self, block: BlockId) -> BlockInfo {
-        self.zones.block(block)
-    }
-
-    /// Dead data of a zone that was not erased yet counts as well.
-    fn is_current(&self, unit: UnitId) -> bool {
-        self.zones.is_current(unit)
-    }
-
-    fn tables(&self) -> TableSummary {
-        self.zones.tables()
     }
 
     fn check(&self) -> Result<(), String> {
@@ -274,6 +239,38 @@ impl Ftl for LsmFtl {
             lost_units: self.lost_units.get(),
             ..stats
         }
+    }
+
+    #[inline(always)]
+    fn random_writes(&self) -> Option<&NoRandomWrites> {
+        None
+    }
+
+    fn inspection(&self) -> &dyn Inspection {
+        self
+    }
+
+    fn offers(&self) -> Offers<'_, LsmFtl> {
+        Offers::NONE
+    }
+}
+
+impl Inspection for LsmFtl {
+    fn block(&self, block: BlockId) -> BlockInfo {
+        self.zones.block(block)
+    }
+
+    /// Dead data of a zone that was not erased yet counts as well.
+    fn is_current(&self, unit: UnitId) -> bool {
+        self.zones.is_current(unit)
+    }
+
+    fn tables(&self) -> TableSummary {
+        self.zones.tables()
+    }
+
+    fn has_room_on_all_planes(&self) -> bool {
+        self.zones.has_room_on_all_planes()
     }
 
     fn memory(&self) -> Vec<(&'static str, u64)> {

@@ -28,20 +28,18 @@ mod write_back;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
-use nandscape_device_ftl_core::address::{Extent, UnitSize};
+use nandscape_device_ftl_core::address::UnitSize;
 use nandscape_device_ftl_core::component::{BlockInfo, BlockState, Stream};
-use nandscape_device_ftl_core::ftl::{
-    Destination, Ftl, Located, Milestone, Occupancy, ReadOnly, Settling, Stats, TableSummary,
-};
-use nandscape_device_ftl_core::{Plant, PlantReport};
-use nandscape_device_media::{BlockId, Media, MediaError, Priority, UnitId};
+use nandscape_device_ftl_core::ftl::{Destination, Ftl, Located, Occupancy, ReadOnly, Settling, Stats, TableSummary};
+use nandscape_device_ftl_core::offers::{NoRandomWrites, Offers};
+use nandscape_device_ftl_core::{Inspection, Plant, PlantReport};
+use nandscape_device_media::{BlockId, Media, Priority, UnitId};
 use nandscape_drive::breakdown::cause;
-use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::credits::Credits;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::workers::Workers;
-use nandscape_sim::{Seed, Sim, Span, Wait};
+use nandscape_sim::{Seed, Sim, Span};
 
 pub use layout::Layout;
 use notices::Notices;
@@ -210,7 +208,7 @@ impl OpenChannel {
 
 /// Writes come by [`OpenChannel::begin_write`], not by `accept`.
 impl Ftl for OpenChannel {
-    type Reservation<'a> = Reservation<'a>;
+    type RandomWrites = NoRandomWrites;
     type Reader<D: Destination> = OpenChannelReader<D>;
 
     fn sectors(&self) -> u64 {
@@ -231,22 +229,6 @@ impl Ftl for OpenChannel {
         OpenChannelReader::new(self)
     }
 
-    async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
-        self.reserve_units(extent.units(self.unit), waited).await
-    }
-
-    fn accept(&self, _: Extent, _: Option<&HostMem>, _: Reservation<'_>, _: Option<Milestone>) -> Option<Rc<Settling>> {
-        panic!("chunks are written with tickets");
-    }
-
-    async fn deallocate(&self, _: Extent, _: &mut Breakdown) -> Result<(), MediaError> {
-        panic!("chunks are reset, not deallocated");
-    }
-
-    async fn spoil(&self, _: Extent, _: &mut Breakdown) {
-        panic!("blocks of chunks are not declared unreadable");
-    }
-
     /// Chunks that are out of use are the host's to count.
     fn spare_blocks(&self) -> (u64, u64) {
         (1, 1)
@@ -264,6 +246,38 @@ impl Ftl for OpenChannel {
         self.flush_landings()
     }
 
+    fn check(&self) -> Result<(), String> {
+        self.check_all()
+    }
+
+    fn stats(&self) -> Stats {
+        let chunks = self.chunks.borrow();
+        let used = chunks.iter().filter(|chunk| chunk.state != ChunkState::Offline).map(|chunk| chunk.erases);
+        let (low, high) = (used.clone().min().unwrap_or(0), used.clone().max().unwrap_or(0));
+        let free = chunks.iter().filter(|chunk| chunk.state == ChunkState::Free).count() as u64;
+        Stats {
+            free_blocks: free * u64::from(self.layout.planes),
+            spare_blocks: self.spare_blocks(),
+            erases: (low, high, used.map(u64::from).sum::<u64>() * u64::from(self.layout.planes)),
+            ..self.counters.get()
+        }
+    }
+
+    #[inline(always)]
+    fn random_writes(&self) -> Option<&NoRandomWrites> {
+        None
+    }
+
+    fn inspection(&self) -> &dyn Inspection {
+        self
+    }
+
+    fn offers(&self) -> Offers<'_, OpenChannel> {
+        Offers::NONE
+    }
+}
+
+impl Inspection for OpenChannel {
     fn block(&self, block: BlockId) -> BlockInfo {
         let chunk = self.chunk(self.layout.chunk_of(self.media.geometry(), block));
         let programmed = self.programmed_in(block);
@@ -288,23 +302,6 @@ impl Ftl for OpenChannel {
         TableSummary { on_flash, in_buffer, ..TableSummary::default() }
     }
 
-    fn check(&self) -> Result<(), String> {
-        self.check_all()
-    }
-
-    fn stats(&self) -> Stats {
-        let chunks = self.chunks.borrow();
-        let used = chunks.iter().filter(|chunk| chunk.state != ChunkState::Offline).map(|chunk| chunk.erases);
-        let (low, high) = (used.clone().min().unwrap_or(0), used.clone().max().unwrap_or(0));
-        let free = chunks.iter().filter(|chunk| chunk.state == ChunkState::Free).count() as u64;
-        Stats {
-            free_blocks: free * u64::from(self.layout.planes),
-            spare_blocks: self.spare_blocks(),
-            erases: (low, high, used.map(u64::from).sum::<u64>() * u64::from(self.layout.planes)),
-            ..self.counters.get()
-        }
-    }
-
     fn memory(&self) -> Vec<(&'static str, u64)> {
         vec![("chunks", (self.chunks.borrow().len() * size_of::<Chunk>()) as u64)]
     }
@@ -315,5 +312,9 @@ impl Ftl for OpenChannel {
 
     fn occupancy(&self) -> Occupancy {
         Occupancy::of(self.config.buffer_units, &self.room)
+    }
+
+    fn has_room_on_all_planes(&self) -> bool {
+        true
     }
 }

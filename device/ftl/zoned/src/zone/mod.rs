@@ -43,20 +43,19 @@ mod zrwa;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
-use nandscape_device_ftl_core::address::{Extent, UnitSize};
+use nandscape_device_ftl_core::Inspection;
+use nandscape_device_ftl_core::address::UnitSize;
 use nandscape_device_ftl_core::component::{BlockInfo, BlockState, Stream};
-use nandscape_device_ftl_core::ftl::{
-    Destination, Ftl, Located, Milestone, Occupancy, ReadOnly, Settling, Stats, TableSummary,
-};
+use nandscape_device_ftl_core::ftl::{Destination, Ftl, Located, Occupancy, ReadOnly, Settling, Stats, TableSummary};
+use nandscape_device_ftl_core::offers::{NoRandomWrites, Offers};
 use nandscape_device_media::erase::ErasedTogether;
-use nandscape_device_media::{BlockId, Media, MediaError, Priority, UnitId};
+use nandscape_device_media::{BlockId, Media, Priority, UnitId};
 use nandscape_drive::breakdown::cause;
-use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::credits::Credits;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::workers::Workers;
-use nandscape_sim::{Sim, Span, Wait};
+use nandscape_sim::{Sim, Span};
 
 use blocks::{Blocks, Use};
 use body::{Body, Found};
@@ -255,7 +254,7 @@ fn workers<J: 'static>(sim: &Sim, ftl: &Weak<ZoneFtl>, work: impl AsyncFn(&ZoneF
 /// Writes come by [`ZoneFtl::begin_write`], not by `accept`: the zone FTL has no writes in any order, as FTLs of blocks
 /// have.
 impl Ftl for ZoneFtl {
-    type Reservation<'a> = Reservation<'a>;
+    type RandomWrites = NoRandomWrites;
     type Reader<D: Destination> = ZoneReader<D>;
 
     fn sectors(&self) -> u64 {
@@ -280,30 +279,8 @@ impl Ftl for ZoneFtl {
         ZoneReader::new(self)
     }
 
-    async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
-        let zone = extent.start / u64::from(self.unit.sectors()) / u64::from(self.config.size);
-        self.reserve_units(zone as u32, extent.units(self.unit), waited).await
-    }
-
-    fn accept(&self, _: Extent, _: Option<&HostMem>, _: Reservation<'_>, _: Option<Milestone>) -> Option<Rc<Settling>> {
-        panic!("zones are written with tickets");
-    }
-
-    async fn deallocate(&self, _: Extent, _: &mut Breakdown) -> Result<(), MediaError> {
-        panic!("zones are reset, not deallocated");
-    }
-
-    async fn spoil(&self, _: Extent, _: &mut Breakdown) {
-        panic!("blocks of zones are not declared unreadable");
-    }
-
     fn spare_blocks(&self) -> (u64, u64) {
         self.state.borrow().blocks.spare()
-    }
-
-    /// Zones become read-only one by one.
-    fn has_room_on_all_planes(&self) -> bool {
-        self.state.borrow().blocks.has_room_on_all_planes()
     }
 
     fn read_only(&self) -> Option<ReadOnly> {
@@ -320,6 +297,36 @@ impl Ftl for ZoneFtl {
         None
     }
 
+    fn check(&self) -> Result<(), String> {
+        self.state.borrow().check(&self.config, &self.media)
+    }
+
+    fn stats(&self) -> Stats {
+        let state = self.state.borrow();
+        Stats {
+            retired_blocks: state.blocks.retired,
+            free_blocks: state.blocks.free(),
+            spare_blocks: state.blocks.spare(),
+            erases: state.blocks.erases(),
+            ..state.counters
+        }
+    }
+
+    #[inline(always)]
+    fn random_writes(&self) -> Option<&NoRandomWrites> {
+        None
+    }
+
+    fn inspection(&self) -> &dyn Inspection {
+        self
+    }
+
+    fn offers(&self) -> Offers<'_, ZoneFtl> {
+        Offers::NONE
+    }
+}
+
+impl Inspection for ZoneFtl {
     fn block(&self, block: BlockId) -> BlockInfo {
         let (state, programmed) = (self.state.borrow(), self.media.pages_programmed(block));
         let of_block = state.blocks.get(block);
@@ -342,19 +349,9 @@ impl Ftl for ZoneFtl {
         self.state.borrow().summary()
     }
 
-    fn check(&self) -> Result<(), String> {
-        self.state.borrow().check(&self.config, &self.media)
-    }
-
-    fn stats(&self) -> Stats {
-        let state = self.state.borrow();
-        Stats {
-            retired_blocks: state.blocks.retired,
-            free_blocks: state.blocks.free(),
-            spare_blocks: state.blocks.spare(),
-            erases: state.blocks.erases(),
-            ..state.counters
-        }
+    /// Zones become read-only one by one.
+    fn has_room_on_all_planes(&self) -> bool {
+        self.state.borrow().blocks.has_room_on_all_planes()
     }
 
     fn memory(&self) -> Vec<(&'static str, u64)> {

@@ -3,7 +3,8 @@
 //! All pages are looked up at one instant: a batch sees all of a flush or nothing. The thesis leaves that to the store above (OX 7.3.1,
 //! 8.2); here no reader sees half of a transaction.
 
-use nandscape_device_ftl_core::{Extent, Ftl, Held, ReadError, Reader, Unreadable};
+use nandscape_device_ftl_core::offers::Held;
+use nandscape_device_ftl_core::{Extent, Ftl, ReadError, Reader, Unreadable};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
 use nandscape_wire_nvme::lss::{LIST, MOST_BATCHED, PAGE};
@@ -50,7 +51,7 @@ impl<F: Ftl> Nvm<F> {
         command: &Command<'_>,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
-        self.check_transactions()?;
+        self.transactions()?;
         let pages = command.namespace.batch(command.entry, command.mem)?;
         self.count_read(1, command.namespace, (pages.len() * PAGE) as u32 / command.namespace.lba_bytes);
         command.link.receive(LIST as u64, breakdown).await;
@@ -86,7 +87,10 @@ impl<F: Ftl> Nvm<F> {
         breakdown: &mut Breakdown,
     ) -> Result<Option<Held>, Status> {
         let begun = self.sim.now();
-        let held = command.stop.or_stopped(self.ftl.hold_map(extents)).await;
+        let held = match self.ftl.offers().stored_tables {
+            Some(tables) => command.stop.or_stopped(tables.hold_map(extents)).await,
+            None => Ok(None),
+        };
         breakdown.waits(Stage::Queue).add(cause::METADATA, self.sim.now() - begun);
         held
     }

@@ -79,7 +79,7 @@ impl<F: Ftl> Nvm<F> {
         command: &Command<'_>,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
-        self.check_transactions()?;
+        self.transactions()?;
         let Buffer { extents, offsets, bytes } = command.namespace.lss_buffer(command.entry, command.mem)?;
         command.work.on_pages(offsets.len(), offsets.len() * PAGE, cause::HOST_WRITE, breakdown).await;
         let data = match command.namespace.keeps_data {

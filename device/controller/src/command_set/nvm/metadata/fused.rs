@@ -35,7 +35,7 @@ impl<F: Ftl> Nvm<F> {
             let (request, place) = &written;
             let blocks = take_to_write(write, request, place).map_err(|failure| failure.status)?;
             blocks.invert();
-            blocks.both(0..extent.sectors).accept(&*self.ftl, (extent, 0), room, watch)
+            blocks.both(0..extent.sectors).accept(&*self.ftl, self.random_writes()?, (extent, 0), room, watch)
         };
         self.hold_and_serve(pair, extent, (bytes, memory, fua), compares, accept, breakdown).await
     }

@@ -24,6 +24,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl_core::address::metadata_of;
 use nandscape_device_ftl_core::ftl::{Milestone, Settling};
+use nandscape_device_ftl_core::offers::{Metadata, Reserved};
 use nandscape_device_ftl_core::{Destination, Extent, Ftl, Reader};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::io::Cdw12;
@@ -86,15 +87,21 @@ impl Source for Both {
     fn accept<F: Ftl>(
         &self,
         ftl: &F,
+        _: &F::RandomWrites,
         (part, at): (Extent, usize),
-        reservation: F::Reservation<'_>,
+        reservation: Reserved<'_, F>,
         watch: Option<Milestone>,
     ) -> Result<Option<Rc<Settling>>, Status> {
         let bytes = part.bytes() as usize;
         let data = self.data.part(at, bytes);
         let metadata = self.metadata.part(metadata_of(at), metadata_of(bytes));
-        Ok(ftl.accept_with_metadata(part, Some(&data), &metadata, reservation, watch))
+        Ok(keeper(ftl).accept(part, Some(&data), &metadata, reservation, watch))
     }
+}
+
+/// What keeps the metadata of an FTL. A namespace has metadata only if the FTL offers that.
+fn keeper<F: Ftl>(ftl: &F) -> &dyn Metadata<F::RandomWrites> {
+    ftl.offers().metadata.expect("no namespace has metadata otherwise")
 }
 
 /// A command of one range of blocks.

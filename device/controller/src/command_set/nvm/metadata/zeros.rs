@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl_core::address::metadata_of;
 use nandscape_device_ftl_core::ftl::{Milestone, Settling};
+use nandscape_device_ftl_core::offers::Reserved;
 use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_wire_nvme::Status;
@@ -15,7 +16,7 @@ use nandscape_wire_nvme::io::Cdw12;
 
 use super::blocks::{invert, stride};
 use super::protection::Tags;
-use super::{Nvm, Request};
+use super::{Nvm, Request, keeper};
 use crate::command_set::Command;
 use crate::command_set::nvm::write::Source;
 use crate::namespace::Format;
@@ -50,12 +51,13 @@ impl Source for ZeroBlocks {
     fn accept<F: Ftl>(
         &self,
         ftl: &F,
+        _: &F::RandomWrites,
         (part, at): (Extent, usize),
-        reservation: F::Reservation<'_>,
+        reservation: Reserved<'_, F>,
         watch: Option<Milestone>,
     ) -> Result<Option<Rc<Settling>>, Status> {
         let metadata = self.metadata(at, part.bytes() as usize);
-        Ok(ftl.accept_with_metadata(part, None, &metadata, reservation, watch))
+        Ok(keeper(ftl).accept(part, None, &metadata, reservation, watch))
     }
 }
 

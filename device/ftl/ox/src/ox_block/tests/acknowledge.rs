@@ -1,8 +1,8 @@
 //! What each milestone of a write waits for: the cache, the program of its page, or the log as well.
 
-use nandscape_device_ftl_core::Ftl;
 use nandscape_device_ftl_core::component::Log;
 use nandscape_device_ftl_core::ftl::Milestone;
+use nandscape_device_ftl_core::{Ftl, RandomWrites};
 use nandscape_drive::HostMem;
 use nandscape_sim::{Executor, Sim, Span, Wait};
 
@@ -21,9 +21,9 @@ fn log(rig: &Rig) -> (u64, bool) {
 async fn write(rig: &Rig, sim: &Sim, watch: Option<Milestone>, is_transaction: bool) -> (Span, u64, bool) {
     let extents = [units(4, 1), units(9, 1)];
     let (begun, pages, data) = (sim.now(), log(rig).0, HostMem::zeroed(2 * 4_096));
-    let room = rig.ftl.reserve_all(&extents, &mut Wait::default()).await;
+    let room = rig.ftl.offers().transactions.expect("it has a log").reserve(&extents, &mut Wait::default()).await;
     let settling = match is_transaction {
-        true => vec![rig.ftl.accept_all(&extents, Some(&data), room, watch)],
+        true => vec![rig.ftl.offers().transactions.expect("it has a log").accept(&extents, Some(&data), room, watch)],
         false => {
             drop(room);
             let mut settling = Vec::new();

@@ -1,8 +1,8 @@
 //! Flash that is damaged at random while power is off. Whatever it holds, recovery ends, in service, in service for
 //! reads, or out of service, and the drive answers all commands.
 
-use nandscape_device_ftl_core::Ftl;
 use nandscape_device_ftl_core::ftl::Milestone;
+use nandscape_device_ftl_core::{Ftl, RandomWrites};
 use nandscape_device_media::{BlockId, PageId};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::{Executor, Rng, Seed, Span, Wait};
@@ -56,7 +56,7 @@ fn damaged(kind: &'static str, seed: u64) -> Result<End, String> {
             (0..1 + rng.below(8)).for_each(|_| damage(&rig, &mut rng));
             assert!(rig.try_to_recover().await, "power was cut once");
             use_it(&rig, setup.config.logical_units, &mut rng).await;
-            match (rig.ftl.has_failed(), rig.ftl.is_read_only()) {
+            match (rig.ftl.has_failed(), rig.ftl.read_only().is_some()) {
                 (true, _) => End::OutOfService,
                 (false, true) => End::ReadOnly,
                 (false, false) => End::Service,
@@ -90,7 +90,7 @@ async fn use_it(rig: &Rig, units_of_drive: u32, rng: &mut Rng) {
     for _ in 0..units_of_drive {
         let extent = units(rng.below(u64::from(units_of_drive - 4)) as u32, 1 + rng.below(4) as u32);
         let reservation = rig.ftl.reserve(extent, &mut Wait::default()).await;
-        if rig.ftl.is_read_only() {
+        if rig.ftl.read_only().is_some() {
             break;
         }
         let data = HostMem::zeroed(extent.bytes() as usize);

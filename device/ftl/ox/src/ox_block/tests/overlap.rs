@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_device_ftl_core::{Extent, Ftl, Unreadable};
+use nandscape_device_ftl_core::{Extent, Ftl, RandomWrites, Unreadable};
 use nandscape_drive::{Breakdown, HostMem};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};

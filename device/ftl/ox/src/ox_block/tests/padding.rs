@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_device_ftl_core::{Ftl, Stats};
+use nandscape_device_ftl_core::{Ftl, RandomWrites, Stats};
 use nandscape_drive::HostMem;
 use nandscape_sim::{Executor, Seed, Sim, Span, Time, Wait};
 

@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use nandscape_device_ftl_core::component::ChainedLog;
 use nandscape_device_ftl_core::ftl::{Inside, Milestone, Refusal};
-use nandscape_device_ftl_core::{Extent, Ftl, ReadError, Reader, Unreadable};
+use nandscape_device_ftl_core::{Extent, Ftl, RandomWrites, ReadError, Reader, Unreadable};
 
 use super::journal::Journal;
 use super::kinds::Setup;
@@ -90,7 +90,7 @@ impl Rig {
     ) -> Result<(), Cut> {
         let work = async {
             let reservation = self.ftl.reserve(extent, &mut Wait::default()).await;
-            assert!(!self.ftl.is_read_only(), "the drive has become read-only");
+            assert!(self.ftl.read_only().is_none(), "the drive has become read-only");
             let mem = HostMem::from_bytes(bytes);
             accepted();
             let watch = if forced { Some(Milestone::Flash) } else { self.completes_at };
@@ -105,9 +105,15 @@ impl Rig {
     /// Writes extents as one transaction; with `forced`, to flash.
     pub(super) async fn write_all(&self, extents: &[Extent], bytes: &[u8], forced: bool) -> Result<(), Cut> {
         let work = async {
-            let reservation = self.ftl.reserve_all(extents, &mut Wait::default()).await;
+            let reservation =
+                self.ftl.offers().transactions.expect("it has a log").reserve(extents, &mut Wait::default()).await;
             let watch = if forced { Some(Milestone::Flash) } else { self.completes_at };
-            match self.ftl.accept_all(extents, Some(&HostMem::from_bytes(bytes)), reservation, watch) {
+            match self.ftl.offers().transactions.expect("it has a log").accept(
+                extents,
+                Some(&HostMem::from_bytes(bytes)),
+                reservation,
+                watch,
+            ) {
                 Some(settling) => settling.settled().await.map(|_| ()),
                 None => Ok(()),
             }

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_device_ftl_core::ftl::Milestone;
-use nandscape_device_ftl_core::{Extent, Ftl};
+use nandscape_device_ftl_core::{Extent, Ftl, RandomWrites};
 use nandscape_drive::HostMem;
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span, Wait};
 
@@ -144,11 +144,16 @@ impl Run {
             let (rig, data) = (&self.rig, HostMem::from_bytes(&bytes));
             let settling = match is_transaction {
                 true => {
-                    let room = rig.ftl.reserve_all(extents, &mut waited).await;
+                    let room = rig.ftl.offers().transactions.expect("it has a log").reserve(extents, &mut waited).await;
                     places = self.book.borrow_mut().taken(extents, version);
                     let transaction = Transaction { places: places.clone(), is_final: false };
                     self.book.borrow_mut().transactions.push(transaction);
-                    rig.ftl.accept_all(extents, Some(&data), room, Some(Milestone::Flash))
+                    rig.ftl.offers().transactions.expect("it has a log").accept(
+                        extents,
+                        Some(&data),
+                        room,
+                        Some(Milestone::Flash),
+                    )
                 }
                 false => {
                     let room = rig.ftl.reserve(extents[0], &mut waited).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nandscape_device_ftl_core::ftl::{Inside, Milestone};
 use nandscape_device_ftl_core::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
-use nandscape_device_ftl_core::{Extent, FirmwareTimes, Ftl, Reader, Unreadable};
+use nandscape_device_ftl_core::{Extent, FirmwareTimes, Ftl, RandomWrites, Reader, Unreadable};
 use nandscape_device_media::durable::{MemoryFile, StoreFile, StoreSpec};
 use nandscape_device_media::{Media, Priority};
 use nandscape_device_rig::TestFlash;

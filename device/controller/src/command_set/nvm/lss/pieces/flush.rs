@@ -118,7 +118,8 @@ impl<F: Ftl> Nvm<F> {
         self.timed(command, cause::GC, turn.make_room(&buffer.changes, watch), breakdown).await?.map_err(failed)?;
         let extents = turn.plan(&buffer.changes).map_err(failed)?;
         let begun = self.sim.now();
-        let room = self.ftl.reserve_all(&extents, breakdown.waits(Stage::Queue));
+        let transactions = self.transactions()?;
+        let room = transactions.reserve(&extents, breakdown.waits(Stage::Queue));
         let reservation = match command.stop.or_stopped(room).await {
             Ok(reservation) => reservation,
             Err(status) => {
@@ -140,7 +141,7 @@ impl<F: Ftl> Nvm<F> {
             }
         };
         let data = HostMem::from_bytes(&turn.data(put).map_err(failed)?);
-        let settling = self.ftl.accept_all(&extents, Some(&data), reservation, watch);
+        let settling = transactions.accept(&extents, Some(&data), reservation, watch);
         self.settle(command, settling.into_iter().collect(), breakdown).await?;
         turn.end().map_err(failed)
     }
