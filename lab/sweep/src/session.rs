@@ -97,6 +97,7 @@ impl Session {
             Err(why) => State::Failed(why.clone()),
         });
         let mut states: Vec<State> = states.collect();
+        warn_of_impossible(&plan, watch);
         let tasks = tasks(&plan, &states);
         watch.begun(tasks.len(), plan.points.len());
         self.measure(&plan, tasks, &mut states, runner, watch)?;
@@ -162,6 +163,23 @@ impl Session {
             (None, Err(problem)) => Err(SweepError::new(&plan.sweep.name, problem)),
             (None, Ok(())) => Ok(()),
         }
+    }
+}
+
+/// The points without a drive that are named one by one.
+const NAMED: usize = 5;
+
+/// Names points without a drive before the first measurement, which may take hours.
+fn warn_of_impossible(plan: &Plan, watch: &mut dyn Watch) {
+    let impossible =
+        plan.points.iter().filter_map(|point| Some((point.choices.as_slice(), point.inputs.as_ref().err()?)));
+    // All seeds of a point fail alike.
+    let by_choices: BTreeMap<&[usize], &String> = impossible.collect();
+    for (choices, why) in by_choices.iter().take(NAMED) {
+        watch.note(&format!("{}: {why}; only the other points are measured", plan.sweep.label(choices)));
+    }
+    if by_choices.len() > NAMED {
+        watch.note(&format!("{} further combinations have no drive either", by_choices.len() - NAMED));
     }
 }
 

@@ -169,6 +169,11 @@ fn the_error_of_a_point_is_told_in_its_row() {
     sweep.vary(Axis::of_key("size", Value::list("1MiB,1TiB")));
     let (outcome, ear) = run(folder.path(), sweep.plan().unwrap(), &mut Threads::new(2));
     assert_eq!(ear.begun, Some((12, 24)), "impossible drives are not tried");
+    let named = |note: &&String| {
+        note.contains("geometry.channels 1000") && note.ends_with("only the other points are measured")
+    };
+    assert_eq!(ear.notes.iter().filter(named).count(), 5, "{:?}", ear.notes);
+    assert_eq!(ear.notes.last().map(String::as_str), Some("1 further combinations have no drive either"));
     let failed: Vec<(usize, &str)> = outcome.failed().collect();
     assert_eq!((failed.len(), outcome.missing()), (18, 0));
     assert!(failed.iter().any(|(_, why)| why.contains("geometry.channels")), "{failed:?}");
