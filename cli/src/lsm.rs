@@ -8,6 +8,7 @@ use nandscape_apps_lsm_run::{Benchmark, Experiment, Form, Load, Outcome, Row, Ru
 use nandscape_apps_store::{Costs, StoreError};
 use nandscape_device_ssd::BUILTIN;
 use nandscape_lab_report::format::{bytes, count, percent};
+use nandscape_lab_run::TowerError;
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
 
@@ -18,6 +19,7 @@ use crate::progress::Runs;
 use crate::sim::resolve;
 use crate::store_drive::conventional;
 use crate::store_figures::{latencies, latencies_json, lines, ratio};
+use crate::store_layers::StoreLayers;
 use crate::table::table;
 
 /// Run the loads of RocksDB's db_bench on an LSM-tree, on a generic FTL and on one that knows sorted runs.
@@ -34,6 +36,8 @@ Examples:
   nandscape paper lsm --benchmark overwrite --keys 200000
         the same with fewer keys: garbage collection has less to do
   nandscape paper lsm --benchmark readwhilewriting --clients 4 --form lsm --json
+  nandscape paper lsm --form generic --over raid5:4 --over cache
+        on an array of four drives, below a page cache
   nandscape paper lsm --experiment 150000,220000,280000,310000 --seeds 3
         write amplification of both forms, by how full the drive is
   nandscape paper lsm --form lsm --set ftl.zone.mapping=superblock
@@ -59,10 +63,12 @@ pub(crate) struct LsmArgs {
     /// ftl.zone.mapping is dies
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    #[command(flatten)]
+    layers: StoreLayers,
     /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. A store of the form that is there goes on.
     /// Else one is made, if the drive has no data, and stays. One client may use a drive at a time
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "cores", "experiment"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "over", "cores", "experiment"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
     /// The control socket of the server of that drive, on this machine: the processor time of its process is printed too
     #[cfg(target_os = "linux")]
@@ -224,17 +230,18 @@ impl LsmArgs {
     }
 
     fn spec(&self, form: Form) -> Result<Spec, Failure> {
+        let (layers, set) = self.layers.resolve(&self.set)?;
         // A profile file says what it wants.
         let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive);
-        let is_set =
-            |key: &str| self.set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
+        let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
         let of_form = if form == Form::Runs { &RUNS[..] } else { &[] };
         let defaults = DEFAULTS.iter().filter(|_| is_built_in).chain(of_form).filter(|(key, _)| !is_set(key));
         let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
-        let changes: Vec<String> = defaults.chain(self.set.iter().cloned()).collect();
+        let changes: Vec<String> = defaults.chain(set.iter().cloned()).collect();
         let drive = resolve(&self.drive, &changes)?;
         Ok(Spec {
-            drive: if form == Form::Runs { drive } else { conventional(drive)? },
+            drive: if form == Form::Runs || !layers.is_empty() { drive } else { conventional(drive)? },
+            layers,
             form,
             store: self.store(),
             cores: self.cores as usize,
@@ -293,13 +300,16 @@ impl LsmArgs {
             let problem = "--to: a drive holds the store of one form; --form generic or --form lsm is valid";
             return Err(Failure::Input(anyhow::anyhow!(problem)));
         }
-        Ok(())
+        self.layers.check(self.form == FormArg::Generic, "generic")
     }
 }
 
 fn failure(error: RunError, form: &str) -> Failure {
     match error {
-        RunError::Open(OpenError::Store(_)) | RunError::Stalled(_) | RunError::Memory(_) => Failure::run(error),
+        RunError::Open(OpenError::Store(_)) | RunError::Stalled(_) | RunError::Tower(TowerError::Memory(_)) => {
+            Failure::run(error)
+        }
+        RunError::Tower(TowerError::Layers(problem)) => Failure::Input(anyhow::anyhow!("--over: {problem}")),
         RunError::Open(error) => Failure::Input(anyhow::anyhow!("--form {form}: {error}")),
         RunError::Operation(Error::Store(StoreError::Full)) => is_full(&format!("--form {form}")),
         RunError::Operation(_) | RunError::Wrong(_) => Failure::run(error),

@@ -49,6 +49,7 @@ mod sim_layers;
 mod state_words;
 mod store_drive;
 mod store_figures;
+mod store_layers;
 mod sweep;
 mod table;
 mod trace;

@@ -5,6 +5,7 @@ use nandscape_apps_llama_engine::{ChainConfig, Config, Costs, Error, LogConfig, 
 use nandscape_apps_llama_run::{Form, Load, Outcome, RunError, Spec};
 use nandscape_device_ssd::BUILTIN;
 use nandscape_lab_report::format::{bytes, count, percent};
+use nandscape_lab_run::TowerError;
 use nandscape_lab_workload::Mix;
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
@@ -17,6 +18,7 @@ use crate::progress::Runs;
 use crate::sim::resolve;
 use crate::store_drive::conventional;
 use crate::store_figures::{latencies, latencies_json, lines, ratio};
+use crate::store_layers::StoreLayers;
 use crate::table::table;
 
 /// Run YCSB on a log-structured store with a Bw-tree (LLAMA), conventional and offloaded to the drive.
@@ -29,6 +31,8 @@ Examples:
   nandscape paper ycsb --workload a
         both forms in simulated time, on a drive of 256 MiB
   nandscape paper ycsb --workload e --form offloaded --cache 8MiB --json
+  nandscape paper ycsb --workload b --form conventional --over raid1:2
+        on a mirror of two drives
   nandscape paper ycsb --workload a --form chains --pieces 1
         offloaded, with pages of any length and no deltas
   nandscape serve --drive default --set ftl.kind=ox_block \\
@@ -51,10 +55,12 @@ pub(crate) struct YcsbArgs {
     /// buffer.mode volatile and controller.processors.count 8
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    #[command(flatten)]
+    layers: StoreLayers,
     /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. A store of the form that is there goes on.
     /// Else one is made, if the drive has no data, and stays. One client may use a drive at a time
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "over", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
     /// The control socket of the server of that drive, on this machine: the processor time of its process is printed too
     #[cfg(target_os = "linux")]
@@ -175,15 +181,17 @@ impl YcsbArgs {
     }
 
     fn simulate(&self, form: Form, load: Load) -> Result<Outcome, Failure> {
+        let (layers, set) = self.layers.resolve(&self.set)?;
         // A profile file says what it wants.
         let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive);
-        let is_set =
-            |key: &str| self.set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
+        let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
         let defaults = DEFAULTS.iter().filter(|(key, _)| is_built_in && !is_set(key));
         let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
-        let changes: Vec<String> = defaults.chain(self.set.iter().cloned()).collect();
+        let changes: Vec<String> = defaults.chain(set.iter().cloned()).collect();
+        let drive = resolve(&self.drive, &changes)?;
         let spec = Spec {
-            drive: conventional(resolve(&self.drive, &changes)?)?,
+            drive: if layers.is_empty() { conventional(drive)? } else { drive },
+            layers,
             form,
             tree: self.tree(),
             cores: self.cores as usize,
@@ -194,7 +202,8 @@ impl YcsbArgs {
         nandscape_apps_llama_run::run(&spec).map_err(|error| match error {
             RunError::Open(error) => not_opened(&error, "the drive"),
             RunError::Operation(error) => not_operated(&error, "the drive"),
-            RunError::Stalled(_) | RunError::Memory(_) | RunError::Wrong(_) => Failure::run(error),
+            RunError::Stalled(_) | RunError::Tower(TowerError::Memory(_)) | RunError::Wrong(_) => Failure::run(error),
+            RunError::Tower(TowerError::Layers(problem)) => Failure::Input(anyhow::anyhow!("--over: {problem}")),
             other => Failure::input(other),
         })
     }
@@ -250,7 +259,7 @@ impl YcsbArgs {
             let problem = "--checkpoint is of the conventional form; chains have the checkpoints of their drive";
             return Err(Failure::Input(anyhow::anyhow!(problem)));
         }
-        Ok(())
+        self.layers.check(self.form == FormArg::Conventional, "conventional")
     }
 }
 

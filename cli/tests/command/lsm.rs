@@ -48,6 +48,31 @@ fn both_forms_have_the_same_operations_and_their_own_figures() {
 }
 
 #[test]
+fn a_store_lies_on_layers_over_several_drives() {
+    let generic = [&SMALL[..], &["--form", "generic", "--json"]].concat();
+    let of = |over: &[&str], what: &str| {
+        let text = succeed(&[&generic[..], over].concat());
+        number(&serde_json::from_str(&text).expect("one JSON object"), &format!("/runs/0/{what}"))
+    };
+    let alone = of(&[], "drive_bytes");
+    // A mirror programs everything twice, two of four drives of RAID-5 hold each write's data and parity.
+    let mirrored = of(&["--over", "raid1:2", "--over", "cache,memory=1MiB"], "drive_bytes");
+    assert!((mirrored / alone - 2.0).abs() < 0.2, "{mirrored} of {alone}");
+    let striped = of(&["--over", "raid0:4", "--set", "array.chunk=16KiB"], "store_bytes");
+    assert_eq!(striped, of(&[], "store_bytes"), "the store writes the same");
+    for (words, told) in [
+        (&["--over", "raid5:4"][..], "--form generic is valid"),
+        (&["--form", "lsm", "--over", "cache"], "--form generic is valid"),
+        (&["--form", "generic", "--over", "raid9:4"], "raid9:4"),
+        (&["--form", "generic", "--over", "raid0:2", "--set", "array.chunk=1"], "array.chunk"),
+        (&["--form", "generic", "--over", "ftl"], "that of an open-channel drive"),
+        (&["--form", "generic", "--over", "cache", "--to", "vfio-user://f.sock"], "cannot be used with"),
+    ] {
+        refuse(&[&["lsm"], words].concat(), &[told]);
+    }
+}
+
+#[test]
 fn an_experiment_tells_both_forms_at_each_number_of_keys() {
     let small =
         ["lsm", "--experiment", "10000,20000", "--operations", "5000", "--memtable", "256KiB", "--run-size", "512KiB"];

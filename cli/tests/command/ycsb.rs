@@ -28,6 +28,10 @@ fn both_forms_have_the_same_operations_and_their_own_figures() {
         assert_eq!(text, succeed(&args), "the same seed");
         assert!(operations.iter().all(|operation| text.contains(operation)) && text.contains("WAF store"), "{text}");
     }
+    let layers = ["--form", "conventional", "--over", "block", "--over", "raid5:3", "--json"];
+    let report: Value = serde_json::from_str(&succeed(&[&SMALL[..], &layers].concat())).expect("one JSON object");
+    assert_eq!(report["runs"][0]["form"], "conventional");
+    refuse(&[&SMALL[..], &["--over", "raid5:3"]].concat(), &["--form conventional is valid"]);
     // The bytes of the two write amplifications are the same.
     let report: Value = serde_json::from_str(&succeed(&[&SMALL[..], &["--json"]].concat())).expect("one JSON object");
     for run in 0..2 {

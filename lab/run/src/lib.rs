@@ -15,6 +15,7 @@
 //! | `block` | the host's block layer over the drive of a run |
 //! | `cpu` | the host in whose threads a run's jobs work, and its processors |
 //! | `tap` | the commands of one of several drives, recorded |
+//! | `tower` | drives with layers over them, for engines of applications |
 //! | `host_ftl` | an FTL on the host of an open-channel drive |
 //! | `host_report` | the workload's view of several drives |
 //! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
@@ -91,6 +92,7 @@ mod snapshot;
 mod stack;
 mod state;
 mod tap;
+mod tower;
 mod upkeep;
 #[cfg(target_os = "linux")]
 pub mod wall;
@@ -133,5 +135,6 @@ pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
 pub use served_layers::LayersExport;
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
 pub use stack::{Stack, StackFinished, notes_of_each};
+pub use tower::{Tower, TowerError};
 pub use upkeep::{Recoveries, Upkeep};
 pub use watched::{LiveReport, LiveWatch};

@@ -66,7 +66,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for form in forms {
             let load = Load { mix, choice, records: 10_000, operations: 60_000, warm_up: 6_000, ..Load::default() };
             let tree = Config { memory: 8 << 20, ..Config::default() };
-            let spec = Spec { drive: drive.clone(), form, tree, cores: 1, costs: Costs::ASSUMED, load, seed: 1 };
+            let spec = Spec {
+                drive: drive.clone(),
+                layers: Vec::new(),
+                form,
+                tree,
+                cores: 1,
+                costs: Costs::ASSUMED,
+                load,
+                seed: 1,
+            };
             let with = if form == forms[1] { " + deltas" } else { "" };
             println!("{}", row(&format!("{name}{with}"), &form, &run(&spec)?));
         }

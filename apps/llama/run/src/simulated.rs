@@ -1,17 +1,18 @@
-//! A run in simulated time: a host with a number of processors, and a drive of this process that keeps data.
+//! A run in simulated time: a host with a number of processors, and a drive of this process that keeps data, or several with layers
+//! over them.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_apps_llama_engine::{Error, Host, OpenError};
 use nandscape_apps_store::Cpu;
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Ssd;
+use nandscape_drive::Refused;
 use nandscape_drive::breakdown::cause;
-use nandscape_drive::{QueueDrive, QueueId};
+use nandscape_lab_run::{Tower, TowerError};
 use nandscape_lab_workload::Wrong;
 use nandscape_sim::account::Totals;
-use nandscape_sim::{Executor, Seed, Sim, Stalled};
+use nandscape_sim::{Executor, Seed, Sim, Span, Stalled, Wait};
 
 use crate::load::{LoadError, fill, measure, read_back, values};
 use crate::outcome::{DeviceCpu, DriveFigures, Outcome};
@@ -23,12 +24,12 @@ pub enum RunError {
     /// The load or the host is not possible.
     #[error("{0}")]
     Spec(&'static str),
-    /// The system gives no memory for the drive.
-    #[error("the drive's memory: {0}")]
-    Memory(#[from] std::io::Error),
+    /// There are no such drives, or no such layers over them.
+    #[error("{0}")]
+    Tower(#[from] TowerError),
     /// The drive has too few queue pairs.
-    #[error("the drive gives no queue pair: {0}")]
-    Queue(nandscape_wire_nvme::Status),
+    #[error("{0}")]
+    Queue(#[from] Refused),
     /// The tree cannot be made.
     #[error("the tree: {0}")]
     Open(#[from] OpenError),
@@ -68,28 +69,38 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     }
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let ssd = Rc::new(Ssd::new(&sim, &spec.drive, StoreKind::Ram, Seed::new(spec.seed).child("drive"))?);
-    executor.block_on(run_on(spec, &sim, &ssd))?
+    executor.block_on(run_on(spec, &sim))?
 }
 
-/// What the drive and its processors have done so far.
-#[derive(Copy, Clone)]
+/// What the drives and their processors have done so far.
+#[derive(Clone)]
 struct Done {
     drive: DriveFigures,
-    processors: Option<(u32, Totals)>,
+    processors: Vec<(u32, Totals)>,
 }
 
 impl Done {
-    fn of(ssd: &Ssd) -> Done {
-        Done { drive: figures(ssd), processors: ssd.usage().processors }
+    fn of(ssds: &[Rc<Ssd>]) -> Done {
+        let sum = |sum: DriveFigures, of: DriveFigures| DriveFigures {
+            host_bytes: sum.host_bytes + of.host_bytes,
+            flash_bytes: sum.flash_bytes + of.flash_bytes,
+            gc_blocks: sum.gc_blocks + of.gc_blocks,
+        };
+        let drive = ssds.iter().map(|ssd| figures(ssd)).fold(DriveFigures::default(), sum);
+        Done { drive, processors: ssds.iter().filter_map(|ssd| ssd.usage().processors).collect() }
     }
 
-    /// Processor time since then.
+    /// Processor time since then; `None` where the drives have no processors.
     fn cpu_since(&self, before: &Done) -> Option<DeviceCpu> {
-        let ((_, before), (count, after)) = (before.processors?, self.processors?);
-        let since = after.since(&before);
-        let own = [cause::GC, cause::WEAR, cause::METADATA].map(|cause| since.by(cause));
-        Some(DeviceCpu { spent: since.total(), own: Some(own.into_iter().sum()), processors: Some(count) })
+        let since = before.processors.iter().zip(&self.processors).map(|((_, before), (_, after))| after.since(before));
+        let since: Vec<Wait> = since.collect();
+        let own =
+            |of: &Wait| [cause::GC, cause::WEAR, cause::METADATA].map(|cause| of.by(cause)).into_iter().sum::<Span>();
+        (!since.is_empty()).then(|| DeviceCpu {
+            spent: since.iter().map(Wait::total).sum(),
+            own: Some(since.iter().map(own).sum()),
+            processors: Some(self.processors.iter().map(|(count, _)| count).sum()),
+        })
     }
 }
 
@@ -102,20 +113,20 @@ fn figures(ssd: &Ssd) -> DriveFigures {
     }
 }
 
-async fn run_on(spec: &Spec, sim: &Sim, ssd: &Rc<Ssd>) -> Result<Outcome, RunError> {
-    ssd.in_service().await;
-    let queue = |id, entries| QueueDrive::new(sim, ssd.controller(), id, entries).map_err(RunError::Queue);
-    let entries = ENTRIES.min(spec.drive.max_queue_entries());
-    let (drive, admin) = (queue(QueueId(1), entries)?, queue(QueueId::ADMIN, 32)?);
+async fn run_on(spec: &Spec, sim: &Sim) -> Result<Outcome, RunError> {
+    let tower = Rc::new(Tower::build(sim, &spec.drive, &spec.layers, Seed::new(spec.seed)).await?);
+    let drive = tower.connect(ENTRIES)?;
+    // Only stores whose pages lie in the drive send admin commands, and they have no layers.
+    let admin = tower.admin().unwrap_or_else(|| drive.clone());
     let host = Host::new(sim, Rc::new(Cpu::new(sim, spec.cores)), spec.costs);
     let tree = Rc::new(spec.form.open(&host, drive, &*admin, spec.tree).await?);
     let values = Rc::new(values(&tree, &spec.load, true).await?);
     fill(&tree, &spec.load, &values).await?;
-    let (begun, flash) = (Rc::new(Cell::new(Done::of(ssd))), ssd.clone());
-    let told = begun.clone();
-    let begin = Box::new(move || told.set(Done::of(&flash)));
+    let begun = Rc::new(RefCell::new(Done::of(tower.ssds())));
+    let (noted, of) = (begun.clone(), tower.clone());
+    let begin = Box::new(move || drop(noted.replace(Done::of(of.ssds()))));
     let mut outcome = measure(&host, &tree, (spec.load, &values), Seed::new(spec.seed).child("clients"), begin).await?;
-    let (begun, ended) = (begun.get(), Done::of(ssd));
+    let (begun, ended) = (begun.borrow().clone(), Done::of(tower.ssds()));
     outcome.device_cpu = ended.cpu_since(&begun);
     let (before, after) = (begun.drive, ended.drive);
     outcome.drive = Some(DriveFigures {

@@ -9,6 +9,7 @@ use nandscape_apps_llama_engine::{
 use nandscape_apps_store::Disk;
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
+use nandscape_lab_run::chain::Named;
 
 use crate::load::Load;
 
@@ -108,6 +109,8 @@ async fn open_chains(
 pub struct Spec {
     /// The drive.
     pub drive: Resolved,
+    /// Layers of the host over as many such drives as they need, the lowest first.
+    pub layers: Vec<Named>,
     /// The form of the store.
     pub form: Form,
     /// The tree.

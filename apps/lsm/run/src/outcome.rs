@@ -23,6 +23,28 @@ pub struct DriveFigures {
     pub collected: u64,
 }
 
+impl DriveFigures {
+    /// Together with those of another drive.
+    pub(crate) fn plus(self, other: DriveFigures) -> DriveFigures {
+        self.with(other, |one, other| one + other)
+    }
+
+    /// What has been added since earlier ones.
+    pub(crate) fn since(self, earlier: DriveFigures) -> DriveFigures {
+        self.with(earlier, |now, then| now - then)
+    }
+
+    fn with(self, other: DriveFigures, of: impl Fn(u64, u64) -> u64) -> DriveFigures {
+        DriveFigures {
+            host_bytes: of(self.host_bytes, other.host_bytes),
+            flash_bytes: of(self.flash_bytes, other.flash_bytes),
+            data_bytes: of(self.data_bytes, other.data_bytes),
+            moved_bytes: of(self.moved_bytes, other.moved_bytes),
+            collected: of(self.collected, other.collected),
+        }
+    }
+}
+
 /// See the file. Counts are those of the measured phase.
 #[derive(Clone)]
 pub struct Outcome {

@@ -1,4 +1,5 @@
-//! A run in simulated time: a host with a number of processors, and a drive of this process that keeps data.
+//! A run in simulated time: a host with a number of processors, and a drive of this process that keeps data, or several with layers
+//! over them.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -6,10 +7,12 @@ use std::rc::Rc;
 use nandscape_apps_lsm_engine::{Config, Error, Lsm, OpenError};
 use nandscape_apps_store::Cpu;
 use nandscape_apps_store::{Costs, Host};
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
-use nandscape_drive::{QueueDrive, QueueId};
+use nandscape_drive::Refused;
+use nandscape_lab_run::chain::Named;
+use nandscape_lab_run::{Tower, TowerError};
 use nandscape_lab_workload::Wrong;
+use nandscape_sim::account::Totals;
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 
 use crate::form::Form;
@@ -21,6 +24,8 @@ use crate::outcome::{DriveFigures, Outcome};
 pub struct Spec {
     /// The drive.
     pub drive: Resolved,
+    /// Layers of the host over as many such drives as they need, the lowest first.
+    pub layers: Vec<Named>,
     /// Where runs are on it.
     pub form: Form,
     /// The store.
@@ -41,12 +46,12 @@ pub enum RunError {
     /// The load or the host is not possible.
     #[error("{0}")]
     Spec(&'static str),
-    /// The system gives no memory for the drive.
-    #[error("the drive's memory: {0}")]
-    Memory(#[from] std::io::Error),
+    /// There are no such drives, or no such layers over them.
+    #[error("{0}")]
+    Tower(#[from] TowerError),
     /// The drive has too few queue pairs.
-    #[error("the drive gives no queue pair: {0}")]
-    Queue(nandscape_wire_nvme::Status),
+    #[error("{0}")]
+    Queue(#[from] Refused),
     /// The store cannot be made.
     #[error("the store: {0}")]
     Open(#[from] OpenError),
@@ -85,12 +90,15 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     }
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let ssd = Rc::new(Ssd::new(&sim, &spec.drive, StoreKind::Ram, Seed::new(spec.seed).child("drive"))?);
-    executor.block_on(run_on(spec, &sim, &ssd))?
+    executor.block_on(run_on(spec, &sim))?
 }
 
-/// What the drive has done so far.
-fn figures(ssd: &Ssd) -> DriveFigures {
+/// What the drives have done so far.
+fn figures(ssds: &[Rc<Ssd>]) -> DriveFigures {
+    ssds.iter().map(|ssd| figures_of(ssd)).fold(DriveFigures::default(), DriveFigures::plus)
+}
+
+fn figures_of(ssd: &Ssd) -> DriveFigures {
     let (stats, unit) = (ssd.ftl_stats(), u64::from(ssd.controller().info().unit_bytes));
     DriveFigures {
         host_bytes: stats.host_bytes,
@@ -101,37 +109,36 @@ fn figures(ssd: &Ssd) -> DriveFigures {
     }
 }
 
-async fn run_on(spec: &Spec, sim: &Sim, ssd: &Rc<Ssd>) -> Result<Outcome, RunError> {
-    ssd.in_service().await;
-    let entries = ENTRIES.min(spec.drive.max_queue_entries());
-    let drive = QueueDrive::new(sim, ssd.controller(), QueueId(1), entries).map_err(RunError::Queue)?;
+/// The processors of the drives, and what each has done; nothing where they have none.
+fn processors(ssds: &[Rc<Ssd>]) -> Vec<(u32, Totals)> {
+    ssds.iter().filter_map(|ssd| ssd.usage().processors).collect()
+}
+
+async fn run_on(spec: &Spec, sim: &Sim) -> Result<Outcome, RunError> {
+    let tower = Tower::build(sim, &spec.drive, &spec.layers, Seed::new(spec.seed)).await?;
+    let (drive, ssds) = (tower.connect(ENTRIES)?, tower.ssds());
     let host = Host::new(sim, Rc::new(Cpu::new(sim, spec.cores)), spec.costs);
     let store = Lsm::open(&host, spec.form.storage(&host, drive).await?, spec.store).await?;
     let (before, after) = (Cell::new(DriveFigures::default()), Cell::new(DriveFigures::default()));
-    let processors = [(); 2].map(|()| Cell::new(None));
+    let at = [(); 2].map(|()| Cell::new(Vec::new()));
     let begin = || {
-        before.set(figures(ssd));
-        processors[0].set(ssd.usage().processors);
+        before.set(figures(ssds));
+        at[0].set(processors(ssds));
     };
     let end = || {
-        after.set(figures(ssd));
-        processors[1].set(ssd.usage().processors);
+        after.set(figures(ssds));
+        at[1].set(processors(ssds));
     };
     let run = Rc::new(Run::new(&host, &store, spec.load, true).await?);
     let mut outcome = measure(&run, Seed::new(spec.seed), (begin, end)).await?;
-    let (before, after) = (before.get(), after.get());
-    if let [Some((_, begun)), Some((count, ended))] = processors.map(Cell::into_inner) {
-        outcome.device_cpu = Some(ended.since(&begun).total());
-        outcome.device_processors = Some(count);
+    let [begun, ended] = at.map(Cell::into_inner);
+    if !ended.is_empty() {
+        let spent = begun.iter().zip(&ended).map(|((_, begun), (_, ended))| ended.since(begun).total());
+        outcome.device_cpu = Some(spent.sum());
+        outcome.device_processors = Some(ended.iter().map(|(count, _)| count).sum());
     }
-    outcome.capacity = spec.drive.capacity();
-    outcome.drive = Some(DriveFigures {
-        host_bytes: after.host_bytes - before.host_bytes,
-        flash_bytes: after.flash_bytes - before.flash_bytes,
-        data_bytes: after.data_bytes - before.data_bytes,
-        moved_bytes: after.moved_bytes - before.moved_bytes,
-        collected: after.collected - before.collected,
-    });
+    outcome.capacity = tower.info().bytes();
+    outcome.drive = Some(after.get().since(before.get()));
     run.read_back().await?;
     Ok(outcome)
 }

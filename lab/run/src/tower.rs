@@ -1,0 +1,81 @@
+//! New drives with layers of a host over them, in simulated time, for an engine of an application: it uses what is at the top.
+//!
+//! Left out: workloads, which run on a [`Stack`](crate::Stack), and reports of the layers.
+
+use std::rc::Rc;
+
+use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use};
+use nandscape_sim::{Seed, Sim};
+
+use crate::chain::{self, ModelNode, Named, Opened};
+
+/// Why there is no tower.
+#[derive(Debug, thiserror::Error)]
+pub enum TowerError {
+    /// The system gives no memory for a drive.
+    #[error("the drive's memory: {0}")]
+    Memory(#[from] std::io::Error),
+    /// A layer cannot lie over what is below it.
+    #[error("{0}")]
+    Layers(String),
+}
+
+/// See the file.
+pub struct Tower {
+    ssds: Vec<Rc<Ssd>>,
+    opened: Opened,
+}
+
+impl Tower {
+    /// As many drives of a profile as the layers need, which keep data, and the layers over them.
+    ///
+    /// # Errors
+    /// See [`TowerError`]. Several drives or layers at the top are an error: an engine uses one.
+    pub async fn build(sim: &Sim, drive: &Resolved, layers: &[Named], seed: Seed) -> Result<Tower, TowerError> {
+        chain::check_over(layers, drive).map_err(TowerError::Layers)?;
+        let count = chain::drives_below(layers);
+        let (mut ssds, mut nodes) = (Vec::new(), Vec::<(String, Rc<dyn Node>)>::new());
+        for number in 0..count {
+            // Without layers the drive is that of a run on a single drive.
+            let seed = if count == 1 { seed.child("drive") } else { seed.child("drive").nth(number as u64) };
+            let ssd = Rc::new(Ssd::new(sim, drive, StoreKind::Ram, seed)?);
+            ssd.in_service().await;
+            let node = ModelNode::new(sim, &ssd, drive);
+            if chain::is_over_chunks(layers) {
+                node.open_chunks().await.map_err(TowerError::Layers)?;
+            }
+            ssds.push(ssd);
+            nodes.push((crate::name_of_drive(number), Rc::new(node)));
+        }
+        let opened = chain::open(sim, layers, nodes).map_err(TowerError::Layers)?;
+        match opened.tops.len() {
+            1 => Ok(Tower { ssds, opened }),
+            tops => Err(TowerError::Layers(format!("{tops} layers are at the top, and a store lies on one"))),
+        }
+    }
+
+    /// What is at the top.
+    pub fn info(&self) -> DriveInfo {
+        self.opened.tops[0].info()
+    }
+
+    /// A connection to the top, with so many entries at most.
+    ///
+    /// # Errors
+    /// When there is no queue pair left.
+    pub fn connect(&self, entries: u32) -> Result<Rc<dyn Drive>, Refused> {
+        self.opened.tops[0].connect(Use { role: Role::Any, entries })
+    }
+
+    /// The admin queue of the top, where it has one. An array has none.
+    pub fn admin(&self) -> Option<Rc<dyn Drive>> {
+        self.opened.tops[0].connect(Use { role: Role::Admin, entries: 32 }).ok()
+    }
+
+    /// The drives.
+    pub fn ssds(&self) -> &[Rc<Ssd>] {
+        &self.ssds
+    }
+}
