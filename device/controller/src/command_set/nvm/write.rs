@@ -118,7 +118,6 @@ impl<F: Ftl> Nvm<F> {
         fua: bool,
         breakdown: &mut Breakdown,
     ) -> Result<(), Status> {
-        let writes = self.random_writes()?;
         let watch = self.write_waits_for(fua, command.settings);
         let mut settling = Vec::new();
         let most = self.ftl.max_reserve();
@@ -128,7 +127,7 @@ impl<F: Ftl> Nvm<F> {
                 self.take_turn(command, (Work::Write, part.sectors.into()), breakdown).await?;
             }
             let begun = self.sim.now();
-            let room = writes.reserve(part, breakdown.waits(Stage::Queue));
+            let room = self.random_writes()?.reserve(part, breakdown.waits(Stage::Queue));
             let reservation = match command.stop.or_stopped(room).await {
                 Ok(reservation) => reservation,
                 Err(status) => {
@@ -149,7 +148,7 @@ impl<F: Ftl> Nvm<F> {
             // Of a command that was stopped no further part is written.
             command.stop.check()?;
             self.check_writable()?;
-            settling.extend(data.accept(&*self.ftl, writes, (part, at), reservation, watch)?);
+            settling.extend(data.accept(&*self.ftl, self.random_writes()?, (part, at), reservation, watch)?);
         }
         self.settle(command, settling, breakdown).await
     }
