@@ -270,7 +270,7 @@ enum Ending {
 /// Serves until a signal ends it, or it fails.
 pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     args.check()?;
-    let profile = drive_of(&args.drive, &args.set, &DEFAULTS)?;
+    let profile = drive_of(&args.drive, &args.set, &DEFAULTS, &args.policy)?;
     profile.notes.iter().for_each(|note| output::note(note));
     let (tell, ending) = channel();
     let (asked, is_serving) = (tell.clone(), Arc::<AtomicBool>::default());
