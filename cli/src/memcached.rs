@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use clap::{Args, ValueEnum};
-use nandscape_apps_engine::policy::POLICIES;
+use nandscape_apps_engine::policy::{POLICIES, policy};
 use nandscape_apps_engine::{Ack, Config, OpenError};
-use nandscape_device_media::durable::{Membership, StoreFile};
+use nandscape_device_media::durable::{Membership, Owner, StoreFile};
 use nandscape_device_ssd::Resolved;
 use nandscape_lab_engine::live::{Place, ServeError, ServeSpec, ServedDrive, serve};
 use nandscape_lab_run::{DriveSpec, Precondition};
@@ -214,8 +214,20 @@ impl MemcachedArgs {
             return Ok(None);
         }
         let file = StoreFile::open(path, self.store_sync).map_err(|error| wrong(path, &error.to_string()))?;
-        if file.before().membership == Membership::Member {
-            return Err(wrong(path, "its drive is a member of an array; name another folder"));
+        let is_mirrored = policy(&self.policy).is_none_or(|policy| policy.replicas() > 1);
+        match file.before().membership {
+            Membership::Member(Owner::Array) => {
+                return Err(wrong(path, "its drive is a member of an array; name another folder"));
+            }
+            Membership::Strayed(Owner::Engine) => {
+                let valid = match is_mirrored {
+                    true => "remove the file, and --rebuild makes it anew from its mirror",
+                    false => "a copy of the file from before is valid",
+                };
+                let problem = "it was served outside of its store (--outside-array), so that it may no longer fit the other drives";
+                return Err(wrong(path, &format!("{problem}; {valid}")));
+            }
+            _ => {}
         }
         let fits = profile.check_store(file.spec());
         fits.map_err(|problem| wrong(path, &format!("it holds another drive: {problem}")))?;
