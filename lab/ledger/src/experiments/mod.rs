@@ -53,6 +53,7 @@ experiments! {
     hiops_poll,
     kv_tail,
     kv_load,
+    kv_memcached,
     kv_percentiles,
     pre_prediction,
     pre_buffer_hit,
