@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use nandscape_apps_memcached_engine::OpenError;
-use nandscape_apps_memcached_engine::policy::POLICIES;
+use nandscape_apps_memcached_engine::policy::{ANY_DRIVE, POLICIES};
 use nandscape_apps_memcached_run::{Load, Machine, Outcome, RunError, Spec};
 use nandscape_device_ssd::{BUILTIN, Resolved};
 use nandscape_lab_report::format::{bytes, count, us};
@@ -26,8 +26,9 @@ use crate::table::table;
 /// Readers ask for small items, which the engine does not keep in memory, while writers put large ones as fast as the drives take them. All policies have the
 /// same engine, load and drives, and all but raid0 the same layout (RAID-1+0). mixed and raid0 read and write at all drives at any time;
 /// epochs writes to even and odd drives in turn and reads from the others; rails does the same, and the turns are of a fixed time;
-/// gc_control also orders when the drives collect garbage, and waits until they are ready for reads. First the log of each drive is
-/// written once.
+/// gc_control also orders when the drives collect garbage, and waits until they are ready for reads. predictable_latency and fdp take turns
+/// as epochs does: drives that are read are in the deterministic window of Predictable Latency Mode, or the log has a reclaim unit handle for
+/// itself (Flexible Data Placement). First the log of each drive is written once.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -36,14 +37,16 @@ Examples:
   nandscape paper engine --policy raid0,gc_control --threads 2 --uplink 1500MB
         a host of four cores with two threads each, whose drives share an uplink
   nandscape paper engine --policy mixed,gc_control --readers 32 --reads 1000000
+  nandscape paper engine --policy gc_control,predictable_latency,fdp --passes 4
+        orders of a vendor, and what drives on sale offer in their place
   nandscape paper engine --policy gc_control --drives 2 --json
   nandscape paper engine --policy gc_control --reads 5000 --chrome-trace turns.json
         a timeline of the turns of the drives
 
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 pub(crate) struct EngineArgs {
-    /// Policies
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values_t = POLICIES.map(str::to_owned), value_parser = known)]
+    /// Policies. predictable_latency and fdp are for drives that have the feature of NVMe; built-in drives are given it
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values_t = POLICIES[..ANY_DRIVE].iter().map(|name| (*name).to_owned()), value_parser = known)]
     policy: Vec<String>,
     /// Drives, in pairs of an even and an odd one
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=64))]
@@ -120,12 +123,29 @@ pub(crate) fn known(name: &str) -> Result<String, String> {
     }
 }
 
-/// The profile of the drives of an engine: defaults of built-in ones, and changes.
-pub(crate) fn drive_of(name: &str, set: &[String], defaults: &[(&str, &str)]) -> Result<Resolved, Failure> {
+/// The policy that has windows.
+const WINDOWS: &str = "predictable_latency";
+
+/// What a policy needs of its drives, as keys of a profile.
+fn needed(policy: &str) -> &'static [(&'static str, &'static str)] {
+    match policy {
+        WINDOWS => &[("controller.predictable_latency", "true")],
+        "fdp" => &[("ftl.fdp.handles", "2")],
+        _ => &[],
+    }
+}
+
+/// The profile of the drives of an engine: defaults of built-in ones, what the policy needs, and changes.
+pub(crate) fn drive_of(
+    name: &str,
+    set: &[String],
+    defaults: &[(&str, &str)],
+    policy: &str,
+) -> Result<Resolved, Failure> {
     // A profile file says what it wants.
     let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == name);
     let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
-    let defaults = defaults.iter().filter(|(key, _)| is_built_in && !is_set(key));
+    let defaults = defaults.iter().chain(needed(policy)).filter(|(key, _)| is_built_in && !is_set(key));
     let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
     let changes: Vec<String> = defaults.chain(set.iter().cloned()).collect();
     conventional(resolve(name, &changes)?)
@@ -135,7 +155,7 @@ impl EngineArgs {
     fn spec(&self, policy: &str) -> Result<Spec, Failure> {
         let policy = POLICIES.into_iter().find(|known| *known == policy).unwrap_or(POLICIES[0]);
         Ok(Spec {
-            drive: drive_of(&self.drive, &self.set, &DEFAULTS)?,
+            drive: drive_of(&self.drive, &self.set, &DEFAULTS, policy)?,
             drives: self.drives as usize,
             policy,
             dirty: self.dirty.0,
@@ -222,8 +242,11 @@ const QUANTILES: [(&str, f64); 5] =
 fn text(runs: &[(&str, Outcome)]) -> String {
     let names = QUANTILES.map(|(name, _)| name);
     let mut reads = table(&[&["read latency, us", "reads", "mean"], &names[..], &["max"]].concat());
-    let mut figures =
-        table(&["policy", "reads/s", "written/s", "epochs", "collected", "WAF", "moved items", "reads at tokens"]);
+    let has_windows = runs.iter().any(|(policy, _)| *policy == WINDOWS);
+    let mut names =
+        vec!["policy", "reads/s", "written/s", "epochs", "collected", "WAF", "moved items", "reads at tokens"];
+    names.extend(has_windows.then_some("windows lapsed"));
+    let mut figures = table(&names);
     for (policy, outcome) in runs {
         let latency = &outcome.reads;
         let mut row = vec![(*policy).to_owned(), count(latency.count()), us(latency.mean_ns() / 1e3)];
@@ -231,7 +254,7 @@ fn text(runs: &[(&str, Outcome)]) -> String {
         row.push(us(latency.max().as_us()));
         reads.add_row(row);
         let took = outcome.took.as_s();
-        figures.add_row([
+        let mut row = vec![
             (*policy).to_owned(),
             count((latency.count() as f64 / took) as u64),
             bytes(outcome.put_bytes as f64 / took),
@@ -240,7 +263,10 @@ fn text(runs: &[(&str, Outcome)]) -> String {
             ratio(outcome.waf),
             count(outcome.after.moved - outcome.before.moved),
             count(outcome.after.reads_at_tokens),
-        ]);
+        ];
+        let lapses = outcome.after.window_lapses - outcome.before.window_lapses;
+        row.extend(has_windows.then(|| if *policy == WINDOWS { count(lapses) } else { "-".to_owned() }));
+        figures.add_row(row);
     }
     lines([&reads, &figures])
 }
@@ -264,6 +290,7 @@ fn as_json(runs: &[(&str, Outcome)]) -> Value {
             "moved_items": outcome.after.moved - outcome.before.moved,
             "evictions": outcome.after.evictions,
             "reads_at_tokens": outcome.after.reads_at_tokens,
+            "window_lapses": outcome.after.window_lapses - outcome.before.window_lapses,
             "measured_s": took,
         })
     };

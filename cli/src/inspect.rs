@@ -13,7 +13,7 @@ use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use nandscape_device_ftl_core::component::BlockState;
 use nandscape_device_ftl_ox::ox_block::content;
-use nandscape_device_media::durable::{Membership, PageStatus, StoreFile, StoreUse};
+use nandscape_device_media::durable::{Membership, Owner, PageStatus, StoreFile, StoreUse};
 use nandscape_device_media::{BlockId, Geometry, Media, PageId};
 use nandscape_device_ssd::{Part, PartStore, Profile, Resolved, Ssd, StoredDrive};
 use nandscape_lab_report::format::size;
@@ -237,12 +237,13 @@ fn state_name(state: BlockState) -> &'static str {
     }
 }
 
-/// Whether the drive is a member of an array.
+/// Whether the drive is a member.
 fn membership(of: Membership) -> &'static str {
     match of {
         Membership::None => "no",
-        Membership::Member => "yes",
-        Membership::Strayed => "was, and was served outside of its array",
+        Membership::Member(_) => "yes",
+        Membership::Strayed(Owner::Array) => "was, and was served outside of its array",
+        Membership::Strayed(Owner::Engine) => "was, and was served outside of its store",
     }
 }
 
@@ -270,6 +271,8 @@ fn as_json(view: &View<'_>, with_blocks: bool) -> Value {
     let (memory, tables, stats) = (part.media().durable().expect("it is in a file"), part.tables(), part.stats());
     let blocks: serde_json::Map<String, Value> =
         STATES.iter().zip(counts(view)).map(|(state, count)| ((*state).to_owned(), count.into())).collect();
+    let of =
+        |owner| membership(if used.membership.owner() == Some(owner) { used.membership } else { Membership::None });
     let mut value = json!({
         "schema": 1,
         "profile": drive.profile_name,
@@ -280,7 +283,8 @@ fn as_json(view: &View<'_>, with_blocks: bool) -> Value {
         "closed_in_order": !used.in_use,
         "starts": used.starts,
         "unclean_starts": used.unclean,
-        "array_member": membership(used.membership),
+        "array_member": of(Owner::Array),
+        "memcached_member": of(Owner::Engine),
         "syncs": used.syncs,
         "snapshot": { "epoch": memory.snapshot_epoch(), "chunks": memory.snapshot_chunks().0 },
         "journal_entries": memory.journal_len(),
@@ -409,8 +413,8 @@ fn overview(view: &View<'_>) -> String {
     if let Some(age) = inspect_age::row(part.media()) {
         table.add_row(["age".to_owned(), age]);
     }
-    if used.membership != Membership::None {
-        table.add_row(["member of an array", membership(used.membership)]);
+    if let Some(owner) = used.membership.owner() {
+        table.add_row([format!("member of {owner}"), membership(used.membership).to_owned()]);
     }
     if let Some(ftl) = part.ox_block() {
         table.add_rows(crate::inspect_ox::rows(ftl).map(|(name, value)| [name.to_owned(), value]));

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use clap::{Args, ValueEnum};
-use nandscape_apps_memcached_engine::policy::POLICIES;
+use nandscape_apps_memcached_engine::policy::{POLICIES, policy};
 use nandscape_apps_memcached_engine::{Ack, Config, OpenError};
 use nandscape_apps_memcached_run::live::{Place, ServeError, ServeSpec, ServedDrive, serve};
-use nandscape_device_media::durable::{Membership, StoreFile};
+use nandscape_device_media::durable::{Membership, Owner, StoreFile};
 use nandscape_device_ssd::Resolved;
 use nandscape_lab_run::{DriveSpec, Precondition};
 use nandscape_sim::units::Bytes;
@@ -214,8 +214,20 @@ impl MemcachedArgs {
             return Ok(None);
         }
         let file = StoreFile::open(path, self.store_sync).map_err(|error| wrong(path, &error.to_string()))?;
-        if file.before().membership == Membership::Member {
-            return Err(wrong(path, "its drive is a member of an array; name another folder"));
+        let is_mirrored = policy(&self.policy).is_none_or(|policy| policy.replicas() > 1);
+        match file.before().membership {
+            Membership::Member(Owner::Array) => {
+                return Err(wrong(path, "its drive is a member of an array; name another folder"));
+            }
+            Membership::Strayed(Owner::Engine) => {
+                let valid = match is_mirrored {
+                    true => "remove the file, and --rebuild makes it anew from its mirror",
+                    false => "a copy of the file from before is valid",
+                };
+                let problem = "it was served outside of its store (--outside-array), so that it may no longer fit the other drives";
+                return Err(wrong(path, &format!("{problem}; {valid}")));
+            }
+            _ => {}
         }
         let fits = profile.check_store(file.spec());
         fits.map_err(|problem| wrong(path, &format!("it holds another drive: {problem}")))?;
@@ -270,7 +282,7 @@ enum Ending {
 /// Serves until a signal ends it, or it fails.
 pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     args.check()?;
-    let profile = drive_of(&args.drive, &args.set, &DEFAULTS)?;
+    let profile = drive_of(&args.drive, &args.set, &DEFAULTS, &args.policy)?;
     profile.notes.iter().for_each(|note| output::note(note));
     let (tell, ending) = channel();
     let (asked, is_serving) = (tell.clone(), Arc::<AtomicBool>::default());

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Issuer};
 use nandscape_sim::Span;
 use nandscape_wire_nvme::io::{DsmRange, FUA};
-use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry, directive};
 use zerocopy::IntoBytes;
 
 use crate::error::StoreError;
@@ -150,9 +150,29 @@ impl Disk {
     /// # Errors
     /// As [`Disk::write`].
     pub async fn write_within(&self, slba: u64, bytes: &[u8], patience: Span) -> Result<(), StoreError> {
+        self.write_placed_within(slba, bytes, None, patience).await
+    }
+
+    /// The same by a reclaim unit handle of a drive that places data.
+    ///
+    /// # Errors
+    /// As [`Disk::write`].
+    pub async fn write_placed_within(
+        &self,
+        slba: u64,
+        bytes: &[u8],
+        handle: Option<u16>,
+        patience: Span,
+    ) -> Result<(), StoreError> {
         let range = Range { slba, blocks: bytes.len() as u64 / u64::from(self.info.lba_bytes) };
         self.written_bytes.set(self.written_bytes.get() + bytes.len() as u64);
-        let parts = self.parts(IoOpcode::WRITE, range, &HostMem::from_bytes(bytes));
+        let mut parts = self.parts(IoOpcode::WRITE, range, &HostMem::from_bytes(bytes));
+        if let Some(handle) = handle {
+            for (entry, _) in &mut parts {
+                entry.cdw12 = (entry.cdw12.get() | u32::from(directive::PLACEMENT) << 20).into();
+                entry.cdw13 = (u32::from(handle) << 16).into();
+            }
+        }
         self.execute_within(parts, patience).await.map_err(StoreError::Drive)
     }
 
@@ -202,6 +222,14 @@ impl Disk {
     /// # Errors
     /// When it answers with something else.
     pub async fn deallocate(&self, ranges: &[Range]) -> Result<(), StoreError> {
+        self.deallocate_within(ranges, PATIENCE).await
+    }
+
+    /// The same with another patience.
+    ///
+    /// # Errors
+    /// As [`Disk::deallocate`].
+    pub async fn deallocate_within(&self, ranges: &[Range], patience: Span) -> Result<(), StoreError> {
         for some in ranges.chunks(RANGES) {
             let list = |range: &Range| DsmRange {
                 context_attributes: 0.into(),
@@ -210,7 +238,7 @@ impl Disk {
             };
             let list: Vec<DsmRange> = some.iter().map(list).collect();
             let entry = SubmissionEntry::deallocate(self.info.nsid, some.len() as u32);
-            match self.execute(vec![(entry, HostMem::from_bytes(list.as_bytes()))]).await {
+            match self.execute_within(vec![(entry, HostMem::from_bytes(list.as_bytes()))], patience).await {
                 Ok(()) | Err(Status::INVALID_OPCODE) => {}
                 Err(status) => return Err(StoreError::Drive(status)),
             }

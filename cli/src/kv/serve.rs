@@ -80,9 +80,8 @@ impl ServeArgs {
         let profile = drive.resolve().map_err(Failure::input)?;
         if StoreFile::exists(&path).map_err(|error| wrong(error.to_string()))? {
             let file = StoreFile::open(&path, false).map_err(|error| wrong(error.to_string()))?;
-            if file.before().membership == Membership::Member {
-                let problem = "its drive is a member of an array; serve the array, or name another file";
-                return Err(wrong(problem.to_owned()));
+            if let Membership::Member(owner) = file.before().membership {
+                return Err(wrong(format!("its drive is a member of {owner}; serve that, or name another file")));
             }
             profile.check_store(file.spec()).map_err(|problem| wrong(format!("it holds another drive: {problem}")))?;
             return Ok(Some(file));

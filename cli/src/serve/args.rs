@@ -136,7 +136,8 @@ pub(crate) struct ServeArgs {
     /// reset
     #[arg(long)]
     store_reset: bool,
-    /// Serve the file of a member of an array without its array. The array no longer opens with this member: it is rebuilt, or left out
+    /// Serve the file of a member of an array without its array. The array no longer opens with this member: it is rebuilt, or left out.
+    /// The same with a member of a memcached store
     #[arg(long)]
     pub(super) outside_array: bool,
     /// What a drive in a file acknowledges outlasts the host's loss of power, too, not only the end of the process

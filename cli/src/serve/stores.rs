@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nandscape_device_media::durable::{Membership, StoreError, StoreFile};
+use nandscape_device_media::durable::{Membership, Owner, StoreError, StoreFile};
 use nandscape_device_ssd::{PartStore, StoredDrive};
 use nandscape_lab_run::{DriveSpec, MemberSpec, Precondition, Target};
 
@@ -230,21 +230,40 @@ enum Role {
     NewMember,
 }
 
-/// Keeps the members of an array in their array. One that is to be used alone, since `--outside-array` asks for that, is marked.
+/// How the owner of a drive is served.
+fn serving(owner: Owner) -> &'static str {
+    match owner {
+        Owner::Array => {
+            "serve the array (--array), or give --outside-array, and the array no longer opens with this member"
+        }
+        Owner::Engine => {
+            "serve the store (nandscape memcached --store FOLDER), or give --outside-array, and the store no longer opens with this member"
+        }
+    }
+}
+
+/// Keeps members with their owner. One that is to be used alone, since `--outside-array` asks for that, is marked.
 fn check_membership(file: &mut StoreFile, role: Role, shown: &str, args: &ServeArgs) -> Result<(), NotOpened> {
     match (file.before().membership, role) {
-        (Membership::Member, Role::Alone) if !args.outside_array => {
+        (Membership::Member(owner), Role::Alone) if !args.outside_array => {
             Err(NotOpened::Refused(Failure::Input(anyhow::anyhow!(
-                "--store {shown}: its drive is a member of an array, which would return wrong data once the drive was written to alone; \
-                 serve the array (--array), or give --outside-array, and the array no longer opens with this member"
+                "--store {shown}: its drive is a member of {owner}, which would return wrong data once the drive was written to alone; {}",
+                serving(owner)
             ))))
         }
-        (Membership::Member, Role::Alone) => {
+        (Membership::Member(owner), Role::Alone) => {
             file.stray();
-            output::note(&format!("{shown} is used outside of its array, which no longer opens with it"));
+            let owner = if owner == Owner::Array { "array" } else { "store" };
+            output::note(&format!("{shown} is used outside of its {owner}, which no longer opens with it"));
             Ok(())
         }
-        (Membership::Strayed, Role::Member) => Err(NotOpened::Damaged(format!(
+        (Membership::Member(Owner::Engine) | Membership::Strayed(Owner::Engine), Role::Member) => {
+            let owner = Owner::Engine;
+            Err(NotOpened::Refused(Failure::Input(anyhow::anyhow!(
+                "--store {shown}: its drive is a member of {owner}; a member of this array, or a file that does not exist is valid"
+            ))))
+        }
+        (Membership::Strayed(Owner::Array), Role::Member) => Err(NotOpened::Damaged(format!(
             "--store {shown}: it was served outside of its array (--outside-array), so that it may no longer fit the other members"
         ))),
         _ => Ok(()),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 54] = [
+const CLAIMS: [&str; 55] = [
     "femu-registers",
     "femu-gc-schemes",
     "femu-white-gc",
@@ -43,6 +43,7 @@ const CLAIMS: [&str; 54] = [
     "hiops-poll",
     "kv-tail",
     "kv-load",
+    "kv-memcached",
     "kv-percentiles",
     "pre-prediction",
     "pre-buffer-hit",

@@ -302,3 +302,61 @@ fn a_store_with_a_lost_file_is_served_and_rebuilt() {
         assert!(reported.contains("was rebuilt from drive"), "{reported}");
     }
 }
+
+/// A file that is written to alone no longer fits its mirror: it is not served alone without a word, and not taken back afterwards.
+#[test]
+fn a_file_of_a_store_is_served_alone_on_request_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let words = ["--store", store.to_str().unwrap(), "--drives", "2", "--ack", "all"];
+    let (server, _) = Server::start(folder.path(), &words);
+    assert_eq!(Client::connect(folder.path()).ask("set a 0 0 1\r\n1\r\n", "STORED"), "STORED\r\n");
+    server.end("-TERM");
+    let alone = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+        command.current_dir(folder.path()).args(["serve", "--drive", "default", "--store", "file:store/d0.nand"]);
+        command.args([
+            "--set",
+            "capacity=64MiB",
+            "--set",
+            "geometry.channels=2",
+            "--set",
+            "geometry.dies_per_channel=2",
+        ]);
+        command.args(["--set", "lba_size=4KiB", "--set", "buffer.mode=capacitor", "--nbd", "unix:n.sock"]).args(more);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    };
+    let refused = alone(&[]).output().unwrap();
+    let printed = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{printed}");
+    for words in
+        ["d0.nand: its drive is a member of a memcached store", "nandscape memcached --store", "--outside-array"]
+    {
+        assert!(printed.contains(words), "{words}: {printed}");
+    }
+    let inspected = Command::new(env!("CARGO_BIN_EXE_nandscape")).arg("inspect").arg(store.join("d0.nand")).output();
+    let inspected = String::from_utf8(inspected.unwrap().stdout).unwrap();
+    let is_shown = |line: &str| line.contains("member of a memcached store") && line.ends_with("yes");
+    assert!(inspected.lines().any(is_shown), "{inspected}");
+    // Nothing has changed: the store opens as before.
+    let (server, line) = Server::start(folder.path(), &words);
+    assert!(line.contains(": 1 items found"), "{line}");
+    server.end("-TERM");
+    let mut child = alone(&["--outside-array"]).spawn().unwrap();
+    let mut notes = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(notes.any(|line| line.unwrap().contains(" at ")), "it does not serve");
+    let outside = Server(child);
+    outside.end("-TERM");
+    let refused = command(folder.path(), ":", &words).output().unwrap();
+    let printed = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{printed}");
+    assert!(
+        printed.contains("d0.nand: it was served outside of its store") && printed.contains("--rebuild"),
+        "{printed}"
+    );
+    std::fs::remove_file(store.join("d0.nand")).unwrap();
+    let (server, line) = Server::start(folder.path(), &[&words[..], &["--rebuild"]].concat());
+    assert!(line.contains(": 1 items found"), "{line}");
+    server.end("-TERM");
+}

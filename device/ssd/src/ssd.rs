@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nandscape_device_controller::{Front, Precompletion};
 use nandscape_device_ftl_core::{Collections, Occupancy, Plant, PlantReport, Stats, TableSummary};
 use nandscape_device_ftl_ox::OxBlock;
-use nandscape_device_media::durable::StoreFile;
+use nandscape_device_media::durable::{Owner, StoreFile};
 use nandscape_device_media::{AgingCounts, FlashWork, Media, OpCounts, RemoteArray, StoreKind};
 use nandscape_drive::{Controller, Subsystem};
 use nandscape_sim::account::Totals;
@@ -245,14 +245,14 @@ impl Ssd {
         told.map_err(|_| io::Error::other(self.store_failure().unwrap_or_default()))
     }
 
-    /// Marks the file, if there is one, as that of a member of an array: it is not served alone unless that is asked for.
+    /// Marks the file, if there is one, as that of a member: it is not served alone unless that is asked for.
     ///
     /// # Errors
     /// Why the file could not be written.
-    pub fn join_array(&self) -> io::Result<()> {
+    pub fn join(&self, owner: Owner) -> io::Result<()> {
         // The first store of a file has what is of all.
         let memory = self.parts.iter().find_map(|part| part.media.durable());
-        let marked = memory.map_or(Ok(()), |memory| memory.join_array());
+        let marked = memory.map_or(Ok(()), |memory| memory.join(owner));
         marked.map_err(|_| io::Error::other(self.store_failure().unwrap_or_default()))
     }
 

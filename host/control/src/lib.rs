@@ -3,6 +3,9 @@
 //! A [`Control`] goes through any [`Drive`] that takes admin commands: a queue in this process, an NVMe/TCP
 //! connection, a PCI function.
 //!
+//! Drives on sale take no such orders. What comes closest there are [`PredictableLatency`], windows in which a drive does no work of its
+//! own, and [`Placement`], which separates data so that nothing is left to collect.
+//!
 //! | Table 5.1 | here |
 //! |---|---|
 //! | `get_user_capacity`, `get_device_capacity` | [`Space::user_bytes`], [`Space::device_bytes`] |
@@ -13,19 +16,32 @@
 //! | `run_gc` | [`Control::run`] |
 //! | `is_ready_for_read` | [`Control::is_ready_for_read`] |
 //!
-//! Left out: policies over it, and drives that offer Predictable Latency Mode in its place.
+//! | file | what |
+//! |---|---|
+//! | `admin` | admin commands of a host, awaited |
+//! | `latency` | windows of Predictable Latency Mode |
+//! | `placement` | handles of Flexible Data Placement |
+//!
+//! Left out: policies over it.
 
 use std::rc::Rc;
 
-use nandscape_drive::{Completion, Drive, HostMem, Issuer};
+use nandscape_drive::{Completion, Drive, HostMem};
 use nandscape_sim::{Sim, Span};
-use nandscape_wire_nvme::identify::{self, cns};
 use nandscape_wire_nvme::vendor::{
     Capabilities, GC_CONTROL, GC_RUNNING, GC_STATUS, GcStatus, HAS_GC_CONTROL, MAGIC, READS_HELD_CLEAR, READY_FOR_READ,
     gc,
 };
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 use zerocopy::FromBytes;
+
+mod admin;
+mod latency;
+mod placement;
+
+use admin::Admin;
+pub use latency::{PredictableLatency, Window, WindowTimes};
+pub use placement::Placement;
 
 /// Why a drive does not do as it is asked.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -35,6 +51,12 @@ pub enum Error {
         "the drive takes no orders for its garbage collection; drives with ftl.kind = \"page\" and without parity stripes do"
     )]
     Unsupported,
+    /// The drive has no Predictable Latency Mode, by its Identify Controller.
+    #[error("the drive has no Predictable Latency Mode; drives with controller.predictable_latency = true do")]
+    NoWindows,
+    /// The drive places no data, by its Identify Controller, or has too few reclaim unit handles.
+    #[error("the drive has fewer than {0} reclaim unit handles; drives with ftl.fdp.handles = {0} or more have them")]
+    NoPlacement(u16),
     /// The drive has rejected the command.
     #[error("the drive rejects the command: {0}")]
     Rejected(Status),
@@ -84,8 +106,7 @@ pub struct Ready {
 
 /// A drive whose garbage collection its host controls.
 pub struct Control {
-    issuer: Issuer,
-    admin: Rc<dyn Drive>,
+    admin: Admin,
 }
 
 impl Control {
@@ -94,20 +115,12 @@ impl Control {
     /// # Errors
     /// When the drive takes no such orders.
     pub async fn open(sim: &Sim, admin: Rc<dyn Drive>) -> Result<Control, Error> {
-        let control = Control { issuer: Issuer::new(sim), admin };
-        let mem = HostMem::zeroed(size_of::<identify::Controller>());
-        control.execute(SubmissionEntry::identify(cns::CONTROLLER, 0), &mem).await?;
-        let found = identify::Controller::read_from_bytes(&mem.to_vec()).ok();
-        let capabilities = found.and_then(|data| Capabilities::of(&data.vendor));
+        let admin = Admin::new(sim, admin);
+        let capabilities = admin.identify().await?.and_then(|data| Capabilities::of(&data.vendor));
         match capabilities.is_some_and(|table| table.functions.get() & HAS_GC_CONTROL != 0) {
-            true => Ok(control),
+            true => Ok(Control { admin }),
             false => Err(Error::Unsupported),
         }
-    }
-
-    async fn execute(&self, entry: SubmissionEntry, mem: &HostMem) -> Result<Completion, Error> {
-        let ended = self.issuer.execute(&*self.admin, entry, mem.clone()).await;
-        if ended.status.is_success() { Ok(ended) } else { Err(Error::Rejected(ended.status.meaning())) }
     }
 
     async fn control(&self, action: u32, [first, second]: [u32; 2]) -> Result<Completion, Error> {
@@ -117,7 +130,7 @@ impl Control {
             cdw12: second.into(),
             ..SubmissionEntry::admin(GC_CONTROL)
         };
-        self.execute(entry, &HostMem::none()).await
+        self.admin.execute(entry, &HostMem::none()).await
     }
 
     /// The space of the drive, its watermarks, and whether it collects.
@@ -126,7 +139,7 @@ impl Control {
     /// When the drive rejects the command, or returns another structure.
     pub async fn space(&self) -> Result<Space, Error> {
         let mem = HostMem::zeroed(size_of::<GcStatus>());
-        self.execute(SubmissionEntry::admin(GC_STATUS), &mem).await?;
+        self.admin.execute(SubmissionEntry::admin(GC_STATUS), &mem).await?;
         let status = GcStatus::read_from_bytes(&mem.to_vec()).ok();
         let status = status.filter(|status| status.magic == MAGIC && status.version.get() == 1);
         let status = status.ok_or(Error::Unsupported)?;
@@ -167,7 +180,7 @@ impl Control {
     /// # Errors
     /// When the drive rejects the command.
     pub async fn is_ready_for_read(&self) -> Result<Ready, Error> {
-        let ended = self.execute(SubmissionEntry::admin(READY_FOR_READ), &HostMem::none()).await?;
+        let ended = self.admin.execute(SubmissionEntry::admin(READY_FOR_READ), &HostMem::none()).await?;
         Ok(Ready { is_ready: ended.dw0 != 0, free: ended.dw1 })
     }
 }

@@ -59,7 +59,7 @@ experiments! {
         gc_tail_motivation;
     leapio: leapio_virt;
     hiops: hiops_iops, hiops_handler, hiops_poll;
-    engine: kv_tail, kv_load, kv_percentiles;
+    engine: kv_tail, kv_load, kv_memcached, kv_percentiles;
     precompletion: pre_prediction, pre_buffer_hit, pre_window, pre_multidepth;
     ox: ox_mq, ox_fabric, ox_sizes, ox_gc, ox_checkpoint, ox_recovery, eleos_cache, eleos_scale;
     fox: oc_media, oc_parallel_fpga, oc_parallel_cnex, oc_fpga_rest, oc_isolation;

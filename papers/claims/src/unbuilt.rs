@@ -100,16 +100,6 @@ pub(crate) static UNBUILT: &[Claim] = &[
         kind: Kind::Result,
     },
     Claim {
-        id: "kv-memcached",
-        source: &[(Paper::Shin, "Table 5.2")],
-        says: "behind memcached: 51,362 / 66,661 / 76,917 ops/s and p99 30,090 / 9,514 / 6,548 us for mixed, epochs, \
-               GC control",
-        show: None,
-        ruling: None,
-        check: Check::Order,
-        kind: Kind::Result,
-    },
-    Claim {
         id: "flashshare-response",
         source: &[(Paper::FlashShare, "5.2, Fig. 11-12")],
         says: "response time against Vanilla: CacheOpt, KernelOpt, SelectISR, XLER cut the mean by 5, 11, 12, 22% and \

@@ -5,13 +5,14 @@ use std::rc::Rc;
 
 use nandscape_apps_store::{Disk, Host, Range, StoreError};
 use nandscape_drive::Drive;
-use nandscape_host_control::Control;
+use nandscape_host_control::{Control, Error, Placement, PredictableLatency};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 
 use crate::error::EngineError;
+use crate::policy::{Need, Windows};
 
 /// How long a drive may be without power, if its data is needed.
 const PATIENCE: Span = Span::from_ms(10_000);
@@ -20,7 +21,7 @@ const PATIENCE: Span = Span::from_ms(10_000);
 pub struct Given {
     /// Its queue pair.
     pub io: Rc<dyn Drive>,
-    /// Its admin queue, for policies that order garbage collection.
+    /// Its admin queue, for policies that need more than reads and writes.
     pub admin: Option<Rc<dyn Drive>>,
 }
 
@@ -30,7 +31,7 @@ pub struct Member {
     sim: Sim,
     /// `None` if it is missing.
     disk: Option<Disk>,
-    control: Option<Control>,
+    offer: Offer,
     /// It is missing or has failed: it is not used any more.
     is_lost: Cell<bool>,
     token: Cell<bool>,
@@ -40,6 +41,32 @@ pub struct Member {
     /// A read has ended, or a token has gone.
     changed: Signal,
     timeline: Timeline,
+}
+
+/// What the policy needs of a drive.
+enum Offer {
+    Nothing,
+    Orders(Control),
+    Windows(Windows),
+    Placement(Placement),
+}
+
+impl Offer {
+    async fn open(sim: &Sim, given: &Given, need: Need) -> Result<Offer, Error> {
+        let admin = given.admin.clone();
+        Ok(match need {
+            Need::Nothing => Offer::Nothing,
+            Need::Orders => Offer::Orders(Control::open(sim, admin.ok_or(Error::Unsupported)?).await?),
+            Need::Windows => {
+                let mode = PredictableLatency::open(sim, admin.ok_or(Error::NoWindows)?).await?;
+                Offer::Windows(Windows::new(mode))
+            }
+            Need::Placement(handles) => {
+                let admin = admin.ok_or(Error::NoPlacement(handles))?;
+                Offer::Placement(Placement::open(sim, (given.io.clone(), admin), handles).await?)
+            }
+        })
+    }
 }
 
 /// The lines of a drive in the event trace: what its token is used for, and when it is read.
@@ -66,25 +93,38 @@ impl Member {
         host: &Host,
         number: usize,
         given: Option<Given>,
-        needs_control: bool,
+        need: Need,
     ) -> Result<Member, EngineError> {
         let failed = |error| EngineError::Control { drive: number, error };
         let is_lost = Cell::new(given.is_none());
-        let (io, admin) = given.map(|given| (given.io, given.admin)).unzip();
-        let control = match admin.map(|admin| admin.filter(|_| needs_control)) {
-            Some(Some(admin)) => Some(Control::open(host.sim(), admin).await.map_err(failed)?),
-            Some(None) if needs_control => return Err(failed(nandscape_host_control::Error::Unsupported)),
-            _ => None,
+        let offer = match &given {
+            Some(given) => Offer::open(host.sim(), given, need).await.map_err(failed)?,
+            None => Offer::Nothing,
         };
-        let (sim, disk) = (host.sim().clone(), io.map(|io| Disk::new(host, io)));
+        let (sim, disk) = (host.sim().clone(), given.map(|given| Disk::new(host, given.io)));
         let (token, reads, reads_at_token) = (Cell::new(false), Cell::new(0), Cell::new(0));
         let (changed, timeline) = (Signal::new(&sim), Timeline::new(&sim, number));
-        Ok(Member { number, sim, disk, control, is_lost, token, reads, reads_at_token, changed, timeline })
+        Ok(Member { number, sim, disk, offer, is_lost, token, reads, reads_at_token, changed, timeline })
     }
 
     /// The control of its garbage collection, if the policy needs it.
     pub fn control(&self) -> Option<&Control> {
-        self.control.as_ref()
+        if let Offer::Orders(control) = &self.offer { Some(control) } else { None }
+    }
+
+    /// Its windows, if the policy needs them.
+    pub(crate) fn windows(&self) -> Option<&Windows> {
+        if let Offer::Windows(windows) = &self.offer { Some(windows) } else { None }
+    }
+
+    /// Its reclaim unit handles, if the policy needs them.
+    pub(crate) fn placement(&self) -> Option<&Placement> {
+        if let Offer::Placement(placement) = &self.offer { Some(placement) } else { None }
+    }
+
+    /// Bytes of a unit of its mapping.
+    pub(crate) fn unit_bytes(&self) -> u64 {
+        self.disk().map_or(0, |disk| disk.info.unit_bytes.into())
     }
 
     /// Its number.
@@ -255,8 +295,21 @@ impl Member {
 
     /// Writes whole blocks. They are durable afterwards.
     pub(crate) async fn write(&self, start: u64, bytes: &[u8]) -> Result<(), EngineError> {
+        self.write_by(start, bytes, None).await
+    }
+
+    /// The same by a reclaim unit handle.
+    pub(crate) async fn write_by(&self, start: u64, bytes: &[u8], handle: Option<u16>) -> Result<(), EngineError> {
         let disk = self.in_use()?;
         let slba = start / u64::from(disk.info.lba_bytes);
-        disk.write_within(slba, bytes, PATIENCE).await.map_err(|error| self.wrong(error))
+        disk.write_placed_within(slba, bytes, handle, PATIENCE).await.map_err(|error| self.wrong(error))
+    }
+
+    /// Has the drive forget whole blocks.
+    pub(crate) async fn deallocate(&self, start: u64, bytes: u64) -> Result<(), EngineError> {
+        let disk = self.in_use()?;
+        let lba = u64::from(disk.info.lba_bytes);
+        let range = Range { slba: start / lba, blocks: bytes / lba };
+        disk.deallocate_within(&[range], PATIENCE).await.map_err(|error| self.wrong(error))
     }
 }

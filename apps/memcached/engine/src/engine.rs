@@ -11,7 +11,7 @@ use crate::drives::Member;
 use crate::error::{EngineError, Event};
 use crate::log::{Queued, Spot};
 use crate::open::Super;
-use crate::policy::Policy;
+use crate::policy::{Policy, Windows};
 use crate::record::{Kind, Record, record_bytes};
 use crate::state::{Entry, State, Stats};
 
@@ -163,6 +163,7 @@ impl Engine {
             written_bytes: sum(|member| member.disk().map_or(0, |disk| disk.written_bytes.get())),
             lost_drives: sum(|member| member.is_lost().into()),
             reads_at_tokens: sum(Member::reads_at_token),
+            window_lapses: sum(|member| member.windows().map_or(0, Windows::lapses)),
             ..state.stats
         }
     }

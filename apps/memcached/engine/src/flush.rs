@@ -1,7 +1,8 @@
 //! The flush workers: epochs in which drives with tokens are written.
 //!
 //! An epoch packs what waits, gives tokens, and ends when its drives have what was packed for them. So its length is that of its work, and
-//! a change that waits for room waits for two epochs at most: the one under way, and one of at most the bytes that may wait.
+//! a change that waits for room waits for the epoch under way, and one more of at most the bytes that may wait; where drives take turns, one
+//! more of each parity. That holds as long as the changes that wait for room are not more than those that may wait for drives.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -208,7 +209,10 @@ impl Engine {
             let first = self.state.borrow().logs[pair].queues[replica].front().cloned();
             let Some(chunk) = first else { break };
             self.host.bytes(chunk.image.len()).await;
-            member.write(chunk.start, &chunk.image).await?;
+            if chunk.start.is_multiple_of(self.segment) {
+                self.policy.before_segment(member, chunk.start, self.segment).await?;
+            }
+            member.write_by(chunk.start, &chunk.image, self.policy.handle()).await?;
             self.state.borrow_mut().written(pair, replica);
             self.changed.notify();
             member.show("write", std::mem::replace(&mut last, self.host.sim().now()), chunk.image.len() as u64);

@@ -112,7 +112,7 @@ impl Engine {
         }
         let mut members = Vec::new();
         for (number, given) in drives.into_iter().enumerate() {
-            members.push(Rc::new(Member::new(host, number, given, policy.needs_control()).await?));
+            members.push(Rc::new(Member::new(host, number, given, policy.needs()).await?));
         }
         let (shape, parts) = shape(&members, &config, replicas as u32).await?;
         let unit = |member: &Rc<Member>| {

@@ -84,6 +84,8 @@ pub struct Stats {
     pub written_bytes: u64,
     /// Reads that began at a drive with a token although the policy keeps reads apart. It stays 0.
     pub reads_at_tokens: u64,
+    /// Deterministic windows that drives have ended by themselves, if the policy has windows.
+    pub window_lapses: u64,
 }
 
 /// See the file.

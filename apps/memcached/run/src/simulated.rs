@@ -54,12 +54,12 @@ impl Machine {
         Machine { cores, has_two_threads: false, costs: Costs::ASSUMED, uplink: None }
     }
 
-    fn host(&self, sim: &Sim) -> Host {
-        let cpu = match self.has_two_threads {
+    /// Its processors.
+    pub(crate) fn cpu(&self, sim: &Sim) -> Rc<Cpu> {
+        Rc::new(match self.has_two_threads {
             true => Cpu::with_two_threads_a_core(sim, self.cores),
             false => Cpu::new(sim, self.cores),
-        };
-        Host::new(sim, Rc::new(cpu), self.costs)
+        })
     }
 }
 
@@ -149,7 +149,9 @@ const ENTRIES: u32 = 256;
 /// Memory for the index beyond that of the items.
 const MEMORY: u64 = 8 << 20;
 /// Bytes of an item beyond its value, with its share of index memory: about.
-const AROUND_ITEM: u64 = 64;
+pub(crate) const AROUND_ITEM: u64 = 64;
+/// Bytes of memory of an item in the index, at most.
+const INDEX: u64 = 400;
 /// Items that writers put in turn.
 const WRITTEN_SHARE: u64 = 8;
 
@@ -160,15 +162,46 @@ const WRITTEN_SHARE: u64 = 8;
 pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let seed = Seed::new(spec.seed);
-    let drive = |number: usize| {
-        let seed = seed.child("drive").nth(number as u64);
-        sim.trace().set_prefix(&format!("drive {number} "));
-        Ssd::new(&sim, &spec.drive, StoreKind::Ram, seed).map(Rc::new)
-    };
-    let ssds = (0..spec.drives).map(drive).collect::<Result<Vec<_>, _>>()?;
-    sim.trace().set_prefix("");
+    let ssds = spec.drives_in(&sim)?;
     executor.block_on(run_on(spec, &sim, &ssds))?
+}
+
+impl Spec {
+    /// Its drives, new.
+    pub(crate) fn drives_in(&self, sim: &Sim) -> Result<Vec<Rc<Ssd>>, RunError> {
+        let seed = Seed::new(self.seed);
+        let drive = |number: usize| {
+            let seed = seed.child("drive").nth(number as u64);
+            sim.trace().set_prefix(&format!("drive {number} "));
+            Ssd::new(sim, &self.drive, StoreKind::Ram, seed).map(Rc::new)
+        };
+        let ssds = (0..self.drives).map(drive).collect::<Result<Vec<_>, _>>()?;
+        sim.trace().set_prefix("");
+        Ok(ssds)
+    }
+
+    /// Its engine on these drives, which come into service; `memory` is for the items.
+    pub(crate) async fn engine_on(
+        &self,
+        (host, ssds): (&Host, &[Rc<Ssd>]),
+        memory: u64,
+        caches: bool,
+    ) -> Result<Rc<Engine>, RunError> {
+        let (mut given, sim) = (Vec::new(), host.sim());
+        let uplink = self.machine.uplink.map(|bandwidth| Uplink::new(sim, bandwidth));
+        for ssd in ssds {
+            ssd.in_service().await;
+            let entries = ENTRIES.min(self.drive.max_queue_entries());
+            let queue = |id, entries| QueueDrive::new(sim, ssd.controller(), id, entries).map_err(RunError::Queue);
+            let io: Rc<dyn Drive> = queue(QueueId(1), entries)?;
+            let io = uplink.as_ref().map_or_else(|| io.clone(), |uplink| Behind::new(uplink, io.clone()));
+            given.push(Some(Given { io, admin: Some(queue(QueueId::ADMIN, entries.min(32))?) }));
+        }
+        let policy = policy(self.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", self.policy)))?;
+        let memory = 2 * self.dirty + memory;
+        let fixed = Config { ack: Ack::Cache, caches, start_s: 1_767_225_600, ..Config::default() };
+        Ok(Engine::open(host, given, policy, Config { memory, dirty: self.dirty, ..fixed }).await?)
+    }
 }
 
 /// What runs share.
@@ -184,27 +217,12 @@ struct Run {
 }
 
 async fn run_on(spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, RunError> {
-    let mut given = Vec::new();
-    let uplink = spec.machine.uplink.map(|bandwidth| Uplink::new(sim, bandwidth));
-    for ssd in ssds {
-        ssd.in_service().await;
-        let entries = ENTRIES.min(spec.drive.max_queue_entries());
-        let queue = |id, entries| QueueDrive::new(sim, ssd.controller(), id, entries).map_err(RunError::Queue);
-        let io: Rc<dyn Drive> = queue(QueueId(1), entries)?;
-        let io = uplink.as_ref().map_or_else(|| io.clone(), |uplink| Behind::new(uplink, io.clone()));
-        given.push(Some(Given { io, admin: Some(queue(QueueId::ADMIN, entries.min(32))?) }));
-    }
-    let host = spec.machine.host(sim);
-    let policy = policy(spec.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", spec.policy)))?;
     let items_at_most =
         spec.drive.capacity() * (spec.drives as u64 / 2) / 100 * spec.load.fill / (spec.load.read_bytes + AROUND_ITEM);
-    let replicas = policy.replicas() as u64;
     // The index of all items, so that none is evicted for want of memory.
-    let index = items_at_most * 400;
-    let memory = MEMORY + 2 * spec.dirty + index;
-    let fixed = Config { ack: Ack::Cache, caches: false, start_s: 1_767_225_600, ..Config::default() };
-    let config = Config { memory, dirty: spec.dirty, ..fixed };
-    let engine = Engine::open(&host, given, policy, config).await?;
+    let host = Host::new(sim, spec.machine.cpu(sim), spec.machine.costs);
+    let engine = spec.engine_on((&host, ssds), MEMORY + items_at_most * INDEX, false).await?;
+    let replicas = policy(spec.policy).map_or(1, |policy| policy.replicas() as u64);
     let run = Rc::new(Run::new(engine, spec.load, replicas)?);
     run.prepare(spec.passes * replicas).await?;
     run.measure(spec, sim, ssds).await

@@ -26,7 +26,7 @@ impl Uplink {
     }
 
     /// Moves bytes in a direction.
-    async fn pass(&self, bytes: u64, is_write: bool) {
+    pub(crate) async fn pass(&self, bytes: u64, is_write: bool) {
         let ends = &self.ends[usize::from(is_write)];
         let span = Span::from_ns((u128::from(bytes) * 1_000_000_000 / u128::from(self.bandwidth)) as u64);
         ends.set(ends.get().max(self.sim.now()) + span);

@@ -14,7 +14,7 @@ use super::scan::{Found, scan};
 use super::slots::{FoundSlot, SlotRecord, Slots};
 use super::snapshot::{CHUNK, Draft, Snapshot};
 use super::store_file::StoreFile;
-use super::superblock::{StoreSpec, StoreUse};
+use super::superblock::{Owner, StoreSpec, StoreUse};
 use crate::fault::MediaError;
 use crate::geometry::{BlockId, Geometry};
 
@@ -355,12 +355,12 @@ impl DurableMemory {
         self.file.borrow_mut().set_filling(&self.disk, is_filling)
     }
 
-    /// The drive is a member of an array from now on.
+    /// The drive is a member from now on.
     ///
     /// # Errors
     /// [`MediaError::Store`].
-    pub fn join_array(&self) -> Result<(), MediaError> {
-        self.file.borrow_mut().join_array(&self.disk)
+    pub fn join(&self, owner: Owner) -> Result<(), MediaError> {
+        self.file.borrow_mut().join(owner, &self.disk)
     }
 
     /// Ends the use of the file: the next start finds it as it is now.

@@ -60,7 +60,7 @@ pub use record::{PageRecord, PageStatus, UnitRecord};
 pub use slots::{FoundSlot, SlotRecord};
 pub use snapshot::CHUNK as SNAPSHOT_CHUNK;
 pub use store_file::{StoreError, StoreFile};
-pub use superblock::{Membership, StoreSpec, StoreUse};
+pub use superblock::{Membership, Owner, StoreSpec, StoreUse};
 
 pub(crate) use ages::{Aged, BLOCKS as AGES_BLOCKS, KeptAges};
 pub(crate) use cells::FileCells;

@@ -14,7 +14,9 @@ use super::making;
 use super::memory_file::MemoryFile;
 use super::overlay::Overlay;
 use super::redo::{self, Redo};
-use super::superblock::{BYTES, MAGIC, Membership, NoSuperblock, OLDEST, StoreSpec, StoreUse, Superblock, VERSION};
+use super::superblock::{
+    BYTES, MAGIC, Membership, NoSuperblock, OLDEST, Owner, StoreSpec, StoreUse, Superblock, VERSION,
+};
 use super::window::Window;
 use crate::fault::MediaError;
 use crate::geometry::Geometry;
@@ -370,19 +372,19 @@ impl StoreFile {
         if membership == was { Ok(()) } else { self.put(disk) }
     }
 
-    /// A member of an array is about to be used alone: its array learns of it. It is marked once the use begins.
+    /// A member is about to be used alone: its owner learns of it. It is marked once the use begins.
     pub fn stray(&mut self) {
-        if self.superblock.used.membership == Membership::Member {
-            self.superblock.used.membership = Membership::Strayed;
+        if let Membership::Member(owner) = self.superblock.used.membership {
+            self.superblock.used.membership = Membership::Strayed(owner);
         }
     }
 
-    /// The drive is a member of an array, which fits the others. Both copies of the superblock hold that.
-    pub(crate) fn join_array(&mut self, disk: &Disk) -> Result<(), MediaError> {
-        if self.superblock.used.membership == Membership::Member {
+    /// The drive is a member, and fits the others. Both copies of the superblock hold that.
+    pub(crate) fn join(&mut self, owner: Owner, disk: &Disk) -> Result<(), MediaError> {
+        if self.superblock.used.membership == Membership::Member(owner) {
             return Ok(());
         }
-        self.superblock.used.membership = Membership::Member;
+        self.superblock.used.membership = Membership::Member(owner);
         self.put(disk)?;
         self.put(disk)
     }

@@ -56,40 +56,77 @@ pub struct StoreUse {
     pub starts: u64,
     /// How often it was opened although it had not been closed.
     pub unclean: u64,
-    /// Whether its drive is a member of an array.
+    /// Whether its drive is a member of something that has several drives.
     pub membership: Membership,
 }
 
-/// Whether the drive of a file is a member of an array, whose data and parity its data has to fit.
+/// What a drive is a member of.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Owner {
+    /// An array.
+    Array,
+    /// The store of a storage engine on several drives.
+    Engine,
+}
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Owner::Array => "an array",
+            Owner::Engine => "a memcached store",
+        })
+    }
+}
+
+/// Whether the drive of a file is a member: its data has to fit that of the other members.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Membership {
     /// It is none.
     #[default]
     None,
-    /// It is one, and only its array has used it.
-    Member,
+    /// It is one, and only its owner has used it.
+    Member(Owner),
     /// It was one, and was used alone since: it may no longer fit the other members.
-    Strayed,
+    Strayed(Owner),
 }
 
-/// Bits of the flags: a member, and one that has strayed.
+/// Bits of the flags: a member, one that has strayed, and one of an engine.
 const MEMBER: u32 = 1 << 4;
 const STRAYED: u32 = 1 << 5;
+const ENGINE: u32 = 1 << 6;
+
+impl Owner {
+    fn flags(self) -> u32 {
+        match self {
+            Owner::Array => 0,
+            Owner::Engine => ENGINE,
+        }
+    }
+}
 
 impl Membership {
+    /// What it is a member of, or was.
+    pub fn owner(self) -> Option<Owner> {
+        match self {
+            Membership::None => None,
+            Membership::Member(owner) | Membership::Strayed(owner) => Some(owner),
+        }
+    }
+
     fn flags(self) -> u32 {
         match self {
             Membership::None => 0,
-            Membership::Member => MEMBER,
-            Membership::Strayed => MEMBER | STRAYED,
+            Membership::Member(owner) => MEMBER | owner.flags(),
+            Membership::Strayed(owner) => MEMBER | STRAYED | owner.flags(),
         }
     }
 
     fn of(flags: u32) -> Membership {
+        let owner = if flags & ENGINE == 0 { Owner::Array } else { Owner::Engine };
         match (flags & MEMBER, flags & STRAYED) {
             (0, _) => Membership::None,
-            (_, 0) => Membership::Member,
-            _ => Membership::Strayed,
+            (_, 0) => Membership::Member(owner),
+            _ => Membership::Strayed(owner),
         }
     }
 }
@@ -297,14 +334,15 @@ mod tests {
             text: "a drive, ä".to_owned(),
             following: 3,
         };
-        let membership = Membership::Member;
+        let membership = Membership::Member(Owner::Array);
         let used = StoreUse { in_use: true, syncs: false, is_filling: true, starts: 4, unclean: 2, membership };
         Superblock { format: VERSION, generation: 7, spec, used }
     }
 
     #[test]
     fn it_is_read_as_it_was_written() {
-        let memberships = [Membership::None, Membership::Member, Membership::Strayed];
+        let of = |owner| [Membership::Member(owner), Membership::Strayed(owner)];
+        let memberships = [of(Owner::Array), of(Owner::Engine), [Membership::None; 2]].concat();
         for (membership, format) in
             memberships.into_iter().flat_map(|each| (OLDEST..=VERSION).map(move |of| (each, of)))
         {

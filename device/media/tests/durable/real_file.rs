@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt as _;
 use std::os::unix::fs::MetadataExt as _;
 
 use nandscape_device_media::Media;
-use nandscape_device_media::durable::{Membership, StoreError, StoreFile};
+use nandscape_device_media::durable::{Membership, Owner, StoreError, StoreFile};
 use nandscape_sim::{Executor, Seed};
 
 use crate::rig::{BLOCKS, Model, agree, flash, spec, work};
@@ -209,23 +209,23 @@ fn a_member_of_an_array_that_is_used_alone_is_marked() {
         membership
     };
     let media = begin(found());
-    media.durable().unwrap().join_array().unwrap();
+    media.durable().unwrap().join(Owner::Array).unwrap();
     drop(media);
-    assert_eq!([damage_one(0), damage_one(1)], [Membership::Member; 2]);
+    assert_eq!([damage_one(0), damage_one(1)], [Membership::Member(Owner::Array); 2]);
     drop(begin(found()));
-    assert_eq!(found().before().membership, Membership::Member);
+    assert_eq!(found().before().membership, Membership::Member(Owner::Array));
     let mut alone = found();
     alone.stray();
-    assert_eq!(found_again(alone, &path), Membership::Member, "it was not used");
+    assert_eq!(found_again(alone, &path), Membership::Member(Owner::Array), "it was not used");
     let mut alone = found();
     alone.stray();
     drop(begin(alone));
-    assert_eq!([damage_one(0), damage_one(1)], [Membership::Strayed; 2]);
+    assert_eq!([damage_one(0), damage_one(1)], [Membership::Strayed(Owner::Array); 2]);
     let media = begin(found());
-    media.durable().unwrap().join_array().unwrap();
+    media.durable().unwrap().join(Owner::Array).unwrap();
     media.close().unwrap();
     drop(media);
-    assert_eq!(found().before().membership, Membership::Member);
+    assert_eq!(found().before().membership, Membership::Member(Owner::Array));
 }
 
 fn found_again(file: StoreFile, path: &std::path::Path) -> Membership {

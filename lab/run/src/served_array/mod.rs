@@ -25,7 +25,7 @@ mod plain;
 use std::rc::Rc;
 
 use nandscape_device_controller::Offers;
-use nandscape_device_media::durable::StoreFile;
+use nandscape_device_media::durable::{Owner, StoreFile};
 use nandscape_drive::{Drive, Names};
 use nandscape_layers_array::{Config, JournalMode, Shape};
 use nandscape_sim::{Executor, Seed, Span};
@@ -103,7 +103,7 @@ impl ArraySpec {
             // Only now it is known that the drives are members.
             let mark = |(name, model): (&str, &Rc<SsdExport>)| {
                 let told = |error| format!("the file of drive {name} takes no mark of a member: {error}");
-                model.ssd().join_array().map_err(told)
+                model.ssd().join(Owner::Array).map_err(told)
             };
             array.models().try_for_each(mark)?;
             Ok(array)

@@ -6,6 +6,7 @@
 //! | `rig` | what these experiments share |
 
 pub(crate) mod kv_load;
+pub(crate) mod kv_memcached;
 pub(crate) mod kv_percentiles;
 pub(crate) mod kv_tail;
 pub(crate) mod rig;

@@ -1,9 +1,9 @@
-//! Runs of the experiments on the storage engine over several drives: the micro load under each policy.
+//! Runs of the experiments on the storage engine over several drives: the micro load under each policy, and clients of memcached.
 //!
 //! Left out: everything that one claim alone asks.
 
 use anyhow::Result;
-use nandscape_apps_memcached_run::{Load, Machine, Outcome, Spec};
+use nandscape_apps_memcached_run::{Clients, Load, Machine, Outcome, Spec, serve_clients};
 use nandscape_apps_store::Costs;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_sim::Span;
@@ -76,6 +76,38 @@ pub(crate) fn measure(run: &Run<'_>, policy: &'static str, readers: u64, passes:
     let spec = Spec { drive, drives: 4, policy, dirty, machine, passes, load, seed, trace: false };
     let outcome = nandscape_apps_memcached_run::run(&spec)?;
     Ok(figures(&outcome))
+}
+
+/// Operations of a full run of clients, and of any other.
+const OPERATIONS: [u64; 2] = [1_000_000, 600];
+/// Bytes of a value: ten fields of 100 bytes, YCSB's own.
+const RECORD: u64 = 1_000;
+/// Clients of memcached, each with one operation at a time.
+const CLIENTS: u64 = 64;
+
+/// YCSB behind memcached under a policy.
+///
+/// # Errors
+/// When the run fails.
+pub(crate) fn measure_clients(run: &Run<'_>, policy: &'static str, workload: &'static str) -> Result<Figures> {
+    let is_full = run.effort.requests_percent >= Effort::FULL.requests_percent;
+    let (capacity, write_bytes, pages) = if is_full { FULL } else { FEW };
+    let (reads, passes, fill) = if is_full { (OPERATIONS[0], 1, 50) } else { (OPERATIONS[1], 0, 10) };
+    let load = Load { readers: CLIENTS, read_bytes: RECORD, writers: 0, write_bytes: 0, reads, fill };
+    let (drive, seed, dirty) = (drive(capacity, pages)?, run.seed.value(), 16 * write_bytes);
+    let spec = Spec { drive, drives: 4, policy, dirty, machine: machine(), passes, load, seed, trace: false };
+    let message = Span::from_us(12);
+    let served = serve_clients(&spec, &Clients { workload, cached: 10, network: 500_000_000, message })?;
+    let mut figures = Figures::default();
+    let (took, count) = (served.took.as_s(), served.operations.count() as f64);
+    figures.add("rate", count / took, "/s");
+    for (quantile, name) in &QUANTILES[..4] {
+        figures.add(*name, served.operations.quantile(*quantile).as_us(), "us");
+    }
+    let hits = served.after.memory_hits - served.before.memory_hits;
+    figures.add("in memory", hits as f64 / (served.after.gets - served.before.gets).max(1) as f64, "");
+    figures.add("collected", served.collected as f64, "");
+    Ok(figures)
 }
 
 fn figures(outcome: &Outcome) -> Figures {

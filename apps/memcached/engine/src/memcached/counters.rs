@@ -114,6 +114,7 @@ impl Server {
             ("engine_throttled", engine.throttled),
             ("engine_epochs", engine.epochs),
             ("engine_reads_at_tokens", engine.reads_at_tokens),
+            ("engine_window_lapses", engine.window_lapses),
             ("engine_drive_bytes_read", engine.read_bytes),
             ("engine_drive_bytes_written", engine.written_bytes),
         ];

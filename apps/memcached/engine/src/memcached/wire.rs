@@ -41,6 +41,8 @@ pub struct Wire {
     is_ended: Cell<bool>,
     /// Set when whoever moves its bytes has something to do: bytes to send, room for more, or its end.
     notice: Rc<Cell<bool>>,
+    /// There is more to send, or it has ended.
+    answered: Signal,
 }
 
 impl Wire {
@@ -61,6 +63,7 @@ impl Wire {
             is_last: Cell::new(false),
             is_ended: Cell::new(false),
             notice: notice.clone(),
+            answered: Signal::new(sim),
         })
     }
 
@@ -136,9 +139,17 @@ impl Wire {
         self.is_ended.get()
     }
 
+    /// Waits until there is something to send, or it has ended.
+    pub async fn answer(&self) {
+        while !self.has_output() && !self.is_ended() {
+            self.answered.changed().await;
+        }
+    }
+
     pub(crate) fn end(&self) {
         self.is_ended.set(true);
         self.notice.set(true);
+        self.answered.notify();
     }
 
     /// Appends to what is sent.
@@ -148,6 +159,7 @@ impl Wire {
         }
         self.output.borrow_mut().extend_from_slice(bytes);
         self.notice.set(true);
+        self.answered.notify();
     }
 
     /// Appends a line to what is sent.

@@ -4,13 +4,11 @@
 //! Table 5.1 makes `run_gc` asynchronous, so free blocks are asked for until there are enough or the drive has stopped. The low watermark
 //! leaves what the drive needs for itself; Shin gives no figures for either watermark.
 
-use nandscape_apps_store::AGAIN;
 use nandscape_host_control::{Control, Error};
 use nandscape_sim::{Sim, Span};
-use nandscape_wire_nvme::Status;
 
 use super::epochs::alternates;
-use super::{Policy, Work};
+use super::{Need, PATIENCE, Policy, Work, again};
 use crate::drives::Member;
 
 /// See the file.
@@ -18,8 +16,6 @@ pub struct GcControl;
 
 /// The longest run of a collection; a run that reaches the high watermark ends before.
 const RUN: Span = Span::from_ms(1_000);
-/// The longest wait for a drive that frees no block meanwhile, or that has lost power: ten of the longest runs.
-const PATIENCE: Span = Span::from_ms(10_000);
 /// Between two questions whether a run or a preemption has ended.
 const ASK_AGAIN: Span = Span::from_us(50);
 /// The part of the blocks that stays free for the drive itself: 64 is a 64th.
@@ -38,8 +34,8 @@ impl Policy for GcControl {
         true
     }
 
-    fn needs_control(&self) -> bool {
-        true
+    fn needs(&self) -> Need {
+        Need::Orders
     }
 
     fn before_writes<'a>(&'a self, member: &'a Member, bytes: u64) -> Work<'a> {
@@ -58,17 +54,6 @@ impl Policy for GcControl {
             let is_ready = is_ready.map_err(|error| member.failed(error))?;
             if is_ready { Ok(()) } else { Err(member.is_not_ready(PATIENCE)) }
         })
-    }
-}
-
-/// Does work again that a power cut of the drive ended.
-async fn again<T>(sim: &Sim, work: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
-    let until = sim.now() + PATIENCE;
-    loop {
-        match work().await {
-            Err(Error::Rejected(Status::ABORTED_POWER_LOSS)) if sim.now() < until => sim.sleep(AGAIN).await,
-            ended => return ended,
-        }
     }
 }
 

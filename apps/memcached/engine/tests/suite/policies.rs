@@ -28,9 +28,15 @@ const DRIVE: [&str; 7] = [
     "buffer.mode=capacitor",
 ];
 
-fn ssd(sim: &Sim, number: u64, seed: Seed) -> Rc<Ssd> {
+/// A drive that has what a policy needs.
+fn ssd(sim: &Sim, number: u64, seed: Seed, name: &str) -> Rc<Ssd> {
     let mut profile = Profile::load("default").unwrap();
     DRIVE.iter().for_each(|change| profile.set(change).unwrap());
+    match name {
+        "predictable_latency" => profile.set("controller.predictable_latency=true").unwrap(),
+        "fdp" => profile.set("ftl.fdp.handles=2").unwrap(),
+        _ => {}
+    }
     let ssd = Ssd::new(sim, &profile.resolve().unwrap(), StoreKind::Ram, seed.child("drive").nth(number)).unwrap();
     Rc::new(ssd)
 }
@@ -53,7 +59,7 @@ async fn engine_on(sim: &Sim, ssds: &[Rc<Ssd>], name: &str) -> Rc<Engine> {
 fn run(name: &str, seed: Seed) -> (u64, u64) {
     let mut executor = Executor::new();
     let (sim, mut rng) = (executor.sim(), seed.child("load").rng());
-    let ssds: Vec<Rc<Ssd>> = (0..4).map(|number| ssd(&sim, number, seed)).collect();
+    let ssds: Vec<Rc<Ssd>> = (0..4).map(|number| ssd(&sim, number, seed, name)).collect();
     let ran = executor.block_on(async {
         let engine = engine_on(&sim, &ssds, name).await;
         for number in 0..1_500u64 {
@@ -104,27 +110,29 @@ fn no_read_begins_at_a_drive_with_a_token() {
 /// A drive that loses power forgets its watermarks and aborts its commands. The engine continues.
 #[test]
 fn drives_lose_power_and_items_do_not() {
-    each(2, |seed| {
-        let mut executor = Executor::new();
-        let (sim, mut rng) = (executor.sim(), seed.child("cuts").rng());
-        let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, seed)).collect();
-        let ran = executor.block_on(async {
-            let engine = engine_on(&sim, &ssds, "gc_control").await;
-            for round in 0..4_000u64 {
-                let new = New { flags: 0, expiry: 0, value: vec![(round / 500) as u8; 2_000].into() };
-                engine.put(&(round % 500).to_le_bytes(), Expect::Any, new).await.unwrap();
-                if rng.chance(0.01) {
-                    ssds[rng.below(2) as usize].media().cut_power(Span::from_us(50));
-                }
+    each(2, |seed| ["gc_control", "predictable_latency", "fdp"].iter().for_each(|name| lose_power(name, seed)));
+}
+
+fn lose_power(name: &str, seed: Seed) {
+    let mut executor = Executor::new();
+    let (sim, mut rng) = (executor.sim(), seed.child("cuts").rng());
+    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, seed, name)).collect();
+    let ran = executor.block_on(async {
+        let engine = engine_on(&sim, &ssds, name).await;
+        for round in 0..4_000u64 {
+            let new = New { flags: 0, expiry: 0, value: vec![(round / 500) as u8; 2_000].into() };
+            engine.put(&(round % 500).to_le_bytes(), Expect::Any, new).await.unwrap();
+            if rng.chance(0.01) {
+                ssds[rng.below(2) as usize].media().cut_power(Span::from_us(50));
             }
-            engine.close().await.unwrap();
-            for key in 0..500u64 {
-                let found = engine.get(&key.to_le_bytes()).await.expect("all keys were put");
-                assert_eq!(found.value.first(), Some(&7), "key {key}");
-            }
-        });
-        ran.unwrap();
+        }
+        engine.close().await.unwrap();
+        for key in 0..500u64 {
+            let found = engine.get(&key.to_le_bytes()).await.expect("all keys were put");
+            assert_eq!(found.value.first(), Some(&7), "key {key}");
+        }
     });
+    ran.unwrap();
 }
 
 /// The admin queue of a drive that has stopped: it never is ready for reads.
@@ -148,7 +156,7 @@ impl Drive for NeverReady {
 fn a_drive_that_is_never_ready_ends_the_engine() {
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1))).collect();
+    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1), "gc_control")).collect();
     let ran = executor.block_on(async {
         for ssd in &ssds {
             ssd.in_service().await;
@@ -172,12 +180,71 @@ fn a_drive_that_is_never_ready_ends_the_engine() {
     assert!(ran.unwrap() < Time::ZERO + Span::from_s(60));
 }
 
+/// Drives that are written many times over under a policy.
+fn wear(name: &str, check: impl AsyncFn(&Engine, &Ssd)) {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1), name)).collect();
+    let ran = executor.block_on(async {
+        let engine = engine_on(&sim, &ssds, name).await;
+        for round in 0..20_000u64 {
+            let new = New { flags: 0, expiry: 0, value: vec![round as u8; 4_000].into() };
+            engine.put(&(round % 1_000).to_le_bytes(), Expect::Any, new).await.unwrap();
+        }
+        engine.close().await.unwrap();
+        for ssd in &ssds {
+            check(&engine, ssd).await;
+        }
+    });
+    ran.unwrap();
+}
+
+/// The engine begins a deterministic window where it ends a token, and in these windows the drives collect next to nothing.
+#[test]
+fn drives_collect_in_the_windows_of_their_tokens() {
+    wear("predictable_latency", async |engine, ssd| {
+        let stats = ssd.ftl_stats();
+        assert!(stats.gc_blocks > 0 && stats.window_turns > 20, "{stats:?}");
+        let steps = stats.gc_blocks + stats.gc_units;
+        assert!(stats.forced_steps * 20 < steps, "{} of {steps} steps in a deterministic window", stats.forced_steps);
+        assert_eq!(engine.stats().reads_at_tokens, 0);
+    });
+}
+
+/// The log has a handle for itself and a segment lies in one reclaim unit, so that nothing is moved.
+#[test]
+fn a_drive_with_handles_has_nothing_to_move() {
+    wear("fdp", async |_, ssd| {
+        let (stats, report) = (ssd.ftl_stats(), ssd.parts()[0].placement().expect("handles"));
+        assert!(stats.gc_blocks > 0, "nothing was collected");
+        assert!(report.handles[1].host_written > 50 * report.handles[0].host_written, "{report:?}");
+        assert_eq!(stats.gc_units, 0, "{stats:?}");
+    });
+}
+
+/// A drive that lacks what a policy needs is rejected, and the message names the key.
+#[test]
+fn a_policy_names_what_its_drives_lack() {
+    for (name, key) in [("predictable_latency", "controller.predictable_latency"), ("fdp", "ftl.fdp.handles")] {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1), "epochs")).collect();
+        let opened = executor.block_on(async {
+            ssds[0].in_service().await;
+            let drives = ssds.iter().map(|ssd| Some(given(&sim, ssd))).collect();
+            Engine::open(&Host::free(&sim), drives, policy(name).unwrap(), CONFIG).await.map(drop)
+        });
+        let error = opened.unwrap().expect_err("the drives lack it").to_string();
+        assert!(error.contains(key), "{error}");
+    }
+}
+
 /// Drives that are written many times over, on which the engine's runs are needed.
 #[test]
 fn runs_free_as_many_blocks_as_the_writes_take() {
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1))).collect();
+    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1), "gc_control")).collect();
     let ran = executor.block_on(async {
         for ssd in &ssds {
             ssd.in_service().await;

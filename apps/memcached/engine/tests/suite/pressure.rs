@@ -1,10 +1,12 @@
 //! More items than the drives or the memory have room for.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::{Config, Expect, New, Stats};
 use nandscape_apps_store::testing::Disk;
-use nandscape_sim::Executor;
+use nandscape_lab_crash::each;
+use nandscape_sim::{Executor, Seed, Span};
 
 use crate::client::{SMALL, disks, drives, open};
 
@@ -76,6 +78,44 @@ fn changes_of_one_key_wait_for_room() {
     let (puts, both) = ran.unwrap();
     let least = 2_000 * 240 / SMALL.dirty - 1;
     assert!(puts >= least && both >= puts + least, "throttled {puts} and {both} times");
+}
+
+/// Writers that the drives cannot keep up with. The most epochs that ended while a change waited, and how many changes waited.
+fn wait(policy: &str, seed: Seed) -> (u64, u64) {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(4));
+    let ran = executor.block_on(async {
+        let engine = open(&sim, &drives, policy, SMALL).await.unwrap();
+        let most = Rc::new(Cell::new(0));
+        for writer in 0..4 {
+            let (engine, most, mut rng) = (engine.clone(), most.clone(), seed.child("writer").nth(writer).rng());
+            sim.spawn(async move {
+                loop {
+                    let (number, len) = (rng.below(200) as u32, 100 + rng.below(6_000) as usize);
+                    let new = New { flags: 0, expiry: 0, value: value(number, len) };
+                    let before = engine.stats().epochs;
+                    engine.put(&number.to_le_bytes(), Expect::Any, new).await.unwrap();
+                    most.set(most.get().max(engine.stats().epochs - before));
+                }
+            });
+        }
+        sim.sleep(Span::from_ms(1_500)).await;
+        (most.get(), engine.stats().throttled)
+    });
+    ran.unwrap()
+}
+
+/// The bound of a delay: the epoch under way, and one that writes what waits, for each turn that takes.
+#[test]
+fn a_delayed_change_waits_for_a_bounded_number_of_epochs() {
+    each(3, |seed| {
+        for (policy, bound) in [("mixed", 2), ("epochs", 3)] {
+            let (most, throttled) = wait(policy, seed);
+            assert!(throttled > 200, "{policy}: {throttled} changes were delayed");
+            assert!((1..=bound).contains(&most), "{policy}: a change waited for {most} epochs");
+        }
+    });
 }
 
 #[test]

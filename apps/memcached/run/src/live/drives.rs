@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::{EngineError, Event, Given};
-use nandscape_device_media::durable::StoreFile;
+use nandscape_device_media::durable::{Owner, StoreFile};
 use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_lab_run::{DriveSpec, SsdExport};
 use nandscape_sim::{Executor, Sim};
@@ -57,6 +57,12 @@ impl Drive {
         let admin = QueueDrive::new(sim, export.ssd().controller(), QueueId::ADMIN, 32);
         let admin = admin.map_err(|status| other(format!("a drive has no admin queue: {status}")))?;
         Ok(Some(Given { io, admin: Some(admin) }))
+    }
+
+    /// Marks its file as that of a member of the store. Why not, if so.
+    pub(super) fn join(&self) -> Option<String> {
+        let joined = self.export.as_ref()?.ssd().join(Owner::Engine);
+        joined.err().map(|error| format!("the file of drive {} takes no mark of a member: {error}", self.name))
     }
 
     /// Turns it off in order, so that a drive in a file starts again at once. One that could not write before has been reported.

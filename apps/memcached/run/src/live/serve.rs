@@ -186,13 +186,20 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
     }
     let port = Port::new(&sim, exports);
     let log = spec.log;
+    let note = log.clone();
     let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(move |what| log(what)) };
     let (reactor, handle) = Reactor::new(setup).map_err(other)?;
     tell(Ok(Begun::Loop(handle, door)));
     let (policy, config, version) = (spec.policy, spec.config, spec.version);
+    let members = drives.clone();
     let (clock, tell) = (sim.clone(), tell.clone());
     sim.spawn(async move {
-        tell(open(&clock, given, policy, config, &version, &sockets).await);
+        let opened = open(&clock, given, policy, config, &version, &sockets).await;
+        if opened.is_ok() {
+            // Only now it is known that the drives are members. One that takes no writes has been reported, or will be.
+            members.iter().filter_map(Drive::join).for_each(|why| note(&why));
+        }
+        tell(opened);
     });
     let (mut executor, _) = reactor.run().map_err(other)?;
     drives.iter().try_for_each(|drive| drive.turn_off(&mut executor))

@@ -1,0 +1,281 @@
+//! Clients of memcached's text protocol on another machine, in simulated time: YCSB behind memcached (Shin 5.4.3).
+//!
+//! A request takes its client's processor, the network, the server's processor, the engine, and the same way back. Each message costs both
+//! machines processor time; data passes the links first come, first served, with the headers of its packets.
+//!
+//! Left out: connections of several links by themselves (all are one), acknowledgements, losses, and the time of YCSB itself.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use nandscape_apps_memcached_engine::memcached::{Server, Wire};
+use nandscape_apps_memcached_engine::policy::policy;
+use nandscape_apps_memcached_engine::{Engine, Expect, New, Stats};
+use nandscape_apps_store::{Costs, Host};
+use nandscape_device_ssd::Ssd;
+use nandscape_lab_workload::{Chooser, Mix, Operation};
+use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span};
+
+use crate::simulated::{AROUND_ITEM, RunError, Spec};
+use crate::uplink::Uplink;
+
+/// The machines' network, and the load on it. The load of the [`Spec`] is read otherwise here: its readers are the clients, its reads the
+/// operations that are measured, and `read_bytes` the bytes of values; it has no writers.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Clients {
+    /// A core workload of YCSB of reads and updates: "a", "b" or "c".
+    pub workload: &'static str,
+    /// The share of the values that memory has room for, in percent.
+    pub cached: u64,
+    /// Bytes a second of the network, in each direction.
+    pub network: u64,
+    /// Processor time of a message on each machine: its interrupt, the protocols, and the switch to the thread that waits for it.
+    pub message: Span,
+}
+
+/// What came of it.
+#[derive(Clone)]
+pub struct Served {
+    /// Operations, from a client's request to its answer.
+    pub operations: Histogram,
+    /// How long they took together, in simulated time.
+    pub took: Span,
+    /// The engine's counters at the end, and at the beginning of the measurement.
+    pub after: Stats,
+    /// See `after`.
+    pub before: Stats,
+    /// Blocks that the drives collected meanwhile.
+    pub collected: u64,
+}
+
+/// Bytes of memory of an item without its value: some 155 of the index, 20 of the key, and a place in the cache's list.
+const INDEX: u64 = 155 + 20 + 32;
+/// Bytes of data in a packet of 1,500 bytes with headers of IP and TCP with its time stamps.
+const SEGMENT: u64 = 1_448;
+/// Bytes of a packet beyond its data: these headers, that of Ethernet with its checksum, preamble and gap.
+const AROUND_SEGMENT: u64 = 52 + 38;
+
+/// Bytes of a message on the wire.
+fn on_wire(bytes: usize) -> u64 {
+    bytes as u64 + (bytes as u64).div_ceil(SEGMENT).max(1) * AROUND_SEGMENT
+}
+
+/// Runs it.
+///
+/// # Errors
+/// Why there is no outcome.
+pub fn serve_clients(spec: &Spec, clients: &Clients) -> Result<Served, RunError> {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssds = spec.drives_in(&sim)?;
+    executor.block_on(run_on(spec, clients, &sim, &ssds))?
+}
+
+/// What clients share.
+struct Run {
+    server: Rc<Server>,
+    network: Rc<Uplink>,
+    /// What messages cost the server, and the clients' machine.
+    ends: [Host; 2],
+    mix: Mix,
+    chooser: RefCell<Chooser>,
+    items: u64,
+    value_bytes: usize,
+    left: Cell<u64>,
+    operations: RefCell<Histogram>,
+    problem: RefCell<Option<RunError>>,
+}
+
+fn key(item: u64) -> String {
+    format!("user{item:016}")
+}
+
+async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Served, RunError> {
+    let core = Mix::CORE.iter().find(|(name, _, _)| *name == clients.workload);
+    let (_, mix, choice) = core.ok_or_else(|| RunError::Spec(format!("no workload {}", clients.workload)))?;
+    let load = spec.load;
+    let cpu = spec.machine.cpu(sim);
+    let host = Host::new(sim, cpu.clone(), spec.machine.costs);
+    let room = spec.drive.capacity() * (spec.drives as u64 / 2) / 100 * load.fill;
+    let items = (room / (load.read_bytes + AROUND_ITEM)).max(1);
+    let memory = items * (INDEX + load.read_bytes * clients.cached / 100);
+    let engine = spec.engine_on((&host, ssds), memory, true).await?;
+    let most = engine.item_limit() as u64 - AROUND_ITEM;
+    if load.read_bytes > most {
+        return Err(RunError::TooLarge { read: true, most });
+    }
+    let seed = Seed::new(spec.seed);
+    let replicas = policy(spec.policy).map_or(1, |policy| policy.replicas() as u64);
+    prepare(&engine, items, load.read_bytes, spec.passes * replicas, seed.child("prepare").rng()).await?;
+    let message = |cpu| Host::new(sim, cpu, Costs { operation: clients.message, ..Costs::NONE });
+    let run = Rc::new(Run {
+        server: Server::new(engine.clone(), "simulated"),
+        network: Uplink::new(sim, clients.network),
+        ends: [message(cpu), message(spec.machine.cpu(sim))],
+        mix: *mix,
+        chooser: RefCell::new(Chooser::new(*choice)),
+        items,
+        value_bytes: load.read_bytes as usize,
+        left: Cell::new(load.reads),
+        operations: RefCell::new(Histogram::new()),
+        problem: RefCell::new(None),
+    });
+    let collected = || ssds.iter().map(|ssd| ssd.ftl_stats().gc_blocks).sum::<u64>();
+    let (begun, before, collected_before) = (sim.now(), engine.stats(), collected());
+    for client in 0..load.readers {
+        sim.spawn(run.clone().client(sim.clone(), seed.child("client").nth(client).rng()));
+    }
+    while run.left.get() > 0 && run.problem.borrow().is_none() {
+        sim.sleep(Span::from_ms(1)).await;
+    }
+    if let Some(problem) = run.problem.take() {
+        return Err(problem);
+    }
+    let (took, operations) = (sim.now() - begun, run.operations.borrow().clone());
+    Ok(Served { operations, took, after: engine.stats(), before, collected: collected() - collected_before })
+}
+
+/// Puts all items, and updates of any of them until each byte of the log was written so often, on all replicas together.
+async fn prepare(engine: &Engine, items: u64, bytes: u64, times: u64, mut rng: Rng) -> Result<(), RunError> {
+    let log = engine.stats().log_bytes;
+    let mut next = 0;
+    while next < items || engine.stats().written_bytes < times * log {
+        let item = if next < items { next } else { rng.below(items) };
+        let new = New { flags: 0, expiry: 0, value: value(item, bytes as usize).into() };
+        engine.put(key(item).as_bytes(), Expect::Any, new).await.map_err(RunError::Put)?;
+        next += 1;
+    }
+    engine.flush().await.map_err(|error| RunError::Spec(error.to_string()))
+}
+
+/// The value of an item: letters, none of which ends a line.
+fn value(item: u64, bytes: usize) -> Vec<u8> {
+    vec![b'a' + (item % 26) as u8; bytes]
+}
+
+impl Run {
+    /// One operation after the other.
+    async fn client(self: Rc<Self>, sim: Sim, mut rng: Rng) {
+        let wire = Wire::new(&sim, &Rc::default());
+        self.server.serve(&wire);
+        while self.left.get() > 0 {
+            let item = self.chooser.borrow_mut().next(&mut rng, self.items, self.items);
+            let is_read = self.mix.draw(&mut rng) == Operation::Read;
+            let begun = sim.now();
+            let answer = self.ask(&wire, &self.request(item, is_read)).await;
+            if answer != self.expected(item, is_read) {
+                self.problem.borrow_mut().get_or_insert(RunError::Lost(item));
+                return;
+            }
+            if self.left.get() > 0 {
+                self.left.set(self.left.get() - 1);
+                self.operations.borrow_mut().record(sim.now() - begun);
+            }
+        }
+    }
+
+    fn request(&self, item: u64, is_read: bool) -> Vec<u8> {
+        let key = key(item);
+        if is_read {
+            return format!("get {key}\r\n").into_bytes();
+        }
+        let head = format!("set {key} 0 0 {}\r\n", self.value_bytes);
+        [head.as_bytes(), &value(item, self.value_bytes), b"\r\n"].concat()
+    }
+
+    fn expected(&self, item: u64, is_read: bool) -> Vec<u8> {
+        if !is_read {
+            return b"STORED\r\n".to_vec();
+        }
+        let head = format!("VALUE {} 0 {}\r\n", key(item), self.value_bytes);
+        [head.as_bytes(), &value(item, self.value_bytes), b"\r\nEND\r\n"].concat()
+    }
+
+    /// A request's way to the server, and its answer's way back.
+    async fn ask(&self, wire: &Wire, request: &[u8]) -> Vec<u8> {
+        let [server, clients] = &self.ends;
+        clients.operation().await;
+        self.network.pass(on_wire(request.len()), true).await;
+        server.operation().await;
+        wire.received(request);
+        let mut answer = Vec::new();
+        while !ends(&answer) && !wire.is_ended() {
+            wire.answer().await;
+            let taken: Result<usize, std::convert::Infallible> = wire.send(|bytes| {
+                answer.extend_from_slice(bytes);
+                Ok(bytes.len())
+            });
+            debug_assert!(taken.is_ok());
+        }
+        server.operation().await;
+        self.network.pass(on_wire(answer.len()), false).await;
+        clients.operation().await;
+        answer
+    }
+}
+
+/// Whether an answer is whole: an error is a line, too.
+fn ends(answer: &[u8]) -> bool {
+    match answer.starts_with(b"VALUE ") {
+        true => answer.ends_with(b"\r\nEND\r\n"),
+        false => answer.ends_with(b"\r\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_device_ssd::Profile;
+
+    use super::*;
+    use crate::{Load, Machine};
+
+    fn spec(policy: &'static str) -> Spec {
+        let mut profile = Profile::load("default").unwrap();
+        let changes = [
+            "capacity=16MiB",
+            "lba_size=4KiB",
+            "geometry.channels=2",
+            "geometry.dies_per_channel=1",
+            "geometry.planes_per_die=1",
+            "geometry.pages_per_block=32",
+            "buffer.mode=capacitor",
+            "buffer.size=256KiB",
+        ];
+        changes.iter().for_each(|change| profile.set(change).unwrap());
+        let load = Load { readers: 8, read_bytes: 1_000, writers: 0, write_bytes: 0, reads: 600, fill: 30 };
+        let drive = profile.resolve().unwrap();
+        Spec {
+            drive,
+            drives: 2,
+            policy,
+            dirty: 256 << 10,
+            machine: Machine::new(2),
+            load,
+            passes: 1,
+            seed: 1,
+            trace: false,
+        }
+    }
+
+    fn clients(message: Span) -> Clients {
+        Clients { workload: "a", cached: 10, network: 500_000_000, message }
+    }
+
+    #[test]
+    fn operations_take_the_network_and_the_processors() {
+        let of = |us| serve_clients(&spec("epochs"), &clients(Span::from_us(us))).unwrap();
+        let [free, dear] = [0, 20].map(of);
+        assert_eq!((free.operations.count(), dear.operations.count()), (600, 600));
+        // Two messages on each of two machines.
+        let least = dear.operations.quantile(0.01);
+        assert!(least >= Span::from_us(80), "{least:?}");
+        assert!(free.took < dear.took, "{:?} and {:?}", free.took, dear.took);
+        assert!(free.after.drive_hits > free.before.drive_hits && free.after.memory_hits > free.before.memory_hits);
+        assert_eq!((dear.after.unreadable, dear.after.reads_at_tokens), (0, 0));
+    }
+
+    #[test]
+    fn bytes_on_the_wire_have_their_headers() {
+        assert_eq!([0, 30, 1_448, 1_449].map(on_wire), [90, 120, 1_538, 1_629]);
+    }
+}
