@@ -20,7 +20,7 @@ use crate::sim::{StoreArg, if_unseen, resolve};
 use crate::state_words::live_state;
 use crate::trace::TraceWords;
 use crate::workload_words::{JOB_WORDS, WorkloadWords};
-use crate::{block_words, output, progress, sim, table};
+use crate::{block_words, host_words, output, progress, sim, table};
 
 /// Run a workload on a drive behind a socket or a ring, at the wall clock.
 ///
@@ -39,6 +39,8 @@ Examples:
       --rw randread --runtime 5s
   nandscape bench --to ring://default --no-delay --rw randread \\
       --io-count 1000000
+  nandscape bench --to ring://default --precondition full --rw randread \\
+      --iodepth 1 --runtime 5s --set host.completion=hybrid
 
 Drives:
   nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH
@@ -48,7 +50,8 @@ Drives:
         options: namespace=N, queues=N, depth=N, digests=header,data
   vfio-user://PATH
         a PCI function behind a vfio-user socket, a queue pair for each
-        job; it is polled, as by a driver in user space
+        job; it is polled, as by a driver in user space, unless
+        host.completion says otherwise
   ring://PROFILE
         a drive of this process, over rings between two threads
 
@@ -61,7 +64,8 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "URL")]
     to: Endpoint,
     /// Change a key of the profile of a ring:// drive; may be repeated. block.deadline=500us and other keys of block put the
-    /// block layer of a host over any drive: docs/techniques/mittos.md
+    /// block layer of a host over any drive: docs/techniques/mittos.md. host.completion=hybrid and other policies decide how this
+    /// program waits for completions: docs/bench.md
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// State of a ring:// drive at the start [default: none]
@@ -77,7 +81,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
     /// Whether to sleep when nothing is to be done, or to keep a core busy. A ring:// or
-    /// vfio-user:// drive is never waited for asleep
+    /// vfio-user:// drive is never waited for asleep, except with host.completion
     #[arg(long, value_enum, default_value = "adaptive")]
     poll: PollArg,
     /// Give up when a drive has requests and answers nothing for this long [default: 60; for nvme-tcp:// what the URL
@@ -100,7 +104,8 @@ pub(crate) struct BenchArgs {
 /// Runs it and prints the report.
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let workload = args.words.workload_of(args.jobs.as_deref(), &args.trace_words, None)?;
-    let (block, of_drive) = block_and_drive(args)?;
+    let (completion, set) = host_words::policy_of(&args.set)?;
+    let (block, of_drive) = block_and_drive(&set)?;
     if let Some(folder) = &args.out {
         prepare_out(args, folder)?;
     }
@@ -108,7 +113,8 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let (endpoint, seed, busy) = (&args.to, args.seed, PollMode::from(args.poll) == PollMode::Busy);
     let patience = args.patience.map(|seconds| Span::from_s(seconds.into()));
     let in_this = in_process.as_ref();
-    let run = WallRun { endpoint, in_process: in_this, workload, seed, block, busy, patience, tell: output::note };
+    let tell = output::note;
+    let run = WallRun { endpoint, in_process: in_this, workload, seed, block, completion, busy, patience, tell };
     let mut report = match run.run(progress::bar()) {
         Ok(report) => report,
         Err(error) => {
@@ -160,8 +166,8 @@ fn failure(error: WallError) -> Failure {
 }
 
 /// The settings of the block layer, if there are any, and the changes of the drive. Unless told otherwise, the drive decides what is late.
-fn block_and_drive(args: &BenchArgs) -> Result<(Option<Config>, Vec<String>), Failure> {
-    let (block, of_drive) = block_words::split(&args.set)?;
+fn block_and_drive(set: &[String]) -> Result<(Option<Config>, Vec<String>), Failure> {
+    let (block, of_drive) = block_words::split(set)?;
     let config = |BlockOver { config, is_chosen }: BlockOver| match is_chosen {
         true => config,
         false => Config { predictor: PredictorKind::None, ..config },
@@ -222,6 +228,7 @@ fn render(report: &WallReport) -> String {
         table::latencies(&report.latency_us, &report.latency_corrected_us, &report.operations_us),
     );
     text.push_str(&block_words::render(report.block.as_ref()));
+    text.push_str(&host_words::render_policy(report.completion.as_ref()));
     if let (None, rejected @ 1..) = (&report.block, report.rejected()) {
         text.push_str(&format!("rejected: {} reads, which would have waited too long\n", count(rejected)));
     }

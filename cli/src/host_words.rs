@@ -25,6 +25,60 @@ pub(crate) fn split(host: Option<&str>, set: &[String]) -> Result<(Option<Profil
     Ok((Some(profile), others))
 }
 
+/// The keys of a host that count at the wall clock, where the host is this machine.
+#[cfg(target_os = "linux")]
+const AT_THE_WALL_CLOCK: [&str; 5] =
+    ["host.completion", "host.poll_sleep", "host.poll_gain", "host.window", "host.patience"];
+
+/// How a program of this machine waits for completions, if by a policy, and the other changes.
+#[cfg(target_os = "linux")]
+pub(crate) fn policy_of(set: &[String]) -> Result<(Option<Config>, Vec<String>), Failure> {
+    let (of_host, others): (Vec<&String>, Vec<&String>) = set.iter().partition(|change| Config::is_key(change));
+    let others = others.into_iter().cloned().collect();
+    let key_of = |change: &str| change.split('=').next().unwrap_or_default().trim().to_owned();
+    let Some(first) = of_host.first() else { return Ok((None, others)) };
+    let mut config = Config::default();
+    for change in &of_host {
+        config.set(change).map_err(Failure::input)?;
+        if !AT_THE_WALL_CLOCK.contains(&key_of(change).as_str()) {
+            return Err(Failure::Input(anyhow::anyhow!(
+                "--set {change}: the host is this machine, whose costs are what they are; valid are {}",
+                AT_THE_WALL_CLOCK.join(", ")
+            )));
+        }
+    }
+    if !of_host.iter().any(|change| key_of(change) == "host.completion") {
+        return Err(Failure::Input(anyhow::anyhow!(
+            "--set {first}: is a setting of a policy, and no policy is given; give --set host.completion=hybrid, or another"
+        )));
+    }
+    config.check().map_err(Failure::input)?;
+    Ok((Some(config), others))
+}
+
+/// How a program of this machine has waited for completions.
+#[cfg(target_os = "linux")]
+pub(crate) fn render_policy(report: Option<&nandscape_lab_run::wall::CompletionReport>) -> String {
+    let Some(report) = report else { return String::new() };
+    let learnt = report.learnt.iter().filter(|(_, commands)| **commands > 0);
+    let learnt: Vec<String> =
+        learnt.map(|(name, commands)| format!("{} {}", name.replace('_', " "), count(*commands))).collect();
+    let control = &report.control;
+    format!(
+        "completions by {}: {} us of CPU time of the thread a request; {}; {} waits, {} sleeps, {} looks\n\
+         control without a drive: a signal wakes the thread in {} us (p99 {}), for {} us of CPU time\n",
+        report.policy,
+        us_or_dash(report.thread_cpu_us),
+        learnt.join(", "),
+        count(report.waits),
+        count(report.sleeps),
+        count(report.looks),
+        us(control.p50_us),
+        us(control.p99_us),
+        us(control.cpu_us)
+    )
+}
+
 /// The host's stages of the means of directions, a row each: name and cells.
 pub(crate) fn stages(ways: &[&Value]) -> Vec<(String, Vec<f64>)> {
     if ways.iter().all(|stages| stages[LAYER].is_null()) {

@@ -73,7 +73,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "LAYER", conflicts_with = "array")]
     over: Vec<String>,
     /// Run the jobs in threads of this host, as --set host=NAME; see `nandscape hosts`
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["array", "over"])]
+    #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// Vary a key over values; may be repeated, for all combinations
     #[arg(long, value_name = "KEY=A,B,C")]

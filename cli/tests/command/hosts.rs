@@ -171,6 +171,35 @@ fn a_sweep_varies_the_policy_of_a_host() {
     refuse(&[&base[..], &["--host", "i9", "--vary", "iodepth=1"]].concat(), &["valid are server"]);
 }
 
+#[test]
+fn a_sweep_varies_the_path_of_a_host_over_drives_on_a_controller() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    let words = ["sweep", "--out", out, "--drive", "840-pro", "--over", "ahci:2", "--host", "i7-4770"];
+    let load = ["capacity=1GiB", "rw=randread", "bs=512", "iodepth=80", "io_count=500"];
+    let load: Vec<&str> = load.iter().flat_map(|change| ["--set", change]).collect();
+    let vary = ["--vary", "host.path=scsi,cooperative", "--vary", "ahci.slots=8,32", "--json"];
+    let json = succeed(&[&words[..], &load, &vary].concat());
+    let sweep: Value = serde_json::from_str(&json).expect("JSON");
+    let points = sweep["points"].as_array().expect("a list");
+    assert_eq!(points.len(), 4);
+    for (point, (path, slots)) in
+        points.iter().zip([("scsi", 8.0), ("scsi", 32.0), ("cooperative", 8.0), ("cooperative", 32.0)])
+    {
+        let report = &point["report"];
+        assert_eq!((&report["cpu"]["host"], &report["cpu"]["path"]), (&"i7-4770".into(), &path.into()), "{point:#}");
+        assert_eq!((number(report, "/chain/0/ahci/slots"), number(report, "/requests")), (slots, 500.0));
+        assert!(number(report, "/cpu/request_us") > 1.0 && number(report, "/layer_causes_us/read/host/syscall") > 0.0);
+    }
+    // The point is that of `sim`.
+    let alone =
+        ["sim", "--drive", "840-pro", "--over", "ahci:2", "--host", "i7-4770", "--rw", "randread", "--bs", "512"];
+    let more =
+        ["--iodepth", "80", "--io-count", "500", "--set", "capacity=1GiB", "--set", "host.path=cooperative", "--json"];
+    let alone: Value = serde_json::from_str(&succeed(&[&alone[..], &more].concat())).expect("JSON");
+    assert_eq!(alone["latency_us"], points[3]["report"]["latency_us"]);
+}
+
 /// The question of the guide, on a small drive.
 #[test]
 fn the_guide_on_completions_works_in_a_short_form() {
@@ -237,4 +266,42 @@ fn a_host_is_woken_by_the_notices_of_its_drive() {
         &[&base[..], &precompletion, &["--drive", "default"]].concat(),
         &["host.completion", "announces the ends of reads", "controller.precompletion.window"],
     );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn this_machine_is_measured_and_its_profile_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let mine = at("mine.toml");
+    let table = succeed(&["hosts", "measure", "--rounds", "4", "--out", &mine]);
+    for part in ["host.syscall", "host.lock ", "not measured, taken from server:", "host.submit", "use it with --host "]
+    {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    let report = report(&["--host", &mine]);
+    assert_eq!(report["inputs"]["host"]["name"], "mine");
+    let shown = succeed(&["hosts", "show", &mine]);
+    assert!(
+        shown.contains("measured by nandscape ") && shown.contains("a read() of one byte of /dev/zero: median of 4")
+    );
+    assert!(shown.contains("source: not measured: ") && shown.contains("; server: "), "{shown}");
+
+    // Without a file the profile is printed, and a profile can be the base of another.
+    let printed = succeed(&["hosts", "measure", "--rounds", "1", "--base", &mine]);
+    assert!(printed.contains("[source]") && printed.contains("# Taken from mine."), "{printed}");
+
+    std::fs::create_dir(at("folder")).expect("a folder");
+    std::os::unix::fs::symlink(&mine, at("link.toml")).expect("a link");
+    for (words, parts) in [
+        (&["--base", &mine, "--out", &mine][..], &["--out ", "would overwrite --base "][..]),
+        (&["--out", "/dev/null"], &["--out /dev/null: it is a character device", "regular file"]),
+        (&["--out", &at("folder")], &["it is a directory"]),
+        (&["--out", &at("link.toml")], &["it is a symbolic link"]),
+        (&["--out", &at("none/mine.toml")], &["there is no folder"]),
+        (&["--base", "i9"], &["--base i9", "valid are server"]),
+        (&["--rounds", "0"], &["--rounds", "1..=1000000"]),
+    ] {
+        refuse(&[&["hosts", "measure"][..], words].concat(), parts);
+    }
 }

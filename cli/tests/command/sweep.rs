@@ -376,7 +376,7 @@ fn arrays_that_cannot_be_swept_are_told() {
     refused(&of(&["--vary", "array.technique=base,fast"]), &["technique fast", "valid are base"]);
     refused(&of(&["--vary", "array.stripes=1,2"]), &["array.stripes", "valid are array.chunk"]);
     refused(&of(&["--vary", "array.journal=none,data"]), &["array.journal", "has no journal"]);
-    refused(&of(&["--seeds", "1", "--set", "host=server"]), &["host", "it is of one drive, and there are layers"]);
+    refused(&of(&["--seeds", "1", "--set", "host=i9"]), &["host", "valid are server"]);
     refused(&with(&["--set", "fault=drive-1=dead"]), &["fault = drive-1=dead", "there is one drive"]);
     // An array that cannot be is an error of its point.
     let list = |more: &[&str]| {

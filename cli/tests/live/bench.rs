@@ -218,3 +218,94 @@ fn lost_under_load(url: String, server: Server) -> String {
     assert!(ended.code == Some(1) && ended.err.contains("is lost"), "{ended:?}");
     ended.err
 }
+
+/// Reads one at a time of 2 ms by a policy. What is asserted are counts: how the thread has learnt of each completion.
+fn policed(url: &str, policy: &str, more: &[&str]) -> Value {
+    let policy = format!("host.completion={policy}");
+    let words = ["--to", url, "--rw", "randread", "--iodepth", "1", "--io-count", "40", "--set", &policy];
+    let report = report(&[&words, more].concat());
+    let completion = &report["completion"];
+    let learnt = completion["learnt"].as_object().expect("counts").values().filter_map(Value::as_f64).sum::<f64>();
+    assert_eq!((number(&report, "/requests"), learnt), (40.0, 40.0), "{report:#}");
+    assert!(number(completion, "/control/wakes") > 0.0 && number(completion, "/thread_cpu_us") > 0.0);
+    completion.clone()
+}
+
+/// Each policy waits as it says, on a drive behind a socket and on one of the same process.
+fn policies_wait_as_they_say(url: &str, more: &[&str]) {
+    let of = |policy, added: &[&str]| {
+        let completion = policed(url, policy, &[more, added].concat());
+        let counts = ["/waits", "/sleeps", "/looks"].map(|key| number(&completion, key));
+        let learnt = |how: &str| number(&completion["learnt"], &format!("/{how}"));
+        (counts, learnt("woken") + learnt("at_once"), learnt("polled"))
+    };
+    let ([waits, sleeps, looks], learnt, polled) = of("interrupt", &[]);
+    assert!(waits > 0.0 && (sleeps, looks, learnt, polled) == (0.0, 0.0, 40.0, 0.0), "{waits} {sleeps} {looks}");
+    let ([waits, sleeps, looks], learnt, polled) = of("poll", &[]);
+    assert!(looks > 0.0 && (waits, sleeps, learnt, polled) == (0.0, 0.0, 0.0, 40.0), "{waits} {sleeps} {looks}");
+    let ([waits, sleeps, _], learnt, polled) = of("hybrid", &["--set", "host.poll_sleep=80%"]);
+    assert!(sleeps > 0.0 && (waits, learnt, polled) == (0.0, 0.0, 40.0), "{waits} {sleeps}");
+    // The first commands are waited for, and so is all that polling saves little of.
+    let ([waits, sleeps, _], learnt, _) = of("adaptive", &["--set", "host.poll_gain=100%"]);
+    assert!(waits > 0.0 && (sleeps, learnt) == (0.0, 40.0), "{waits} {sleeps} {learnt}");
+}
+
+/// Reads that take long: a thread finds none of them at its end at once, unless it is held up each time.
+const SLOW: [&str; 2] = ["--set", "timing.read=2ms"];
+
+#[test]
+fn policies_on_completions_wait_as_they_say_over_vfio_user() {
+    let announcing = ["--set", "timing.read=2ms", "--set", "controller.precompletion.window=500us"];
+    for more in [&[][..], &["--doorbells", "mapped"]] {
+        let function = ["--vfio-user", "f.sock"];
+        let server = Server::small(&[&function[..], &announcing, more].concat());
+        let url = format!("vfio-user://{}", server.path("f.sock").display());
+        policies_wait_as_they_say(&url, &[]);
+        let announced = policed(&url, "precompletion", &["--set", "host.patience=1s"]);
+        let noticed = ["ready", "late"].map(|how| number(&announced["learnt"], &format!("/{how}")));
+        assert!(noticed[0] + noticed[1] > 0.0 && number(&announced, "/waits") > 0.0, "{announced:#}");
+        assert_eq!(number(&announced["learnt"], "/polled") + number(&announced["learnt"], "/woken"), 0.0);
+        server.end();
+    }
+    let server = Server::small(&["--vfio-user", "f.sock", "--record", "run.rec"]);
+    let url = format!("vfio-user://{}", server.path("f.sock").display());
+    let ended = bench(&["--to", &url, "--rw", "randread", "--set", "host.completion=precompletion"]);
+    assert!(ended.code == Some(2) && ended.err.contains("does not announce the ends of reads"), "{ended:?}");
+    // A server that ends ends a host that sleeps.
+    let endless = std::thread::spawn(move || {
+        bench(&["--to", &url, "--rw", "randwrite", "--runtime", "3600s", "--set", "host.completion=interrupt"])
+    });
+    until_at_work(&server);
+    server.end();
+    let ended = endless.join().unwrap();
+    assert!(ended.code == Some(1) && ended.err.contains("is lost"), "{ended:?}");
+}
+
+#[test]
+fn policies_on_completions_wait_as_they_say_on_a_ring_and_over_sockets() {
+    let drive = [&["--set", "capacity=64MiB", "--precondition", "full"][..], &SLOW].concat();
+    policies_wait_as_they_say("ring://default", &drive);
+    let server = Server::small(&SLOW);
+    policies_wait_as_they_say(&server.uri(), &[]);
+    let text = bench(
+        &[
+            &["--to", "ring://default", "--rw", "randread", "--io-count", "20"][..],
+            &drive,
+            &["--set", "host.completion=poll"],
+        ]
+        .concat(),
+    );
+    assert!(text.out.contains("completions by poll: ") && text.out.contains("control without a drive: "), "{text:?}");
+    for (set, problem) in [
+        ("host.completion=precompletion", "only vfio-user:// carries"),
+        ("host.completion=guess", "interrupt or poll or hybrid"),
+        ("host.cores=2", "the host is this machine"),
+        ("host.poll_sleep=20%", "no policy is given"),
+    ] {
+        let ended = bench(&[&["--to", "ring://default", "--rw", "randread"][..], &["--set", set]].concat());
+        assert!(ended.code == Some(2) && ended.err.contains(problem), "{set}: {ended:?}");
+    }
+    let adaptive = ["--set", "host.completion=precompletion", "--set", "host.window=adaptive"];
+    let ended = bench(&[&["--to", "vfio-user://none", "--rw", "randread"][..], &adaptive].concat());
+    assert!(ended.code == Some(2) && ended.err.contains("host.window: adaptive"), "{ended:?}");
+}

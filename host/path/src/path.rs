@@ -326,15 +326,10 @@ impl Path {
 
     /// A command of a thread that is to be issued.
     fn begin(&self, cpu: usize, (mut command, lba_bytes): (SubmissionEntry, u32), mem: HostMem) -> InFlight<'_> {
-        let of = Submitted {
-            at: self.sim.now(),
-            opcode: command.opcode,
-            bytes: bytes_of(&command, lba_bytes),
-            units: units_of(&command, lba_bytes, self.info().unit_bytes),
-            cpu,
-            others: self.under_way[cpu].get() + self.machine.waiting(cpu),
-        };
-        if self.policy.asks() && can_ask(command.opcode) {
+        let others = self.under_way[cpu].get() + self.machine.waiting(cpu);
+        let sizes = (lba_bytes, self.info().unit_bytes);
+        let of = Submitted { cpu, others, ..Submitted::by(self.sim.now(), &command, sizes) };
+        if self.policy.asks() && of.can_ask() {
             command.cdw2 = (command.cdw2.get() | NOTICE).into();
         }
         let notice = self.policy.notice(&of);
@@ -508,13 +503,8 @@ pub(crate) fn is_to_drive(opcode: IoOpcode) -> bool {
     matches!(opcode, IoOpcode::WRITE | IoOpcode::COMPARE | IoOpcode::ZONE_APPEND)
 }
 
-/// Whether a command can ask for a notice and for the free space of the write buffer.
-fn can_ask(opcode: u8) -> bool {
-    matches!(IoOpcode(opcode), IoOpcode::READ | IoOpcode::WRITE)
-}
-
 /// Bytes of data of a command, whose namespace has logical blocks of this size.
-fn bytes_of(command: &SubmissionEntry, lba_bytes: u32) -> u64 {
+pub(crate) fn bytes_of(command: &SubmissionEntry, lba_bytes: u32) -> u64 {
     let opcode = IoOpcode(command.opcode);
     match is_to_drive(opcode) || opcode == IoOpcode::READ {
         true => (u64::from(Cdw12::of(command).nlb_z()) + 1) * u64::from(lba_bytes),
@@ -523,7 +513,7 @@ fn bytes_of(command: &SubmissionEntry, lba_bytes: u32) -> u64 {
 }
 
 /// Mapping units that the data of a command touches.
-fn units_of(command: &SubmissionEntry, lba_bytes: u32, unit_bytes: u32) -> u32 {
+pub(crate) fn units_of(command: &SubmissionEntry, lba_bytes: u32, unit_bytes: u32) -> u32 {
     let (unit, lba) = (u64::from(unit_bytes.max(1)), u64::from(lba_bytes));
     let from = command.slba().saturating_mul(lba);
     let to = from.saturating_add(bytes_of(command, lba_bytes));
@@ -677,7 +667,7 @@ impl InFlight<'_> {
     /// Takes the answer; the policy sees how long the drive took, and how the thread has learnt of it.
     fn take(&self, way: Way) -> Taken {
         let taken = self.path.take_ended(self.key, None);
-        let has_count = self.path.policy.asks() && can_ask(self.of.opcode) && taken.completion.status.is_success();
+        let has_count = self.path.policy.asks() && self.of.can_ask() && taken.completion.status.is_success();
         let ended = policy::Ended {
             took: taken.done - taken.issued,
             way,

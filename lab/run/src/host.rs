@@ -35,6 +35,14 @@ pub fn process_cpu() -> Span {
     Span::from_ns(cpu_ns().unwrap_or_default().max(0) as u64)
 }
 
+/// CPU time of the calling thread so far.
+#[cfg(target_os = "linux")]
+pub(crate) fn thread_cpu() -> Span {
+    use nix::time::{ClockId, clock_gettime};
+    let cpu = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+    cpu.map_or(Span::ZERO, |cpu| Span::from_ns(cpu.tv_sec() as u64 * 1_000_000_000 + cpu.tv_nsec() as u64))
+}
+
 #[cfg(unix)]
 fn cpu_ns() -> Option<i64> {
     use nix::time::{ClockId, clock_gettime};

@@ -13,7 +13,7 @@ use nandscape_sim::Seed;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::point::{Drive, Inputs};
+use crate::point::{Drive, HostInputs, Inputs};
 use crate::stored::Stored;
 
 /// The layers over the drives of a point.
@@ -104,7 +104,7 @@ impl Inputs {
             seed: self.seed,
             wanted: Wanted { trace: false, details: false },
             check: false,
-            host: None,
+            host: self.host.as_ref().map(HostInputs::profile).transpose()?,
         };
         let percentiles = self.percentiles.iter().map(|text| text.parse::<Percentile>());
         let percentiles: Vec<Percentile> = percentiles.collect::<Result<_, _>>().map_err(|error| error.to_string())?;

@@ -69,7 +69,7 @@ impl HostInputs {
     ///
     /// # Errors
     /// When there can be no such host.
-    fn profile(&self) -> Result<HostProfile, String> {
+    pub(crate) fn profile(&self) -> Result<HostProfile, String> {
         let mut profile = HostProfile { name: self.name.clone(), ..HostProfile::default() };
         profile.set_all(&self.settings).map_err(|error| error.to_string())?;
         Ok(profile)
@@ -112,9 +112,9 @@ impl Inputs {
         let changes: Vec<String> = self.set.iter().map(|change| format!(", {change}")).collect();
         let Inputs { drive, workload_name, seed, .. } = self;
         let host = self.host.as_ref().map_or(String::new(), |host| format!("host {} over ", host.name));
-        let layers = self.layers.as_ref().map_or(host, |layers| format!("{} over ", layers.chain));
+        let layers = self.layers.as_ref().map_or(String::new(), |layers| format!("{} over ", layers.chain));
         format!(
-            "the point {} ({layers}{}{}, workload {workload_name}, seed {seed})",
+            "the point {} ({host}{layers}{}{}, workload {workload_name}, seed {seed})",
             self.digest(),
             drive.name,
             changes.concat()

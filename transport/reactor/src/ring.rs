@@ -1,10 +1,11 @@
 //! A queue pair between threads: the fastest way to a drive, for a client in this process.
 //!
 //! The client's end is a [`RingHost`] on any thread; the reactor's end is a [`Client`] without a socket. Buffers
-//! move with their commands and return with the completions.
+//! move with their commands and return with the completions. A host that sleeps gives an event descriptor, which is signalled
+//! once for all completions of a turn, as an interrupt.
 
 use std::cell::RefCell;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 use nandscape_drive::mem::Buffer;
@@ -59,6 +60,10 @@ struct RingClient {
     /// Buffers of commands in work, by slot.
     slots: Vec<Slot>,
     free: Vec<u32>,
+    /// Signalled when there are completions.
+    event: Option<OwnedFd>,
+    /// There are some since the last signal.
+    has_news: bool,
 }
 
 #[derive(Default)]
@@ -86,6 +91,20 @@ impl RingHost {
         nsid: Option<u32>,
         depth: usize,
     ) -> Result<RingHost, Status> {
+        RingHost::connect_signalled(handle, export, nsid, depth, None)
+    }
+
+    /// The same; completions signal `event`, and so does the end of the reactor.
+    ///
+    /// # Errors
+    /// As [`RingHost::connect_namespace`].
+    pub fn connect_signalled(
+        handle: &Handle,
+        export: u16,
+        nsid: Option<u32>,
+        depth: usize,
+        event: Option<OwnedFd>,
+    ) -> Result<RingHost, Status> {
         let (requests, from_host) = RingBuffer::new(depth);
         let (to_host, replies) = RingBuffer::new(depth);
         let (tell, told) = std::sync::mpsc::channel();
@@ -96,7 +115,8 @@ impl RingHost {
                 // The connecting thread waits for it.
                 let _ = tell.send(info);
                 let (waiting, slots, free) = (Vec::new(), Vec::new(), Vec::new());
-                Box::new(RingClient { requests: from_host, replies: to_host, waiting, slots, free })
+                let (requests, replies) = (from_host, to_host);
+                Box::new(RingClient { requests, replies, waiting, slots, free, event, has_news: false })
             }),
         );
         let info = told.recv().map_err(|_| Status::INVALID_QUEUE_ID)?;
@@ -157,6 +177,22 @@ impl RingClient {
         slot.buffer.replace(std::mem::take(&mut request.data));
         index
     }
+
+    /// Signals the event descriptor, if the host has one.
+    fn signal(&mut self) {
+        if let (Some(event), true) = (&self.event, std::mem::take(&mut self.has_news)) {
+            // The only error is a counter at its end, which wakes the host as well.
+            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+impl Drop for RingClient {
+    /// A host that sleeps has to see the end.
+    fn drop(&mut self) {
+        self.has_news = true;
+        self.signal();
+    }
 }
 
 impl Client for RingClient {
@@ -189,6 +225,7 @@ impl Client for RingClient {
         let Released { arrived, at, completion, .. } = released;
         let reply = Reply { tag: slot.tag, status: completion.status, arrived, at, data: slot.buffer.take() };
         self.free.push(index);
+        self.has_news = true;
         if !self.waiting.is_empty() {
             self.waiting.push(reply);
         } else if let Err(rtrb::PushError::Full(reply)) = self.replies.push(reply) {
@@ -198,11 +235,13 @@ impl Client for RingClient {
 
     fn flush(&mut self) -> Result<(), Gone> {
         let room = self.replies.slots().min(self.waiting.len());
+        self.has_news |= room > 0;
         for reply in self.waiting.drain(..room) {
             if self.replies.push(reply).is_err() {
                 unreachable!("there was room for it");
             }
         }
+        self.signal();
         Ok(())
     }
 

@@ -1,11 +1,13 @@
 //! Queue pairs of a function as drives: each command has a slot of shared memory for its data, and for the lists of addresses of
 //! a vector command.
 //!
-//! Left out: interrupts, so its user polls; data beyond [`MOST_BYTES`] of a command; metadata.
+//! Its user polls, or waits for the function's event descriptor if the queue pairs interrupt ([`Signals`]). Left out: data beyond
+//! [`MOST_BYTES`] of a command; metadata.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -18,6 +20,7 @@ use nandscape_wire_nvme::vendor::BATCHED_READ;
 use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status, SubmissionEntry};
 
 use super::FunctionError;
+use super::announced::Announced;
 use super::function::Function;
 use super::memory::{PAGE, SharedMemory};
 use super::queue_pair::{COMPLETION, QueuePair, SUBMISSION};
@@ -30,9 +33,21 @@ const ADMIN_DEPTH: u16 = 4;
 /// not tell that a server has gone.
 const POLLS_BEFORE_CHECK: u32 = 1 << 14;
 
+/// How users of queue pairs learn that there is something to poll for.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Signals {
+    /// Completions signal the event descriptor ([`FunctionDrive::signal`]).
+    pub interrupts: bool,
+    /// The drive announces the ends of reads that ask for it, this long ahead in nanoseconds; zero is its own window. Notices signal
+    /// the event descriptor as well.
+    pub notices: Option<u32>,
+}
+
 /// A queue pair as a drive. See the module.
 pub struct FunctionDrive {
     function: Rc<Function>,
+    announced: Option<Rc<Announced>>,
+    interrupts: bool,
     memory: Rc<SharedMemory>,
     endpoint: String,
     info: DriveInfo,
@@ -70,11 +85,7 @@ impl FunctionDrive {
         pairs: &[(u16, Option<u32>)],
         keeps_data: bool,
     ) -> Result<Vec<FunctionDrive>, FunctionError> {
-        let bytes = pairs.iter().map(|(depth, _)| bytes(*depth)).sum();
-        let (function, states) = open(path, bytes, pairs)?;
-        let (memory, function) = (function.memory().clone(), Rc::new(function));
-        let drive = |(state, info)| FunctionDrive::over(&function, &memory, path, info, keeps_data, state);
-        Ok(states.into_iter().map(drive).collect())
+        FunctionDrive::connect_signalled(path, pairs, keeps_data, false, Signals::default()).map(|(_, drives)| drives)
     }
 
     /// Connects as [`FunctionDrive::connect`] does, and takes the admin queue as a drive as well: that first, whose commands are admin
@@ -90,13 +101,44 @@ impl FunctionDrive {
         pairs: &[(u16, Option<u32>)],
         keeps_data: bool,
     ) -> Result<(FunctionDrive, Vec<FunctionDrive>), FunctionError> {
-        let all = pairs.iter().map(|(depth, _)| bytes(*depth)).sum::<u64>() + bytes(ADMIN_DEPTH);
-        let (mut function, states) = open(path, all, pairs)?;
+        let connected = FunctionDrive::connect_signalled(path, pairs, keeps_data, true, Signals::default());
+        connected.map(|(admin, drives)| (admin.expect("it was asked for"), drives))
+    }
+
+    /// Connects as [`FunctionDrive::connect`] does, and takes the admin queue as well if that is wanted.
+    ///
+    /// # Errors
+    /// As of [`FunctionDrive::connect`], and when a drive is to announce the ends of reads and does not.
+    ///
+    /// # Panics
+    /// With the admin queue, and without any queue pair.
+    pub fn connect_signalled(
+        path: &Path,
+        pairs: &[(u16, Option<u32>)],
+        keeps_data: bool,
+        with_admin: bool,
+        signals: Signals,
+    ) -> Result<(Option<FunctionDrive>, Vec<FunctionDrive>), FunctionError> {
+        let of_admin = if with_admin { bytes(ADMIN_DEPTH) } else { 0 };
+        let entries = pairs.iter().fold(1, |sum: u16, (depth, _)| sum.saturating_add(*depth)).max(2);
+        let of_notices = signals.notices.map_or(0, |_| (u64::from(entries) * COMPLETION).next_multiple_of(PAGE));
+        let all = pairs.iter().map(|(depth, _)| bytes(*depth)).sum::<u64>() + of_admin + of_notices;
+        let (mut function, states) = open(path, all, pairs, signals.interrupts.then_some(0))?;
+        let notices = signals.notices.map(|window_ns| function.create_notices(entries, window_ns)).transpose()?;
+        let announced = notices.map(|queue| Rc::new(Announced::new(queue, states.len())));
         let memory = function.memory().clone();
-        let admin = State::over(function.take_admin()?, &memory, ADMIN_DEPTH)?;
-        let function = Rc::new(function);
-        let drive = |(state, info)| FunctionDrive::over(&function, &memory, path, info, keeps_data, state);
-        let admin = FunctionDrive { is_admin: true, ..drive((admin, states[0].1)) };
+        let admin = with_admin.then(|| State::over(function.take_admin()?, &memory, ADMIN_DEPTH)).transpose()?;
+        let (function, first) = (Rc::new(function), states.first().map(|(_, info)| *info));
+        let drive = |(state, info)| FunctionDrive {
+            announced: announced.clone(),
+            interrupts: signals.interrupts,
+            ..FunctionDrive::over(&function, &memory, path, info, keeps_data, state)
+        };
+        let admin = admin.map(|state| FunctionDrive {
+            is_admin: true,
+            announced: None,
+            ..drive((state, first.expect("a function has a queue pair")))
+        });
         Ok((admin, states.into_iter().map(drive).collect()))
     }
 
@@ -110,6 +152,8 @@ impl FunctionDrive {
     ) -> FunctionDrive {
         FunctionDrive {
             function: function.clone(),
+            announced: None,
+            interrupts: false,
             memory: memory.clone(),
             endpoint: path.display().to_string(),
             info: DriveInfo { keeps_data, max_blocks: info.max_blocks.min(MOST_BYTES / info.lba_bytes), ..info },
@@ -124,6 +168,18 @@ impl FunctionDrive {
         Pending { commands: state.pair.outstanding().into(), answers: state.answers }
     }
 
+    /// What is signalled when there is something to poll for, and what shows the end of the connection as a hang-up; `None` if its
+    /// completions do not interrupt. All queue pairs of a function have the same.
+    pub fn signal(&self) -> Option<(BorrowedFd<'_>, BorrowedFd<'_>)> {
+        self.interrupts.then(|| (self.function.event(), self.function.connection()))
+    }
+
+    /// Takes the signal back, before a poll: what comes later signals again.
+    pub fn take_signal(&self) {
+        // There may be none.
+        let _ = rustix::io::read(self.function.event(), &mut [0; 8]);
+    }
+
     /// Takes completions and submits what waits for them. Whether anything moved.
     ///
     /// # Errors
@@ -131,15 +187,17 @@ impl FunctionDrive {
     /// ones fail.
     pub fn poll(&self) -> Result<bool, Lost> {
         let mut state = self.state.borrow_mut();
+        let mut announced = Vec::new();
         if state.lost.is_none()
-            && let Err(problem) = state.reap(&self.memory).and_then(|()| self.check(&mut state))
+            && let Err(problem) = self.reap(&mut state, &mut announced).and_then(|()| self.check(&mut state))
         {
             state.lose(Lost { endpoint: self.endpoint.clone(), reason: problem.to_string() });
         }
         let mut ended = std::mem::take(&mut state.ended);
         let lost = state.lost.clone();
         drop(state);
-        let moved = !ended.is_empty();
+        let moved = !ended.is_empty() || !announced.is_empty();
+        announced.into_iter().for_each(|announce| announce());
         // They may bring new commands.
         ended.drain(..).for_each(|(token, completion)| token.complete(completion));
         let mut state = self.state.borrow_mut();
@@ -154,6 +212,26 @@ impl FunctionDrive {
                 Ok(moved)
             }
         }
+    }
+
+    /// Takes notices and completions. Before and after: a notice is posted before its completion, so that after the completions were
+    /// taken, those of commands that have ended are all there, and none is taken for one of a later command.
+    fn reap(&self, state: &mut State, announced: &mut Vec<Box<dyn FnOnce()>>) -> Result<(), FunctionError> {
+        self.take_notices(state, announced)?;
+        state.reap(&self.memory)?;
+        self.take_notices(state, announced)
+    }
+
+    fn take_notices(&self, state: &State, announced: &mut Vec<Box<dyn FnOnce()>>) -> Result<(), FunctionError> {
+        let Some(notices) = &self.announced else { return Ok(()) };
+        for (number, remaining) in notices.take(state.pair.id())? {
+            let command = state.slots.get(usize::from(number)).and_then(|slot| slot.command.as_ref());
+            if let Some((token, ..)) = command {
+                let announce = token.announcer();
+                announced.push(Box::new(move || announce(remaining)));
+            }
+        }
+        Ok(())
     }
 
     /// After many fruitless polls, asks whether the controller still works.
@@ -261,8 +339,13 @@ impl Drive for FunctionDrive {
 }
 
 impl State {
-    fn new(function: &mut Function, memory: &SharedMemory, depth: u16) -> Result<State, FunctionError> {
-        State::over(function.create_pair(depth)?, memory, depth)
+    fn new(
+        function: &mut Function,
+        memory: &SharedMemory,
+        depth: u16,
+        vector: Option<u16>,
+    ) -> Result<State, FunctionError> {
+        State::over(function.create_pair_with(depth, vector)?, memory, depth)
     }
 
     /// That of a queue pair, which has as many slots as commands at a time.
@@ -324,6 +407,7 @@ fn open(
     path: &Path,
     bytes: u64,
     pairs: &[(u16, Option<u32>)],
+    vector: Option<u16>,
 ) -> Result<(Function, Vec<(State, DriveInfo)>), FunctionError> {
     let mut function = Function::connect(path, bytes)?;
     let infos = pairs.iter().map(|(_, nsid)| function.drive_info(*nsid));
@@ -332,7 +416,7 @@ fn open(
         function.use_doorbell_buffers()?;
     }
     let (memory, most) = (function.memory().clone(), function.max_depth()?);
-    let states = pairs.iter().map(|(depth, _)| State::new(&mut function, &memory, (*depth).clamp(1, most)));
+    let states = pairs.iter().map(|(depth, _)| State::new(&mut function, &memory, (*depth).clamp(1, most), vector));
     let states = states.collect::<Result<Vec<State>, FunctionError>>()?;
     Ok((function, states.into_iter().zip(infos).collect()))
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use nandscape_drive::DriveInfo;
 use nandscape_drive::mem::Mapping;
 use nandscape_wire_nvme::identify::{Controller, Namespace, OACS_DOORBELL_BUFFER, cns};
+use nandscape_wire_nvme::vendor::{Capabilities, HAS_NOTICES, NOTICES, Notices};
 use nandscape_wire_nvme::{AdminOpcode, SubmissionEntry, register};
 use nandscape_wire_vfio_user::Command;
 use nandscape_wire_vfio_user::device::{RegionInfo, SparseMap, region};
@@ -178,18 +179,61 @@ impl Function {
     /// # Errors
     /// When the controller refuses, the memory is full, or the function is lost.
     pub fn create_pair(&mut self, depth: u16) -> Result<QueuePair, FunctionError> {
+        self.create_pair_with(depth, None)
+    }
+
+    /// The same, whose completions raise an interrupt of the vector, if one is given. There is the first one, [`Function::event`].
+    pub(super) fn create_pair_with(&mut self, depth: u16, vector: Option<u16>) -> Result<QueuePair, FunctionError> {
         let entries = depth.max(1).saturating_add(1);
-        let id = self.pairs + 1;
+        let (id, completions) = self.create_completions(entries, vector)?;
         let submissions = self.memory.take(u64::from(entries) * SUBMISSION)?;
-        let completions = self.memory.take(u64::from(entries) * COMPLETION)?;
-        let queue = SubmissionEntry::create_completion_queue(id, entries.into(), completions, None);
-        self.execute("Create I/O Completion Queue", queue)?;
         let queue = SubmissionEntry::create_submission_queue(id, entries.into(), submissions, id);
         self.execute("Create I/O Submission Queue", queue)?;
+        Ok(QueuePair::new(self.doorbells(), id, entries, submissions, completions))
+    }
+
+    /// Creates a completion queue: its number and address.
+    fn create_completions(&mut self, entries: u16, vector: Option<u16>) -> Result<(u16, u64), FunctionError> {
+        let (id, at) = (self.pairs + 1, self.memory.take(u64::from(entries) * COMPLETION)?);
+        let queue = SubmissionEntry::create_completion_queue(id, entries.into(), at, vector);
+        self.execute("Create I/O Completion Queue", queue)?;
         self.pairs = id;
+        Ok((id, at))
+    }
+
+    fn doorbells(&self) -> Doorbells {
         let (messages, memory) = (self.messages.clone(), self.memory.clone());
-        let doorbells = Doorbells { messages, memory, page: self.page.clone(), buffers: self.buffers };
-        Ok(QueuePair::new(doorbells, id, entries, submissions, completions))
+        Doorbells { messages, memory, page: self.page.clone(), buffers: self.buffers }
+    }
+
+    /// Creates the queue of notices ahead of completions, for `entries` of them, and has the controller post them `window_ns` ahead;
+    /// zero is the window of the drive.
+    ///
+    /// # Errors
+    /// When the drive gives no notices, the controller refuses, the memory is full, or the function is lost.
+    pub(super) fn create_notices(&mut self, entries: u16, window_ns: u32) -> Result<QueuePair, FunctionError> {
+        let controller: Controller = self.identify("Identify Controller", cns::CONTROLLER, 0)?;
+        let capabilities = Capabilities::of(&controller.vendor);
+        if capabilities.is_none_or(|capabilities| capabilities.functions.get() & HAS_NOTICES == 0) {
+            return Err(FunctionError::unusable(
+                "the drive does not announce the ends of reads; controller.precompletion.window = \"16us\" of its profile makes it do so",
+            ));
+        }
+        let (id, completions) = self.create_completions(entries, Some(0))?;
+        self.memory.write(self.data, Notices::new(id, window_ns).as_bytes())?;
+        let set = SubmissionEntry { prp1: self.data.into(), ..SubmissionEntry::set_features(NOTICES, 0) };
+        self.execute("Set Features: notices", set)?;
+        Ok(QueuePair::new(self.doorbells(), id, entries, 0, completions))
+    }
+
+    /// The event descriptor of the first vector. Reading it takes the signal back.
+    pub fn event(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+
+    /// The connection to the server, whose end shows as a hang-up.
+    pub(super) fn connection(&self) -> BorrowedFd<'_> {
+        self.messages.connection()
     }
 
     /// Takes the admin queue, which nothing of it is outstanding in: there are no admin commands of the function itself any more.

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -153,6 +153,11 @@ impl Messages {
         bytes[Header::BYTES + LEN - 4..].copy_from_slice(&value.to_le_bytes());
         self.posted.set(self.posted.get() + 1);
         (&self.stream).write_all(&bytes)
+    }
+
+    /// The socket.
+    pub(super) fn connection(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 
     /// Doorbells sent as messages so far.

@@ -25,9 +25,11 @@
 //! | `function` | connecting, enabling, admin commands |
 //! | `drive` | queue pairs as drives |
 //! | `slot` | the memory of a command of a drive |
+//! | `announced` | the queue of notices ahead of completions |
 //!
-//! Left out: interrupts of I/O queues; reconnection.
+//! All queues that interrupt have the first vector. Left out: a vector for each queue; reconnection.
 
+mod announced;
 mod doorbells;
 mod drive;
 mod function;
@@ -40,7 +42,7 @@ use std::io;
 
 use nandscape_wire_nvme::Status;
 
-pub use drive::FunctionDrive;
+pub use drive::{FunctionDrive, Signals};
 pub use function::Function;
 pub use memory::SharedMemory;
 pub use queue_pair::QueuePair;

@@ -47,6 +47,11 @@ impl QueuePair {
         }
     }
 
+    /// Its number.
+    pub(super) fn id(&self) -> u16 {
+        self.id
+    }
+
     /// Commands at a time: one entry always stays empty.
     pub fn depth(&self) -> u16 {
         self.entries - 1

@@ -13,6 +13,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 mod busy;
 mod server;
+mod signals;
 
 use server::Server;
 

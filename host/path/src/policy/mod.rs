@@ -1,4 +1,5 @@
-//! How a thread learns of a completion. A policy decides for each command, and sees how it ended.
+//! How a thread learns of a completion. A policy decides for each command, and sees how it ended. It knows no clock: the same policies
+//! decide for threads of a simulated machine and for threads of this one.
 
 mod adaptive;
 mod hybrid;
@@ -8,6 +9,7 @@ mod poll;
 mod precompletion;
 
 use nandscape_sim::{Span, Time};
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 pub use adaptive::Adaptive;
 pub use hybrid::Hybrid;
@@ -16,6 +18,7 @@ pub use poll::Poll;
 pub use precompletion::Precompletion;
 
 use crate::config::Config;
+use crate::path;
 
 /// A command that a thread submits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -38,6 +41,17 @@ impl Submitted {
     /// A command within one mapping unit, on a processor that nothing else wants.
     pub fn of(at: Time, opcode: u8, bytes: u64) -> Submitted {
         Submitted { at, opcode, bytes, units: 1, cpu: 0, others: 0 }
+    }
+
+    /// A command to a namespace with logical blocks, of a drive with mapping units, of these bytes.
+    pub fn by(at: Time, command: &SubmissionEntry, (lba_bytes, unit_bytes): (u32, u32)) -> Submitted {
+        let units = path::units_of(command, lba_bytes, unit_bytes);
+        Submitted { units, ..Submitted::of(at, command.opcode, path::bytes_of(command, lba_bytes)) }
+    }
+
+    /// Whether it can ask for a notice and for the free space of the write buffer.
+    pub fn can_ask(&self) -> bool {
+        matches!(IoOpcode(self.opcode), IoOpcode::READ | IoOpcode::WRITE)
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use nandscape_drive::Drive;
 use nandscape_host_driver::nbd::{NbdAddress, NbdDrive};
 use nandscape_host_driver::nvme_tcp::{AdminQueue, NvmeTcp, Target};
-use nandscape_host_driver::vfio_user::FunctionDrive;
+use nandscape_host_driver::vfio_user::{FunctionDrive, Signals};
 use nandscape_sim::Span;
 use nandscape_transport_reactor::WallClock;
 
@@ -138,23 +138,23 @@ impl Endpoint {
         &self,
         in_process: Option<&InProcess>,
         wanted: &[Wanted],
-        with_admin: bool,
+        (with_admin, signals): (bool, Signals),
         patience: Span,
     ) -> Result<Connections, String> {
         match self {
+            _ if signals.notices.is_some() && !matches!(self, Endpoint::VfioUser(_)) => Err(format!(
+                "{self}: host.completion: precompletion needs notices, which only vfio-user:// carries; interrupt, poll, hybrid and \
+                 adaptive are valid here"
+            )),
             // It has one client at a time, with a queue pair for each.
             Endpoint::VfioUser(path) => {
                 let pairs = wanted.iter().map(|Wanted { depth, nsid }| ((*depth).min(MOST_DEPTH) as u16, *nsid));
                 let pairs: Vec<_> = pairs.collect();
-                let connected = match with_admin {
-                    true => FunctionDrive::connect_with_admin(path, &pairs, false)
-                        .map(|(admin, drives)| (Some(Connected::of(Polled(admin))), drives)),
-                    false => FunctionDrive::connect(path, &pairs, false).map(|drives| (None, drives)),
-                };
+                let connected = FunctionDrive::connect_signalled(path, &pairs, false, with_admin, signals);
                 let (admin, drives) = connected.map_err(|error| format!("{self}: {error}"))?;
                 Ok(Connections {
                     drives: drives.into_iter().map(|drive| Connected::of(Polled(drive))).collect(),
-                    admin,
+                    admin: admin.map(|admin| Connected::of(Polled(admin))),
                 })
             }
             Endpoint::NvmeTcp(target) if with_admin => {
@@ -170,7 +170,7 @@ impl Endpoint {
                 Err(format!("{self}: it has no admin queue for its clients; nvme-tcp:// and vfio-user:// have"))
             }
             _ => {
-                let drives = wanted.iter().map(|wanted| self.connect_one(in_process, *wanted, patience));
+                let drives = wanted.iter().map(|wanted| self.connect_one(in_process, *wanted, signals, patience));
                 Ok(Connections { drives: drives.collect::<Result<_, _>>()?, admin: None })
             }
         }
@@ -187,6 +187,7 @@ impl Endpoint {
         &self,
         in_process: Option<&InProcess>,
         Wanted { depth, nsid }: Wanted,
+        signals: Signals,
         patience: Span,
     ) -> Result<Connected, String> {
         match self {
@@ -202,7 +203,10 @@ impl Endpoint {
             Endpoint::VfioUser(_) => unreachable!("its queue pairs are made together"),
             Endpoint::Ring(_) => {
                 let drive = in_process.expect("a drive in this process was started for it");
-                drive.connect(depth, nsid).map(Connected::of).map_err(|problem| format!("{self}: {problem}"))
+                drive
+                    .connect(depth, nsid, signals.interrupts)
+                    .map(Connected::of)
+                    .map_err(|problem| format!("{self}: {problem}"))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A drive behind a vfio-user socket. It is polled: the server posts completions to shared memory and wakes nobody.
+//! A drive behind a vfio-user socket. Its completions are in shared memory: they are polled for, or signal an event descriptor.
 
 use std::os::fd::BorrowedFd;
 
@@ -31,7 +31,15 @@ impl Source for Polled {
         self.0.pending()
     }
 
-    fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
-        None
+    fn sockets(&self) -> Option<Vec<(BorrowedFd<'_>, PollFlags)>> {
+        let (event, connection) = self.0.signal()?;
+        // The end of the connection shows without being asked for.
+        Some(vec![(event, PollFlags::IN), (connection, PollFlags::empty())])
+    }
+
+    fn woken(&self) {
+        if self.0.signal().is_some() {
+            self.0.take_signal();
+        }
     }
 }

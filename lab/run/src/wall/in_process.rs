@@ -1,11 +1,13 @@
 //! A drive of this process: the model behind a live drive, on a thread of its own.
 
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 use nandscape_sim::Executor;
 use nandscape_transport_reactor::ring::RingHost;
 use nandscape_transport_reactor::{Handle, PollMode, Port, Reactor, Setup};
+use rustix::event::{EventfdFlags, eventfd};
 
 use super::ring::RingDrive;
 use crate::live::{LiveDrive, LiveDrives};
@@ -62,18 +64,21 @@ impl InProcess {
         }
     }
 
-    /// Connects to a namespace; `None` is the first.
-    pub(super) fn connect(&self, depth: u32, nsid: Option<u32>) -> Result<RingDrive, String> {
+    /// Connects to a namespace; `None` is the first. `interrupts` if completions are to signal an event descriptor.
+    pub(super) fn connect(&self, depth: u32, nsid: Option<u32>, interrupts: bool) -> Result<RingDrive, String> {
         if let Some(nsid) = nsid
             && let Err(refused) = self.handle.info(0, Some(nsid))
         {
             return Err(refused.to_string());
         }
-        let ring = RingHost::connect_namespace(&self.handle, 0, nsid, depth as usize);
+        let event = interrupts.then(|| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)).transpose();
+        let event = event.map_err(|error| std::io::Error::from(error).to_string())?;
+        let signalled = event.as_ref().map(OwnedFd::try_clone).transpose().map_err(|error| error.to_string())?;
+        let ring = RingHost::connect_signalled(&self.handle, 0, nsid, depth as usize, signalled);
         let ring = ring.map_err(|status| {
             format!("the drive has no room for another queue pair: {status}; raise controller.queue_pairs, or run fewer jobs")
         })?;
-        Ok(RingDrive::new(self.name.clone(), ring))
+        Ok(RingDrive::new(self.name.clone(), ring, event))
     }
 }
 

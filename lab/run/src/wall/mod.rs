@@ -8,6 +8,9 @@
 //! | `ring` | a drive in this process, over rings |
 //! | `function` | a drive behind a vfio-user socket |
 //! | `in_process` | that drive and its thread |
+//! | `completions` | how the thread waits for completions: the policies of simulated hosts |
+//! | `control` | how long the system takes to wake the thread, without a drive |
+//! | `completion_report` | the figures of both |
 //! | `report` | the figures |
 //! | `server_cpu` | the processor time of a drive's server |
 //! | `settle` | a task of a model before it is served |
@@ -18,6 +21,9 @@
 //! has its completion. What a drive did inside is not told, so a report has no breakdown.
 
 mod alone;
+mod completion_report;
+mod completions;
+mod control;
 mod endpoint;
 mod function;
 mod in_process;
@@ -34,10 +40,14 @@ use std::rc::Rc;
 
 use nandscape_drive::{Drive, Issuer};
 use nandscape_host_block::{BlockLayer, PredictorKind};
+use nandscape_host_driver::vfio_user::Signals;
+use nandscape_host_path::policy::PolicyKind;
+use nandscape_host_path::{Config as HostConfig, Window};
 use nandscape_lab_workload::{Hooks, JobSpec, PlacedBy, Runner, Workload};
 use nandscape_sim::{Seed, Sim, Span};
 
 pub use alone::{alone_on_target, looked};
+pub use completion_report::{CompletionReport, ControlReport};
 pub use endpoint::{BadEndpoint, Endpoint};
 pub use in_process::InProcess;
 pub use report::WallReport;
@@ -49,6 +59,8 @@ use crate::block::BlockReport;
 use crate::host::Moment;
 use crate::placement::enable_streams;
 use crate::simulation::{Phase, Progress};
+use completions::Completions;
+use control::Control;
 use endpoint::{Connected, Connections, Wanted};
 use pacer::Pacer;
 pub use pacer::Tell;
@@ -66,6 +78,8 @@ pub struct WallRun<'a> {
     pub seed: u64,
     /// The host's block layer over its connections, if there is one.
     pub block: Option<nandscape_host_block::Config>,
+    /// How the thread waits for completions, if by a policy: of the settings of a host those of the policy.
+    pub completion: Option<HostConfig>,
     /// Whether the loop never waits in the system.
     pub busy: bool,
     /// How long a drive may answer nothing, if not as long as its endpoint says ([`Endpoint::patience`]).
@@ -99,6 +113,7 @@ impl WallError {
 struct Watch {
     begun: Rc<Cell<Option<Moment>>>,
     block: Option<Rc<BlockLayer>>,
+    completions: Option<Rc<Completions>>,
     progress: Rc<dyn Progress>,
 }
 
@@ -106,6 +121,7 @@ impl Hooks for Watch {
     fn measuring(&self) {
         self.begun.set(Some(Moment::now()));
         self.block.iter().for_each(|layer| layer.count_anew());
+        self.completions.iter().for_each(|completions| completions.count_anew());
     }
 
     fn progress(&self, share: f64) {
@@ -123,12 +139,15 @@ impl WallRun<'_> {
         let patience = self.patience.unwrap_or(self.endpoint.patience());
         let mut pacer = Pacer::new(self.busy, Patience::new(self.endpoint.to_string(), patience)).telling(self.tell);
         let block = self.block_layer(pacer.sim())?;
+        let signals = self.signals()?;
+        let completions = self.completions(&pacer)?;
+        completions.iter().for_each(|completions| pacer.waiting_by(completions.clone()));
         let jobs = || self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| spec));
         let load = Wanted { depth: OPEN_DEPTH, nsid: None };
         let wanted = jobs().map(wanted).chain(self.workload.loads.iter().map(|_| load));
         let wanted: Vec<Wanted> = wanted.collect();
         let streams = self.workload.places_by(PlacedBy::Streams);
-        let connected = self.endpoint.connect(self.in_process, &wanted, streams, patience);
+        let connected = self.endpoint.connect(self.in_process, &wanted, (streams, signals), patience);
         let Connections { drives, admin } = connected.map_err(WallError::Connect)?;
         let specs = jobs().map(Some).chain(self.workload.loads.iter().map(|_| None));
         for (Connected { drive, .. }, spec) in drives.iter().zip(specs) {
@@ -136,9 +155,10 @@ impl WallRun<'_> {
             self.on_namespace_of(spec).check_on(info.bytes(), info.lba_bytes).map_err(WallError::Workload)?;
         }
         let begun = Rc::new(Cell::new(None));
-        let watch = Watch { begun: begun.clone(), block: block.clone(), progress };
+        let watch = Watch { begun: begun.clone(), block: block.clone(), completions: completions.clone(), progress };
         let mut tops: Vec<Rc<dyn Drive>> = Vec::new();
         for Connected { drive, source } in drives {
+            let drive = completions.as_ref().map_or(drive.clone(), |completions| completions.over(drive));
             tops.push(block.as_ref().map_or(drive.clone(), |layer| layer.over(drive) as Rc<dyn Drive>));
             pacer.add(source);
         }
@@ -161,7 +181,34 @@ impl WallRun<'_> {
         }
         let moments = (created, begun.get().unwrap_or(created), Moment::now());
         let report = WallReport::new(self.endpoint, &outcome, &self.workload, self.seed, moments);
-        Ok(WallReport { block: block.as_deref().map(BlockReport::of), ..report })
+        let completion = completions.map(|completions| CompletionReport::new(&completions, report.requests));
+        Ok(WallReport { block: block.as_deref().map(BlockReport::of), completion, ..report })
+    }
+
+    /// What the policy needs of the drive.
+    fn signals(&self) -> Result<Signals, WallError> {
+        let Some(config) = &self.completion else { return Ok(Signals::default()) };
+        let notices = match (config.completion, config.window) {
+            (PolicyKind::Precompletion, Window::Drive) => Some(0),
+            (PolicyKind::Precompletion, Window::Fixed(window)) => Some(window.ns() as u32),
+            (PolicyKind::Precompletion, Window::Adaptive) => {
+                return Err(WallError::Workload(
+                    "host.window: adaptive needs the time at which a notice was posted, which no real drive reports; valid here are \
+                     drive and a time such as 16us"
+                        .to_owned(),
+                ));
+            }
+            _ => None,
+        };
+        let interrupts = !matches!(config.completion, PolicyKind::Poll | PolicyKind::Hybrid);
+        Ok(Signals { interrupts, notices })
+    }
+
+    /// The policy, with its control.
+    fn completions(&self, pacer: &Pacer) -> Result<Option<Rc<Completions>>, WallError> {
+        let Some(config) = &self.completion else { return Ok(None) };
+        let control = Control::measure().map_err(|error| WallError::Lost(format!("the control: {error}")))?;
+        Ok(Some(Completions::new(pacer.sim(), pacer.clock(), config, control)))
     }
 
     /// The block layer. It sees what a drive answers, not its flash.

@@ -1,5 +1,5 @@
 //! The loop at the wall clock: takes the time, runs the host's tasks up to it, polls the drives. When nothing moved, it
-//! waits for a socket or the next task.
+//! waits for a socket or the next task; with a policy on completions, as the policy says.
 
 use std::cell::Cell;
 use std::num::NonZeroU64;
@@ -12,6 +12,7 @@ use nandscape_transport_reactor::WallClock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::completions::{Completions, Rest};
 use super::patience::Patience;
 
 /// A drive as the loop sees it.
@@ -28,7 +29,10 @@ pub(super) trait Source {
     }
 
     /// What to wait for; `None` where waiting in the system is not possible.
-    fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)>;
+    fn sockets(&self) -> Option<Vec<(BorrowedFd<'_>, PollFlags)>>;
+
+    /// The system has been waited in: takes a signal back, before the next poll.
+    fn woken(&self) {}
 }
 
 impl<T: Remote> Source for T {
@@ -44,9 +48,9 @@ impl<T: Remote> Source for T {
         Remote::broken(self)
     }
 
-    fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+    fn sockets(&self) -> Option<Vec<(BorrowedFd<'_>, PollFlags)>> {
         let room = if self.wants_to_write() { PollFlags::OUT } else { PollFlags::empty() };
-        Some((Remote::socket(self), PollFlags::IN | room))
+        Some(vec![(Remote::socket(self), PollFlags::IN | room)])
     }
 }
 
@@ -65,6 +69,8 @@ pub(super) struct Pacer {
     sources: Vec<Rc<dyn Source>>,
     busy: bool,
     patience: Patience,
+    /// How completions are waited for, if there is a policy.
+    completions: Option<Rc<Completions>>,
     /// Turns in a row in which nothing moved.
     quiet: u32,
     /// Told of connections that broke.
@@ -87,12 +93,18 @@ impl Pacer {
         let _ = NonZeroU64::new(1).map(|slack| rustix::thread::set_current_timer_slack(Some(slack)));
         let sim = executor.sim();
         let clock = WallClock::start_at(sim.now());
-        Pacer { sim, executor, clock, sources: Vec::new(), busy, patience, quiet: 0, tell: |_| (), told: Vec::new() }
+        let (sources, told) = (Vec::new(), Vec::new());
+        Pacer { sim, executor, clock, sources, busy, patience, completions: None, quiet: 0, tell: |_| (), told }
     }
 
     /// The same, which tells of connections that broke.
     pub(super) fn telling(self, tell: Tell) -> Pacer {
         Pacer { tell, ..self }
+    }
+
+    /// The same, which waits for completions by a policy.
+    pub(super) fn waiting_by(&mut self, completions: Rc<Completions>) {
+        self.completions = Some(completions);
     }
 
     pub(super) fn into_executor(self) -> Executor {
@@ -174,17 +186,42 @@ impl Pacer {
         let now = self.clock.now();
         let until = |at: Time| at.since(now.min(at));
         let left = due.map(until);
+        if let Some(completions) = &self.completions {
+            return self.rest_by(completions, now, left);
+        }
         if self.busy || left.is_some_and(|left| left <= AWAKE_BEFORE) {
             return std::hint::spin_loop();
         }
-        let sockets: Option<Vec<_>> = self.sources.iter().map(|source| source.socket()).collect();
-        match sockets {
+        match self.sockets() {
             Some(sockets) => {
                 let check = until(self.patience.due());
-                wait(sockets, left.map_or(check, |left| check.min(left - AWAKE_BEFORE)))
+                wait(sockets, left.map_or(check, |left| check.min(left - AWAKE_BEFORE)));
+                self.sources.iter().for_each(|source| source.woken());
             }
             None if self.quiet > TURNS_BEFORE_YIELD => std::thread::yield_now(),
             None => std::hint::spin_loop(),
+        }
+    }
+
+    /// What to wait for; `None` where one of the drives cannot be waited for.
+    fn sockets(&self) -> Option<Vec<(BorrowedFd<'_>, PollFlags)>> {
+        let sockets: Option<Vec<Vec<_>>> = self.sources.iter().map(|source| source.sockets()).collect();
+        sockets.map(|sockets| sockets.into_iter().flatten().collect())
+    }
+
+    /// Waits as the policy says; a task is due when `left` has passed.
+    fn rest_by(&self, completions: &Completions, now: Time, left: Option<Span>) {
+        let until = |at: Time| at.since(now.min(at));
+        let check = until(self.patience.due());
+        let longest = left.map_or(check, |left| check.min(left));
+        match completions.rest(now, longest) {
+            Rest::Look => std::hint::spin_loop(),
+            Rest::Sleep(longest) => wait(Vec::new(), longest),
+            Rest::Wait(longest) => {
+                // Drives that raise no interrupts owe nothing now.
+                wait(self.sockets().unwrap_or_default(), longest);
+                self.sources.iter().for_each(|source| source.woken());
+            }
         }
     }
 }

@@ -87,7 +87,7 @@ mod tests {
             self.0.get()
         }
 
-        fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        fn sockets(&self) -> Option<Vec<(BorrowedFd<'_>, PollFlags)>> {
             None
         }
     }

@@ -9,6 +9,7 @@ use nandscape_sim::Span;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::completion_report::CompletionReport;
 use super::endpoint::Endpoint;
 use crate::block::BlockReport;
 use crate::host::{Moment, peak_rss_bytes};
@@ -71,6 +72,9 @@ pub struct WallReport {
     /// What the host's block layer has counted; left out without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockReport>,
+    /// How the thread waited for completions; left out without a policy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion: Option<CompletionReport>,
     /// What the load was made from.
     pub inputs: WallInputs,
     /// Warnings about the figures.
@@ -136,6 +140,7 @@ impl WallReport {
             reserve_blocks: None,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
             block: None,
+            completion: None,
             inputs: WallInputs {
                 set: Vec::new(),
                 iodepth: iodepth(workload),

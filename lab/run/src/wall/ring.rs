@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Token};
 use nandscape_host_driver::{Lost, Pending};
@@ -17,6 +17,8 @@ use super::pacer::Source;
 pub(super) struct RingDrive {
     name: String,
     info: DriveInfo,
+    /// Signalled by completions, where they interrupt.
+    event: Option<OwnedFd>,
     state: RefCell<State>,
 }
 
@@ -32,11 +34,12 @@ struct State {
 }
 
 impl RingDrive {
-    pub(super) fn new(name: String, ring: RingHost) -> RingDrive {
+    pub(super) fn new(name: String, ring: RingHost, event: Option<OwnedFd>) -> RingDrive {
         let info = ring.info();
         RingDrive {
             name,
             info,
+            event,
             state: RefCell::new(State {
                 ring,
                 outstanding: Slots::new(),
@@ -116,8 +119,15 @@ impl Source for RingDrive {
         Pending { commands: state.outstanding.len(), answers: state.answers }
     }
 
-    fn socket(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
-        None
+    fn sockets(&self) -> Option<Vec<(BorrowedFd<'_>, PollFlags)>> {
+        Some(vec![(self.event.as_ref()?.as_fd(), PollFlags::IN)])
+    }
+
+    fn woken(&self) {
+        if let Some(event) = &self.event {
+            // There may be no signal.
+            let _ = rustix::io::read(event, &mut [0; 8]);
+        }
     }
 }
 

@@ -11,11 +11,34 @@ use nandscape_transport_reactor::PollMode;
 use nandscape_transport_reactor::recording::Recorder;
 use nandscape_transport_reactor::ring::RingHost;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::plain::serve;
 
 fn read(slba: u64) -> SubmissionEntry {
     SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 1)
+}
+
+/// A host that sleeps is woken for each completion, and when its end in the reactor has gone.
+#[test]
+fn completions_of_a_ring_signal_the_hosts_event_descriptor() {
+    let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
+    let wait = || {
+        let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
+        assert_eq!(poll(&mut [PollFd::new(&event, PollFlags::IN)], Some(&limit)).unwrap(), 1, "a signal comes");
+        rustix::io::read(&event, &mut [0; 8]).unwrap();
+    };
+    serve(PollMode::Adaptive, None, |handle| {
+        let signalled = Some(event.try_clone().unwrap());
+        let mut host = RingHost::connect_signalled(&handle, 0, None, 4, signalled).unwrap();
+        for tag in 0..100 {
+            host.submit(tag, read(tag), vec![0; 512]).unwrap();
+            wait();
+            assert_eq!(host.poll().expect("the signal follows the completion").tag, tag);
+            assert!(rustix::io::read(&event, &mut [0; 8]).is_err(), "one signal for one completion");
+        }
+    });
+    wait();
 }
 
 /// A host that hands over more than there is room for gets its memory back. Accepted buffers are returned even if it

@@ -1,0 +1,92 @@
+//! How the thread of a run has learnt of completions, and what that cost.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::completions::Completions;
+
+/// How the thread has learnt of a completion.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Learnt {
+    /// It waited in the system, and an event descriptor or a socket woke it.
+    Woken,
+    /// It was to wait, and found the completion before.
+    AtOnce,
+    /// It polled.
+    Polled,
+    /// A notice woke it, and it polled until the completion came.
+    Ready,
+    /// A notice woke it, and the completion was there already.
+    Late,
+    /// It waited for a notice, and the completion came first.
+    Missing,
+    /// It polled for nothing, and waited then.
+    GaveUp,
+}
+
+impl Learnt {
+    /// All, by their names in reports.
+    pub(super) const ALL: [(&str, Learnt); 7] = [
+        ("woken", Learnt::Woken),
+        ("at_once", Learnt::AtOnce),
+        ("polled", Learnt::Polled),
+        ("ready", Learnt::Ready),
+        ("late", Learnt::Late),
+        ("no_notice", Learnt::Missing),
+        ("gave_up", Learnt::GaveUp),
+    ];
+}
+
+/// A policy on completions at the wall clock. Field names carry their unit.
+#[derive(Clone, Debug, Serialize)]
+pub struct CompletionReport {
+    /// `host.completion`.
+    pub policy: &'static str,
+    /// Processor time of the thread, a request; null without requests.
+    pub thread_cpu_us: Option<f64>,
+    /// Commands by how the thread has learnt of their ends.
+    pub learnt: BTreeMap<&'static str, u64>,
+    /// Waits in the system for completions.
+    pub waits: u64,
+    /// Sleeps that no completion ends.
+    pub sleeps: u64,
+    /// Looks for completions that found none, with the processor kept.
+    pub looks: u64,
+    /// Wake-ups without any drive, before the run.
+    pub control: ControlReport,
+}
+
+/// How long a signal of another thread takes to wake this one, without any drive.
+#[derive(Clone, Debug, Serialize)]
+pub struct ControlReport {
+    /// Wake-ups.
+    pub wakes: u64,
+    /// Median of the time from the signal until the thread runs.
+    pub p50_us: f64,
+    /// Its 99th percentile.
+    pub p99_us: f64,
+    /// Processor time of the thread, a wake-up.
+    pub cpu_us: f64,
+}
+
+impl CompletionReport {
+    /// Of a measured phase with `requests` requests.
+    pub(super) fn new(completions: &Completions, requests: u64) -> CompletionReport {
+        let (counts, control) = (completions.counts(), completions.control());
+        CompletionReport {
+            policy: completions.kind().name(),
+            thread_cpu_us: (requests > 0).then(|| completions.cpu().as_us() / requests as f64),
+            learnt: Learnt::ALL.iter().map(|(name, learnt)| (*name, counts.learnt[*learnt as usize])).collect(),
+            waits: counts.waits,
+            sleeps: counts.sleeps,
+            looks: counts.looks,
+            control: ControlReport {
+                wakes: control.count(),
+                p50_us: control.median().as_us(),
+                p99_us: control.at(0.99).as_us(),
+                cpu_us: control.cpu.as_us(),
+            },
+        }
+    }
+}
