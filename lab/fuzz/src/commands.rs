@@ -97,7 +97,8 @@ impl Host {
         }
     }
 
-    /// Whether it is enabled and has not failed, as it does where its host is silent for longer than it has said.
+    /// Whether the controller is enabled and has not failed. A controller fails if its host is silent beyond the keep-alive
+    /// timeout.
     fn is_ready(&self) -> bool {
         self.controller.register(CSTS) & (CSTS_RDY | CSTS_CFS) == CSTS_RDY
     }

@@ -13,7 +13,7 @@ use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 use crate::input::Input;
 
 const PAGE: u64 = 4_096;
-/// Pages of the host's memory, of which the first is not mapped.
+/// Pages of the host's memory; the first is not mapped.
 const PAGES: u64 = 32;
 const BYTES: usize = (PAGE * PAGES) as usize;
 /// The most bytes of a command's data.

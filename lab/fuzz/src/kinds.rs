@@ -150,7 +150,7 @@ ox_block = { checkpoint_interval = "50ms" }
     has_pieces: true,
 };
 
-/// A namespace of pages beside one of OX-Block.
+/// A page-mapped namespace next to a namespace of OX-Block.
 const PARTS: Kind = Kind {
     keys: r#"capacity = "8MiB"
 geometry = { channels = 2, dies_per_channel = 1, planes_per_die = 2, pages_per_block = 16 }

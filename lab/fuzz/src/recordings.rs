@@ -17,7 +17,7 @@ use crate::served::export;
 
 /// Bytes of a chunk at most.
 const CHUNK: usize = 1 << 20;
-/// The kind of the first record, which says how the drives are built; and the length of a body that is empty.
+/// The kind of the first record, which has the configuration of the drives; and the length of an empty body.
 const HEADER: [u8; 2] = [0, 0];
 
 /// Reads a recording.
