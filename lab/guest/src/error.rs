@@ -1,4 +1,4 @@
-//! What can fail with a guest, with what to do about it.
+//! Failures of a guest, each with its remedy.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ pub enum GuestError {
     System {
         /// The operation and its object.
         what: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Something that this crate does not fetch is missing. Says how to get it.

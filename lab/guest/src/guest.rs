@@ -52,7 +52,7 @@ impl Guest {
     pub(crate) fn start(machine: &Machine, kit: &Kit) -> Result<Guest, GuestError> {
         let folder = tempfile::tempdir().map_err(GuestError::system("cannot make a folder for the guest"))?;
         let mut command = machine.qemu(kit, folder.path(), Mode::Commands)?;
-        // What QEMU itself says belongs to the end of the console.
+        // QEMU's own messages belong to the end of the console.
         let errors =
             fs::File::create(folder.path().join("errors")).map_err(GuestError::file("write to", folder.path()))?;
         let qemu = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors).spawn();
@@ -128,7 +128,7 @@ impl Guest {
         self.end();
     }
 
-    /// What the guest's kernel and its first process have said.
+    /// Output of the guest's kernel and its first process so far.
     pub fn console(&self) -> String {
         let read = |name| fs::read(self.folder.path().join(name)).unwrap_or_default();
         String::from_utf8_lossy(&[read(CONSOLE), read("errors")].concat()).into_owned()
@@ -181,7 +181,7 @@ impl Guest {
         }
     }
 
-    /// Passes on complete lines; the output of the last command, if it has ended. `told` is the length passed on.
+    /// Passes on complete lines, and returns the output of the last command if it has ended. `told` is the length passed on.
     fn completed(&mut self, told: &mut usize, line: &mut dyn FnMut(&str)) -> Option<Output> {
         let mark = format!("{MARK} {} ", self.number);
         // The mark may come in parts.

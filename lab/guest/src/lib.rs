@@ -7,7 +7,7 @@
 //! | `image` | that file system: programs with their libraries, kernel modules, `init.sh` |
 //! | `machine` | what a guest has: memory, processors, devices, files; QEMU's arguments for it |
 //! | `guest` | a guest that runs commands, one after the other |
-//! | `pulse` | tells a guest that is stuck from one that is slow |
+//! | `pulse` | distinguishes a stuck guest from a slow one |
 //! | `processes` | what a signal has to end with this process |
 //! | `shell` | a guest on the terminal |
 //! | `error` | what can fail |

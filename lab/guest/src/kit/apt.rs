@@ -1,6 +1,5 @@
-//! Fetching packages from Debian's archive, by an apt that has lists, packages and a record of installed packages (an
-//! empty one) in a folder of its own. It needs no root, and changes nothing of this system. Settings of this system, such
-//! as proxies, apply.
+//! Fetches packages from Debian's archive, by an apt with its own folder: package lists, packages, and an empty record of
+//! installed packages. It needs no root, and changes nothing of this system. The system's settings, such as proxies, apply.
 
 use std::fs;
 use std::path::{Path, PathBuf};
