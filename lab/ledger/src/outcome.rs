@@ -87,7 +87,7 @@ impl Outcome {
         }
     }
 
-    /// The verdict, in words. A short run cannot tell that a claim is missed.
+    /// The verdict, in words. A short run cannot show that a claim is missed.
     pub fn verdict(&self) -> &'static str {
         let is_short = self.circumstances.as_ref().is_some_and(|circumstances| !circumstances.inputs.effort.is_full());
         match self.verdict {
@@ -152,7 +152,7 @@ impl Outcome {
     }
 }
 
-/// Judges all runs together, with the published figures beside, and with what the rules ask for and is not measured.
+/// Judges all runs together. Adds the published figures, and what the rules require and no run measured.
 fn judged(experiment: &Experiment, results: &[Results]) -> anyhow::Result<Judgement> {
     let mut runs = results.iter();
     let mut judgement = (experiment.judge)(runs.next().context("there are no results")?)?;
