@@ -43,7 +43,7 @@ pub struct BlockReport {
     pub rejected: u64,
     /// Rejected while they waited in the layer.
     pub cancelled: u64,
-    /// Predicted to be late, and served all the same (`block.predict_only`).
+    /// Predicted to be late, and still served (`block.predict_only`).
     pub attached: u64,
     /// Served with a deadline, and compared with their prediction.
     pub compared: u64,
@@ -85,10 +85,10 @@ impl BlockReport {
     }
 }
 
-/// The layer over a drive whose chips serve in an order.
+/// The block layer over a drive, with the service order of its chips.
 ///
 /// # Errors
-/// When the predictor does not know such a drive, or another one is told of its flash.
+/// When the predictor does not know such a drive, or another layer already gets the reports of its flash.
 pub fn layer(sim: &Sim, ssd: &Rc<Ssd>, priority: Priority, config: &Config) -> Result<Rc<BlockLayer>, String> {
     config.check().map_err(|error| error.to_string())?;
     let predictor = match config.predictor {

@@ -19,7 +19,7 @@ pub enum Precondition {
     Full,
     /// The steady state of this drive under continuous uniform random overwrites of single mapping units.
     Steady,
-    /// The state in which write amplification stands still under a load, which takes drive time: a run begins in it by
+    /// The state in which write amplification has settled under a load, which takes drive time: a run begins in it by
     /// [`Begin`](crate::Begin).
     Load,
 }

@@ -51,7 +51,7 @@ pub struct HostReport {
     pub standstill_us: f64,
     /// Latencies by direction.
     pub latency_us: BTreeMap<&'static str, Latency>,
-    /// Latencies of a closed load with what it did not ask while it waited; left out of others.
+    /// Latencies of a closed load, with the requests that it did not issue while it waited; left out of others.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub latency_corrected_us: BTreeMap<&'static str, Latency>,
     /// Each job, where there are several; left out of others.
@@ -78,7 +78,7 @@ pub struct HostReport {
     pub cpu: Option<CpuReport>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<String, u64>,
-    /// What the figures do not tell by themselves.
+    /// What the figures alone do not show.
     pub notes: Vec<String>,
 }
 

@@ -43,7 +43,7 @@ impl HostInputs {
 }
 
 impl Inputs {
-    /// Of a profile under a workload. `set` is empty: a resolved profile does not tell how it came about.
+    /// Of a profile under a workload. `set` is empty: a resolved profile does not record its changes.
     pub(crate) fn of(profile: &Resolved, workload: Option<&Workload>) -> Inputs {
         Inputs {
             set: Vec::new(),

@@ -7,7 +7,7 @@ use nandscape_drive::breakdown::cause;
 use nandscape_sim::account::{CAUSES, Totals};
 use nandscape_transport_reactor::inside::{Busy, DieWear, Inside, Lane, Layout, Wear};
 
-/// Groups of blocks that a die is drawn as, at the most.
+/// The most groups of blocks that a die is drawn as.
 const GROUPS: u32 = 64;
 
 /// The parts of a drive by name.

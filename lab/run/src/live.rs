@@ -110,7 +110,7 @@ impl DriveSpec {
                 let is_new = file.before().starts == 0;
                 let failed = |error| BuildError::Store { name: self.name.clone(), error };
                 let ssd = Ssd::open(sim, &profile, file).map_err(failed)?;
-                // One that was used before goes on.
+                // A used drive continues in its state.
                 if is_new && precondition != Precondition::None {
                     ssd.set_filling(true).map_err(failed)?;
                     prepare(&ssd, &profile, precondition, seed, progress)?;
@@ -244,7 +244,7 @@ pub enum BuildError {
     },
 }
 
-/// An emulated SSD that gives each client a queue pair, and each host with queues of its own a controller.
+/// An emulated SSD. Each client gets a queue pair, and each host with its own queues a controller.
 pub struct SsdExport {
     ssd: Rc<Ssd>,
     profile: Resolved,
@@ -298,7 +298,7 @@ impl SsdExport {
     /// # Errors
     /// Why its file could not be written.
     pub fn turn_off(&self, executor: &mut Executor) -> io::Result<()> {
-        // A drive that stands still has no way to write more than it has.
+        // A stalled drive cannot write more than it has.
         let _ = executor.block_on(self.ssd.shut_down());
         self.ssd.close()
     }

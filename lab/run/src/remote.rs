@@ -27,7 +27,7 @@ pub struct RemoteSpec {
     pub name: String,
     /// Where it is.
     pub target: Target,
-    /// Seed of its own names.
+    /// Seed of the subsystem's NQN.
     pub seed: u64,
 }
 
@@ -45,7 +45,7 @@ impl RemoteSpec {
         Ok(RemoteExport { far, identity, front })
     }
 
-    /// Its names here: those of the remote drive but for the NQN, which is that of a subsystem of its own.
+    /// The names of the served subsystem: those of the remote drive, with a separate NQN.
     fn names(&self, identity: &Identity) -> Names {
         let seed = Seed::new(self.seed).child("remote").child(&self.target.to_string()).child(&self.name);
         Names {
@@ -134,11 +134,11 @@ pub(crate) struct Far {
     unsent: Cell<bool>,
     /// How often the connection was lost.
     losses: Cell<u64>,
-    /// There is no connection, and that was told.
+    /// The connection is lost, and the loss is reported.
     lost: Cell<bool>,
-    /// Commands fail, and that was told.
+    /// Commands fail, and the failure is reported.
     given_up: Cell<bool>,
-    /// The drive is refused, and that was told.
+    /// The drive is rejected, and the rejection is reported.
     refused: Cell<bool>,
     /// Is called when there is a connection again.
     on_return: RefCell<Option<Box<dyn Fn()>>>,

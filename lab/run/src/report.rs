@@ -249,11 +249,11 @@ pub struct Erases {
 pub struct Host {
     /// Wall-clock time of the measured phase.
     pub wall_s: f64,
-    /// CPU time of the process over the measured phase, all threads; null where the system does not tell.
+    /// CPU time of the process over the measured phase, all threads; null where the system does not report it.
     pub cpu_s: Option<f64>,
     /// Wall-clock time until then.
     pub setup_s: f64,
-    /// The largest resident set; null where the system does not tell.
+    /// The largest resident set; null where the system does not report it.
     pub peak_rss_bytes: Option<u64>,
     /// The program.
     pub version: &'static str,

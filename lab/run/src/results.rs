@@ -40,10 +40,10 @@ pub fn lock(folder: &Path) -> Result<Lock, LockError> {
     }
 }
 
-/// Writes a file, and its folder if there is none.
+/// Writes a file, and creates its folder if it is missing.
 ///
 /// # Errors
-/// When it cannot be written; what was there before is there still.
+/// When it cannot be written; an existing file then stays unchanged.
 pub fn write_whole(file: &Path, text: &str) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

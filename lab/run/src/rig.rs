@@ -76,11 +76,11 @@ pub struct DriveFinished {
     pub name: String,
     /// Its figures.
     pub report: Report,
-    /// What was recorded beside them, if that was wanted.
+    /// The recordings of the drives, if they were requested.
     pub details: Option<Details>,
 }
 
-/// Passes every event to the recorders of all drives. Each knows the tracks of its own.
+/// Passes every event to the recorders of all drives. Each recorder picks the tracks of its drive.
 pub(crate) struct FanOut(pub(crate) Vec<Rc<dyn Listener>>);
 
 impl Listener for FanOut {
@@ -172,7 +172,7 @@ impl Rig {
         self.drives.iter().map(|drive| &drive.ssd)
     }
 
-    /// Has one more listener hear every event, beside the recorders of the drives.
+    /// Adds a listener for every event, in addition to the recorders of the drives.
     pub(crate) fn listen(&self, listener: Rc<dyn Listener>) {
         listen(&self.sim, &self.drives, Some(listener));
     }
@@ -322,7 +322,7 @@ impl Placed {
             .after(seed, &format!("{workload} with {requests} requests measured"))
     }
 
-    /// Whether a recorder is told of what the drive does.
+    /// Whether a recorder gets the activity of the drive.
     pub(crate) fn is_recorded(&self) -> bool {
         self.recorder.is_some()
     }

@@ -118,10 +118,10 @@ impl LayersExport {
         hold(&self.layers, &held.map_err(|error| format!("--from-state {error}"))?)
     }
 
-    /// What the layers hold at rest, for a saved state. They are not used any more.
+    /// The contents of the layers at rest, for a saved state. The layers are not used afterwards.
     ///
     /// # Errors
-    /// The layer that does not come to rest, or that a new one could not go on from.
+    /// The layer that does not come to rest, or whose contents a new layer could not continue from.
     pub fn take_held(&self, executor: &mut Executor) -> Result<HeldLayers<'_>, String> {
         let sim = executor.sim();
         executor.block_on(saved::at_rest(&sim, &self.layers)).map_err(|stalled| stalled.to_string())??;

@@ -90,7 +90,7 @@ pub enum RunError {
     Queues {
         /// Which one.
         id: u16,
-        /// What it said.
+        /// The drive's status.
         status: Status,
     },
     /// The requests of the workload could not be read to their end.
@@ -127,7 +127,7 @@ pub struct Finished {
     pub report: Report,
     /// The activity of every die and channel as Chrome-trace JSON, if it was recorded.
     pub trace: Option<String>,
-    /// The recording beside the figures, if it was requested.
+    /// The recording, if it was requested.
     pub details: Option<Details>,
     /// Whether the state after the run was saved, if it was to be.
     pub saved: Result<(), RunError>,

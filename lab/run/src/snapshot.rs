@@ -101,7 +101,7 @@ impl About<'_> {
 
     /// The report of a run whose set-up began at `created`, measured from `begun` to `ended`.
     pub(crate) fn report(&self, outcome: &Outcome, created: Moment, begun: &Snapshot, ended: &Snapshot) -> Report {
-        // A recording goes on beyond its commands, and so does what the flash does by itself.
+        // A recording lasts beyond its last command, and the flash works in the background meanwhile.
         let of_recording = self.workload.is_none().then(|| ended.at.since(begun.at));
         let elapsed = of_recording.unwrap_or(outcome.elapsed()).ns() as f64;
         let busy = |before: &[Totals], after: &[Totals]| busy(before, after, elapsed);
@@ -183,7 +183,7 @@ impl About<'_> {
     }
 }
 
-/// Rules with what they cost the requests that met them.
+/// Rules of faults, with the cost for the requests that met them.
 fn costs(faults: &[Fault], outcome: &Outcome) -> Vec<Fault> {
     let cost = |fault: &Fault| Fault { cost: FaultCost::of(fault.number, outcome), ..fault.clone() };
     faults.iter().map(cost).collect()
@@ -197,7 +197,7 @@ fn asked_over_provisioning(profile: &Resolved) -> f64 {
 /// The share of the time from which a resource has no room for more.
 const FULL: f64 = 0.9;
 
-/// What has no room for more: the busiest kind, or else the registers, of which a plane has one for all that it does.
+/// The saturated resource: the busiest kind, or else the registers, where a plane has a single one for all operations.
 fn limit(busy: &BTreeMap<&'static str, Busy>, has_single_registers: bool) -> Option<&'static str> {
     let full = busy.iter().filter(|(_, busy)| busy.mean >= FULL);
     let works = full.clone().filter(|(kind, _)| **kind != "register");

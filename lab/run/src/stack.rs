@@ -324,8 +324,8 @@ impl Stack {
     }
 }
 
-/// Notes of several drives by name, each said once: of all drives, or with the drives that it is of. Those of one drive stay as they
-/// are.
+/// Notes of several drives by name. A note of several drives appears once, for all drives or with the names of its drives. Notes
+/// of one drive stay unchanged.
 pub fn notes_of_each(drives: &[(&str, &[String])]) -> Vec<String> {
     let mut told: Vec<(&String, Vec<&str>)> = Vec::new();
     for (name, notes) in drives {

@@ -93,7 +93,7 @@ const CLOCK: &str = "this drive was served: its time is that of the clock on the
     drive; clients saw them later by the release lag of the server and by the time of their transport";
 
 impl LiveWatch {
-    /// Watches drives from now on: with what each was made from, those that have their flash here.
+    /// Watches drives from now on. Drives with local flash come with the specification that they were made from.
     pub fn start(sim: &Sim, seed: u64, drives: Vec<Option<(Rc<SsdExport>, DriveSpec)>>) -> Rc<LiveWatch> {
         let watched = |(drive, spec): (Rc<SsdExport>, DriveSpec)| {
             let watched = Watched::new(&drive, true, None);

@@ -121,7 +121,7 @@ impl HostedSpec {
         format!("--store {}={target}: {problem}", self.name)
     }
 
-    /// What the drive tells of itself, once its chunks are reset if that is wanted.
+    /// The geometry and the chunks that the drive reports, after a reset of its chunks if requested.
     fn prepare(&self, target: &Target) -> Result<(Geometry, Vec<ChunkInfo>), String> {
         let resets = self.layer.resets();
         self.ask(target, move |host| async move {
@@ -189,7 +189,7 @@ impl Node for FarChunks {
     }
 }
 
-/// What went wrong with a command.
+/// Formats a failed command as an error.
 fn failed(what: &'static str) -> impl Fn(Error) -> String {
     move |error| format!("{what}: {error}")
 }

@@ -83,7 +83,7 @@ pub struct HostFlash {
     /// The newest pages of open chunks, which the drive does not read yet (MW_CUNITS).
     unread: RefCell<BTreeMap<BlockId, Newest>>,
     traffic: Cell<Traffic>,
-    /// The drive went out of reach while something was to be written or reset.
+    /// A write or a reset found the drive unreachable.
     is_out_of_reach: Cell<bool>,
 }
 
@@ -100,10 +100,10 @@ fn used_chunks(report: &[ChunkInfo]) -> usize {
     report.iter().filter(|chunk| chunk.state & (CHUNK_FREE | CHUNK_OFFLINE) == 0).count()
 }
 
-/// The profile of an FTL over a drive: `base`, with the flash of the drive, no link of its own, and `changes` on top.
+/// The profile of an FTL over a drive: `base`, with the flash of the drive, without a link, and with `changes`.
 ///
 /// # Errors
-/// When the drive's minimum write size or chunks are no page and block of a profile, or the changes are not valid.
+/// When the drive's minimum write size or chunks do not fit a page and a block of a profile, or the changes are not valid.
 pub fn profile(base: &str, chunks: &Shape, changes: &[&str]) -> Result<Resolved, ProfileError> {
     let mut profile = Profile::load(base)?;
     let flash = [
@@ -183,7 +183,7 @@ impl HostFlash {
         self.traffic.get()
     }
 
-    /// Why nothing was written or reset. A drive that is out of reach says nothing of its blocks.
+    /// Why nothing was written or reset. An unreachable drive is no evidence of bad blocks.
     fn change_error(&self, error: &Error) -> MediaError {
         match error.status {
             Status::HOST_PATHING_ERROR => {

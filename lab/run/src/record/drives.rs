@@ -32,7 +32,7 @@ const WITHOUT_TURNS: Span = Span::from_ms(384);
 /// What the drives did.
 #[derive(Clone, Debug, Serialize)]
 pub struct DriveTimeline {
-    /// The drives, or the ranges of their logical blocks that have planes of their own: the order of all that follows.
+    /// The drives, or the ranges of their logical blocks that have their own planes: the order of all that follows.
     pub rows: Vec<Row>,
     /// Over the whole run.
     pub whole: RowShares,

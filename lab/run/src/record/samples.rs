@@ -104,7 +104,7 @@ impl Recorder {
         let first = &self.looks[0];
         samples.push(&self, first, None);
         self.looks.windows(2).for_each(|pair| samples.push(&self, &pair[1], Some(&pair[0])));
-        // Causes of trouble are there if there was any.
+        // Causes of trouble are listed only if they occurred.
         for (cause, name) in cause::ALL.iter().filter(|(cause, _)| cause::is_of_trouble(*cause)) {
             let of = |look: Option<&Look>| look.map(|look| look.busy_ns[cause.index()]);
             if of(self.looks.first()) == of(self.looks.last()) {

@@ -1,5 +1,5 @@
-//! The slowest requests of each direction, one in a hundred: where their time went, when they came, at which dies, and what those
-//! dies did meanwhile. At most `MOST` requests of a direction are kept.
+//! The slowest requests of each direction, one in a hundred: the parts of their time, when they came, at which dies, and the
+//! work of those dies meanwhile. At most `MOST` requests of a direction are kept.
 //!
 //! Left out: the dies of writes, which end in the write buffer, and of drives with several FTLs or namespaces.
 
@@ -108,7 +108,7 @@ pub(super) struct Recorder {
     slowest: [(u64, BinaryHeap<Reverse<Kept>>); Direction::ALL.len()],
     /// By plane as the timeline counts them: kind of work, start and end of its last operations.
     operations: Vec<VecDeque<(usize, Time, Time)>>,
-    /// Dies that are told apart, or 0 where dies are not told.
+    /// Dies that the timeline distinguishes, or 0 where it does not record dies.
     dies: u32,
 }
 

@@ -17,7 +17,7 @@ use super::intervals::Intervals;
 use super::slowest::{Candidate, Slowest};
 use super::work::{Busy, KINDS, kind};
 
-/// The most dies that are told apart.
+/// The most dies that are recorded separately.
 const MOST_DIES: usize = 128;
 /// Operations that are kept around the slowest request.
 const MOST_OPERATIONS: usize = 6_000;

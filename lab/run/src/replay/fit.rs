@@ -29,7 +29,7 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// For a drive with these namespaces, of which there is one at least.
+    /// For a drive with these namespaces, at least one.
     pub(super) fn new(namespaces: Vec<DriveInfo>) -> Fit {
         Fit { namespaces, moved: 0, shortened: 0, left_out: 0 }
     }

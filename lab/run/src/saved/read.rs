@@ -22,7 +22,7 @@ use crate::chain::{self, Chain, Named};
 
 /// Bytes of an entry of a table.
 const ENTRY: u64 = 4;
-/// Threads that read at the most.
+/// The most threads that read.
 const THREADS: usize = 8;
 
 /// A file with the state of a drive, or of drives under layers.
@@ -48,7 +48,7 @@ impl StateFile {
         input::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *MAGIC
     }
 
-    /// Opens a file and reads what it says of itself.
+    /// Opens a file and reads its head and directory.
     ///
     /// # Errors
     /// When it cannot be read, is no state, or is damaged.
@@ -294,7 +294,7 @@ impl StateFile {
     }
 
     fn fill_from<'a>(&self, queue: &Mutex<impl Iterator<Item = Chunk<'a>>>) -> Result<(), StateError> {
-        // Each thread has a place in the file of its own.
+        // Each thread has its own position in the file.
         let read = |error| StateError::Read { path: self.path.clone(), error };
         let mut file = input::open(&self.path).map_err(read)?;
         loop {

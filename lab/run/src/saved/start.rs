@@ -19,11 +19,11 @@ use crate::stack::Stack;
 
 /// Where the drive of a run begins.
 pub enum Start {
-    /// In the state that the simulation says.
+    /// In the state of the simulation's settings.
     Simulation,
     /// In the state of a file.
     File(Box<StateFile>),
-    /// In the state in which write amplification stands still under this load.
+    /// In the state in which write amplification has settled under this load.
     Load(Box<Workload>),
 }
 

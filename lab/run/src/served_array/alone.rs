@@ -1,9 +1,10 @@
-//! The array as the only user of its drives of other servers: it marks each as the host of an array, reserves it for its own writes, and does
-//! not begin where another array is on one of them, where another host has reserved one, or where one drive is given twice. When a drive is connected to again it is looked at once more, before commands go on: it
-//! may have lost its data, and another array may have begun on it.
+//! The array as the only user of its remote drives. It marks itself on each as the host of an array, and reserves the drive for
+//! its own writes. It does not start if another array uses one of them, if another host has reserved one, or if one drive is
+//! given twice. After a reconnect the array checks a drive again before commands continue: the drive may have lost its data, and
+//! another array may have started on it.
 //!
-//! The reservation stays when the array ends: other hosts, and the drive's own server, do not write to a member while no array is there to
-//! notice.
+//! The reservation stays when the array ends: other hosts, and the drive's own server, cannot write to a member while no array
+//! would notice.
 //!
 //! Left out: drives without reservations, which keep no mark.
 

@@ -184,7 +184,7 @@ impl Under {
         matches!(self.at, Place::Nowhere(_))
     }
 
-    /// Whether it holds data: as far as that can be told, which is of models.
+    /// Whether it holds data; known of models only.
     pub(super) fn holds_data(&self) -> bool {
         let tables = self.model().map(|export| export.ssd().tables());
         tables.is_some_and(|tables| tables.on_flash + tables.in_buffer > 0)

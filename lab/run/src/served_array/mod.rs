@@ -57,7 +57,7 @@ pub struct ArraySpec {
     pub config: Config,
     /// Its drives; those beyond the members are spares.
     pub members: Vec<MemberSpec>,
-    /// Whether drives that are there already are emptied, and the array made anew.
+    /// Whether existing drives are emptied, and the array is created anew.
     pub creates: bool,
     /// Whether an array is opened without drives that are out of reach or cannot be read.
     pub is_degraded: bool,
@@ -109,7 +109,7 @@ impl ArraySpec {
             Ok(array)
         });
         if made.is_err() {
-            // The reason is told. Their files are not to be as after a crash.
+            // The reason is reported. The drives' files must not look like those of a crash.
             models.iter().for_each(|model| drop(model.turn_off(executor)));
         }
         made.map_err(failed)

@@ -45,12 +45,13 @@ pub fn alone_on_target<T: 'static, F: Future<Output = T> + 'static>(
     ran.map_err(|problem: String| WallError::Connect(format!("{endpoint}: {problem}")))
 }
 
-/// What to tell of a drive that is read whole, to see whether it has data.
+/// The line of progress while a drive is read whole, to find out whether it has data.
 pub fn looked(percent: u64) -> String {
     format!("the drive has no store of this form: {percent}% of it were read, and there is no data so far")
 }
 
-/// Drives of this project tell whether their host has to write chunks in order. Others are not asked: their vendors have other commands.
+/// Drives of this project report whether their host has to write chunks in order. Others are not asked: their vendors have other
+/// commands.
 async fn check_blocks(connection: &Connection) -> Result<(), String> {
     let (issuer, admin) = (Issuer::new(&connection.sim), &*connection.admin);
     let mem = HostMem::zeroed(size_of::<Controller>());

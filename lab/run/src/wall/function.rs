@@ -1,4 +1,4 @@
-//! A drive behind a vfio-user socket. It is polled: the server posts completions to shared memory and wakes nobody.
+//! A drive behind a vfio-user socket. The host polls: the server posts completions to shared memory, without interrupts.
 
 use std::os::fd::BorrowedFd;
 

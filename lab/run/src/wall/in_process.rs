@@ -1,4 +1,4 @@
-//! A drive of this process: the model behind a live drive, on a thread of its own.
+//! A drive of this process: the model behind a live drive, on its own thread.
 
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;

@@ -69,7 +69,7 @@ pub(super) struct Pacer {
     quiet: u32,
     /// Told of connections that broke.
     tell: Tell,
-    /// Of each drive, whether it was told of a connection that is not made again yet.
+    /// Of each drive, whether its connection is reported as lost, and not yet made again.
     told: Vec<bool>,
 }
 
@@ -81,16 +81,16 @@ impl Pacer {
         Pacer::over(Executor::new(), busy, patience)
     }
 
-    /// A loop of a model that is there already.
+    /// A loop over an existing model.
     pub(super) fn over(executor: Executor, busy: bool, patience: Patience) -> Pacer {
-        // The system may delay a thread's timers by 50 us unless it is told not to; where it refuses, they are late.
+        // The system may delay a thread's timers by 50 us by default. Where it rejects the change, timers are late.
         let _ = NonZeroU64::new(1).map(|slack| rustix::thread::set_current_timer_slack(Some(slack)));
         let sim = executor.sim();
         let clock = WallClock::start_at(sim.now());
         Pacer { sim, executor, clock, sources: Vec::new(), busy, patience, quiet: 0, tell: |_| (), told: Vec::new() }
     }
 
-    /// The same, which tells of connections that broke.
+    /// The same, with `tell` called for lost connections.
     pub(super) fn telling(self, tell: Tell) -> Pacer {
         Pacer { tell, ..self }
     }

@@ -1,6 +1,6 @@
-//! How long a load waits for a drive that answers nothing.
+//! How long a load waits for a silent drive.
 //!
-//! Left out: drives that cannot be reached, which say so themselves.
+//! Left out: unreachable drives, which report that themselves.
 
 use std::rc::Rc;
 
@@ -9,8 +9,8 @@ use nandscape_sim::{Span, Time};
 
 use super::pacer::Source;
 
-/// Looks at the drives within a patience. A drive has to be found silent at each of them: one late look, after the process
-/// was stopped, is not taken for a drive that did not answer.
+/// Checks within a patience. A drive has to be silent at each of them: one late check, after the process
+/// was stopped, is no evidence of a silent drive.
 const LOOKS: u32 = 16;
 
 /// See the module.

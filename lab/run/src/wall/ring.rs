@@ -1,4 +1,4 @@
-//! A drive in this process: its reactor has a thread of its own, and commands and completions go over rings.
+//! A drive in this process: its reactor has its own thread, and commands and completions pass over rings.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -29,7 +29,7 @@ pub struct Connection {
     pub admin: Rc<dyn Drive>,
     /// Its other queues.
     pub drive: Rc<dyn Drive>,
-    /// Whether a command may have lists in the host's memory beside its data: over Fabrics it may not.
+    /// Whether a command may have lists in the host's memory in addition to its data: over Fabrics it may not.
     pub takes_lists: bool,
 }
 
@@ -42,7 +42,7 @@ struct Reached {
 }
 
 /// Connects to a drive over NVMe/TCP or vfio-user, and runs a host of it to its end. Unless `keeps_data`, data is not kept: writes send
-/// a fixed pattern. `tell` is told of connections that broke.
+/// a fixed pattern. `tell` is called with lost connections.
 ///
 /// # Errors
 /// That it cannot be reached, or was lost.
