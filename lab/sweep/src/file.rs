@@ -109,7 +109,7 @@ impl Sweep {
         Sweep::parse(path, &text)
     }
 
-    /// Reads a sweep from text. Files that it names are looked for beside `origin`, which also names it in errors.
+    /// Reads a sweep from text. Files that it names are relative to the folder of `origin`, which also names it in errors.
     ///
     /// # Errors
     /// When it is not a sweep.

@@ -1,4 +1,4 @@
-//! Points on drives with layers over them: all drives have the profile of the point, and some faults of their own.
+//! Points on drives with layers over them: all drives have the profile of the point, and some have separate faults.
 //!
 //! Left out: states that several points share and that are made once.
 

@@ -65,10 +65,10 @@ pub struct HostInputs {
 }
 
 impl HostInputs {
-    /// The profile that it is of.
+    /// The profile of this host.
     ///
     /// # Errors
-    /// When there can be no such host.
+    /// When such a host cannot exist.
     fn profile(&self) -> Result<HostProfile, String> {
         let mut profile = HostProfile { name: self.name.clone(), ..HostProfile::default() };
         profile.set_all(&self.settings).map_err(|error| error.to_string())?;

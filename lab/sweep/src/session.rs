@@ -88,7 +88,7 @@ impl Session {
     /// Runs a sweep.
     ///
     /// # Errors
-    /// When the folder cannot be used, or the runner cannot go on. A point that fails is not an error of the run.
+    /// When the folder cannot be used, or the runner cannot continue. A point that fails is not an error of the run.
     pub fn run(&self, plan: Plan, runner: &mut dyn Runner, watch: &mut dyn Watch) -> Result<Outcome, SweepError> {
         let _lock = self.folder.lock()?;
         runner.share_states_in(&self.folder.states());

@@ -147,7 +147,7 @@ impl Settings {
             }
             "seed" | "seeds" => return Err(wrong("seeds are given by seeds = [1, 2] or --seeds".to_owned())),
             key if workload_table::is_key(key) => workload_table::set(&mut self.workload, key, value).map_err(wrong)?,
-            // A rule of its own, or a list of rules.
+            // A separate rule, or a list of rules.
             "fault" if layers::of_one_drive(&value.text()).is_some() => {
                 let text = value.text();
                 let (name, rule) = layers::of_one_drive(&text).expect("it was just found");
@@ -228,7 +228,7 @@ impl Settings {
         of_file.unwrap_or(&self.chain)
     }
 
-    /// Whether there are layers: a block layer is there as soon as it has a setting.
+    /// Whether there are layers: a setting of a block layer suffices.
     fn has_layers(&self) -> bool {
         !self.given_chain().layers.is_empty() || self.layer_changes.iter().any(|change| change.starts_with("block."))
     }
@@ -269,7 +269,7 @@ impl Settings {
         Ok(Some(HostInputs { name: profile.name, settings: settings.collect() }))
     }
 
-    /// The profile of the drive as it was written, with what was decided when it was saved.
+    /// The drive's profile as written, with the values that were chosen when it was saved.
     fn profile(&self, profiles: &mut Profiles) -> Result<(DriveProfile, Vec<String>), SweepError> {
         if let (None, Some(file)) = (&self.drive, &self.from_state) {
             let profile = file.profile().map_err(|error| SweepError::new("from_state", error))?;

@@ -41,7 +41,7 @@ pub enum WorkloadFrom {
     Inline(Table),
 }
 
-/// A parameter: choices, each of which sets some keys.
+/// A parameter: choices, each with some keys and their values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
     /// Its name in tables and figures.
@@ -129,8 +129,8 @@ impl Sweep {
         self.set.push((key.to_owned(), value));
     }
 
-    /// A short digest of the keys of all points and of what varies, whatever the values: sweeps that it tells apart do not share
-    /// a folder, and one with more values goes on in its folder.
+    /// A short digest of the keys of all points and of the varied keys, whatever the values. Sweeps with different digests cannot
+    /// share a folder; a sweep with more values continues in its folder.
     pub fn fingerprint(&self) -> String {
         let axes: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
         let digest = xxhash_rust::xxh3::xxh3_64(format!("{:?}{:?}{axes:?}", self.set, self.workload).as_bytes());

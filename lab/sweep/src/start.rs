@@ -88,7 +88,7 @@ impl Inputs {
         Some(format!("{:032x}", xxh3_128(text.as_bytes())))
     }
 
-    /// Brings a drive into the state that the point begins in, and saves that to a file, unless it is there.
+    /// Brings a drive into the initial state of the point, and saves that to a file, unless the file exists.
     pub(crate) fn make_state(&self, path: &Path, progress: &Rc<dyn Progress>) -> Result<(), String> {
         if StateFile::open(path).is_ok() {
             return Ok(());
@@ -100,7 +100,7 @@ impl Inputs {
     }
 }
 
-/// How the run of a simulation begins: in the state of a file where that was made, or as the point says.
+/// The start of a simulation's run: the state of a file where one was made, or else the state of the point's inputs.
 pub(crate) fn begin(inputs: &Inputs, simulation: &Simulation, made: Option<&Path>) -> Result<Begin, String> {
     match made.map(StateFile::open) {
         Some(Ok(file)) => Ok(Begin { start: Start::File(Box::new(file)), ..Begin::default() }),
