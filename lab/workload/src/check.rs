@@ -96,7 +96,7 @@ impl Workload {
         }
     }
 
-    /// Says why no workload runs on an open-channel drive: its addresses are places in the flash, with gaps between chunks.
+    /// Returns why no workload runs on an open-channel drive: its addresses are places in the flash, with gaps between chunks.
     ///
     /// # Errors
     /// Always, with what is valid.

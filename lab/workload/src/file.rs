@@ -280,7 +280,7 @@ fn loads(filebench: &[filebench::Keys], ycsb: &[ycsb::Keys]) -> Result<Vec<LoadS
     filebench.chain(ycsb).collect()
 }
 
-/// A job; two of a mix whose reads and writes have rates of their own.
+/// A job; two for a mix with separate rates of reads and writes.
 fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> Result<Vec<JobSpec>, WorkloadError> {
     let name = keys.name.unwrap_or_else(|| format!("job{index}"));
     let at = |key: &str, problem: String| error(format!("job \"{name}\": {key}: {problem}"));

@@ -1,12 +1,12 @@
-//! Values of a key-value store that tell whose they are and which put they are of, so that every read can be checked: it finds a value that was
-//! the current one at some time between its beginning and its end.
+//! Values of a key-value store that identify their key and their put, so that every read can be checked: it must find a value
+//! that was current at some time between its beginning and its end.
 //!
-//! A value begins with its version: 36 bits that count the events of a run, 12 that count the runs on a store, and 16 that follow from key and
-//! version, as do all bytes after it, 8 at a time. Puts and reads are events when they begin, and puts when they end. A put that had ended
-//! when another one began is out of date when that one ends. Of puts at once either may be the last one.
+//! A value begins with its version: 36 bits count the events of a run, 12 bits the runs on a store, and 16 bits follow from key
+//! and version, as do all bytes after it, 8 at a time. Puts and reads are events when they begin, and puts when they end. A put
+//! that ended before another put began is out of date when the later put ends. Of concurrent puts either may be the last.
 //!
-//! Left out: deletes; whether two reads one after the other find two puts at once in their order; versions of values of less than 8 bytes, of
-//! which only the length is checked.
+//! Left out: deletes; whether two consecutive reads find two concurrent puts in their order; versions of values of less than 8
+//! bytes, whose length alone is checked.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,9 +43,9 @@ pub struct Values {
     value_bytes: usize,
     run: u64,
     events: Cell<u64>,
-    /// By key, those that a read may find: none that was out of date before each read that goes on began.
+    /// By key, the puts that a read may find: not those that were out of date before every read in progress began.
     puts: RefCell<BTreeMap<u64, Vec<Put>>>,
-    /// When reads that go on began.
+    /// When the reads in progress began.
     reading: RefCell<BTreeSet<u64>>,
     wrong: RefCell<Option<Wrong>>,
 }
@@ -151,7 +151,7 @@ impl Values {
     }
 }
 
-/// A read that goes on.
+/// A read in progress.
 pub struct Reading<'a> {
     values: &'a Values,
     begun: u64,

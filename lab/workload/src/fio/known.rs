@@ -47,7 +47,7 @@ pub(super) const UNDERSTOOD: [&str; 43] = [
     "tenant",
 ];
 
-/// Options that say how fio reaches a device, prepares data, writes logs and reports: requests are the same without them.
+/// Options for fio's access to a device, preparation of data, logs and reports: requests are the same without them.
 pub(super) const LEFT_OUT: [&str; 103] = [
     "allow_file_create",
     "allow_mounted_write",

@@ -65,7 +65,7 @@ fn together(jobs: &[Read], requests: u64) -> Option<String> {
     several.then(|| format!("the run ends after {requests} requests, those of all jobs, whichever job issues them"))
 }
 
-/// No job says how much it does.
+/// No job has a limit.
 fn default(jobs: &[Read]) -> Result<(Limit, Option<String>), Wrong> {
     if let Some(line) = jobs.iter().find_map(|job| job.share) {
         let problem = "a share of the drive: its size is not known here; give a size in bytes, number_ios, or time_based \

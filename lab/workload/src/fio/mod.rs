@@ -1,5 +1,5 @@
-//! fio's job files as workloads: `[global]` and jobs with the options that describe requests. Options that say how fio reaches
-//! a device are told and left out; every other option is an error with its line, so that no job runs as something else.
+//! fio's job files as workloads: `[global]` and jobs with the options that describe requests. Options for fio's access to
+//! a device are reported and left out; every other option is an error with its line, so that no job runs as something else.
 //!
 //! | file | what |
 //! |---|---|

@@ -87,7 +87,7 @@ impl Places {
             self.turn = (lane + 1) % count;
             let number = match self.lanes[lane] {
                 Lane::Preparing => continue,
-                // Where others have all zones, the job goes on with those that it has.
+                // Where others have all zones, the job continues with its own zones.
                 Lane::Free if !self.has_choice(zones) => continue,
                 Lane::Free => return Turn::MoveOn { lane, from: None },
                 Lane::Writing(zone) => zone,
@@ -118,7 +118,7 @@ impl Places {
         zone.next >= self.fill
     }
 
-    /// Takes the next zone that nobody has, in order or at random; `None` if there is none. The error: none can be written any more.
+    /// Takes the next free zone, in order or at random; `None` if no zone is free. The error: no zone can be written any more.
     ///
     /// Zones to which a command failed are first: they may be active, and a drive has few of those.
     pub(crate) fn take(&mut self, zones: &mut [Zone]) -> Result<Option<usize>, ()> {

@@ -10,7 +10,7 @@ use nandscape_wire_nvme::{IoOpcode, Status};
 
 pub(crate) const SEED: u64 = 5;
 
-/// A command: what, and of which bytes.
+/// A command: its opcode and its bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Asked {
     pub(crate) opcode: IoOpcode,

@@ -125,7 +125,7 @@ fn as_many_requests_as_threads_are_outstanding() {
     }
 }
 
-/// Ten rounds a second, unless told otherwise.
+/// Ten rounds a second by default.
 #[test]
 fn networkfs_keeps_its_pace() {
     let ran = run(&builtin("networkfs", 100_000), 16 << 10);

@@ -90,7 +90,7 @@ fn the_load_phase_writes_every_record_and_ends() {
     assert!((reads as i64 - (20_000 - written.len() as i64)).abs() < 10, "{reads}");
 }
 
-/// Where inserts go on, the table fills up, and then the oldest make room.
+/// As inserts continue, the table fills up, and then the oldest records make room.
 #[test]
 fn a_full_table_goes_on() {
     let text =
