@@ -347,7 +347,7 @@ fn with_faults_on_order() {
     let (trace, figures) = serve(&drives("volatile", seed), PollMode::Adaptive, &record, |socket, handle| {
         thread::scope(|scope| {
             (0..CLIENTS).for_each(|number| drop(scope.spawn(move || client(socket, seed, number, true))));
-            // One after another, as the work goes on.
+            // One after another, as the work proceeds.
             let done = || handle.figures().unwrap().exports[0].writes.latency.count();
             for (number, rule) in orders.iter().enumerate() {
                 while done() < 40 * number as u64 {}

@@ -1,5 +1,5 @@
-//! The drive's end of a host with queues of its own: maps its memory, passes on its messages, and watches the doorbells
-//! that lie in its memory.
+//! The drive's end of a host with its own queues: maps the host's memory, passes on its messages, and watches the doorbells
+//! in that memory.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
@@ -58,7 +58,7 @@ pub(crate) fn attach(handle: &Handle, socket: UnixStream, is_asked: bool) {
 }
 
 impl HostClient {
-    /// Does what a message says; the answer.
+    /// Executes a message; returns the answer.
     fn obey(&mut self, message: Message, intake: &mut Intake<'_>) -> Option<u8> {
         let done = match message {
             Message::Kick => return None,

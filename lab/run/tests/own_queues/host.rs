@@ -1,4 +1,4 @@
-//! An example of a host with queues of its own: a driver that speaks NVMe through memory that it shares with the drive's
+//! An example of a host with its own queues: a driver that speaks NVMe through memory shared with the drive's
 //! process, and checks all data that it reads. Its memory is one file: doorbells, queues, data pages, addressed by
 //! their offset.
 //!
@@ -170,7 +170,7 @@ impl Host {
         }
     }
 
-    /// Enables the controller, looks what it is, and creates pairs 1 and 2.
+    /// Enables the controller, checks its identity, and creates pairs 1 and 2.
     fn enable(&mut self) -> [Pair; 3] {
         self.reset();
         let mut pairs = [0, 1, 2].map(|id| self.pair(id));
@@ -208,7 +208,7 @@ impl Host {
         self.request(Message::Look);
     }
 
-    /// Waits until Controller Status says so.
+    /// Waits until Controller Status shows `state`.
     fn until(&mut self, state: u8) {
         loop {
             self.socket.write_all(&Message::Status.to_bytes()).unwrap();

@@ -47,7 +47,7 @@ fn queues(sim: &Sim, ssd: &Ssd) -> (Rc<dyn Drive>, Rc<dyn Drive>) {
     (queue(QueueId::ADMIN), queue(QueueId(1)))
 }
 
-/// What a new drive tells of itself.
+/// The geometry and the chunks that a new drive reports.
 fn told(profile: &Resolved) -> (Geometry, Vec<ChunkInfo>) {
     let mut executor = Executor::new();
     let sim = executor.sim();

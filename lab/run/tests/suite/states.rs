@@ -295,7 +295,7 @@ fn other_policies_and_times_go_on_from_a_state_and_other_drives_are_refused() {
     }
 }
 
-/// Write amplification stands still where the same load goes on, and the report names how the state came about.
+/// Write amplification stays constant while the same load continues, and the report names the origin of the state.
 #[test]
 fn a_load_that_has_settled_goes_on_with_the_same_write_amplification() {
     let changes = ["capacity=128MiB".to_owned(), "buffer.size=1MiB".to_owned()];
