@@ -32,7 +32,7 @@ impl GarbageCollection for Windowed {
     }
 }
 
-/// Gives the component its name. From here on, profiles can say `ftl.ox.gc = "windowed"`.
+/// Registers the component under its name. From here on, profiles can set `ftl.ox.gc = "windowed"`.
 fn register() -> Result<(), registry::Taken> {
     let make: MakeGarbageCollection = |_| Box::new(Windowed);
     let about = "the block with the most garbage of those that became full longest ago";

@@ -46,7 +46,7 @@ fn name_of(item: &Item) -> Option<String> {
     })
 }
 
-/// The paths that a `use` gives a name, and the modules of which it takes everything.
+/// The paths that a `use` names, and the modules of its globs.
 fn of_use(tree: &UseTree, name: &str, at: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
     match tree {
         UseTree::Path(path) => {
