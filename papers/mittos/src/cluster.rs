@@ -1,4 +1,4 @@
-//! One run: replicas on a network in simulated time, some beside a tenant, and the gets of clients.
+//! One run: replicas on a network in simulated time, some with a tenant, and the gets of clients.
 
 use std::rc::Rc;
 
@@ -38,7 +38,7 @@ pub enum RunError {
     Stalled(#[from] Stalled),
 }
 
-/// How long it takes to reject a request: the 5 us that a system call and its EBUSY take at the most (Li 3.1.3).
+/// How long it takes to reject a request: at most 5 us for a system call and its EBUSY (Li 3.1.3).
 pub(crate) const REJECT: Span = Span::from_us(5);
 
 /// What came of a run.

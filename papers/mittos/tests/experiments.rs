@@ -1,4 +1,4 @@
-//! Small experiments: who fails fast evades the tenant, predictions are right, runs repeat themselves, and errors say what is valid.
+//! Small experiments: fail-fast gets evade the tenant, predictions are right, runs repeat exactly, and errors name valid values.
 
 use nandscape_papers_mittos::{Experiment, Limit, Report, RunError, Spec, Subject, experiment, run};
 use nandscape_sim::Span;
@@ -24,7 +24,7 @@ fn quantiles(report: &Report, quantile: f64) -> Vec<f64> {
     report.runs.iter().map(|(_, outcome)| outcome.gets.quantile(quantile).as_us()).collect()
 }
 
-/// Which share of gets predictions are wrong about at the most, under the usual load, with twice as many clients, and with four gets a
+/// The largest share of gets with a wrong prediction, under the usual load, with twice as many clients, and with four gets a
 /// request.
 type Most = [f64; 3];
 
@@ -55,10 +55,10 @@ fn few_are_wrong(case: &str, report: &Report, requests: u64, most: Most) {
     }
 }
 
-// Where the bounds are from. With the p95 as the deadline one get in twenty is late by its own length, which nobody knows. A get behind
-// others of its request is late or in time by the sum of their lengths and its own, of which the means are known: of four gets on three
-// servers, (1 + 2/3 + 4/9 + 8/27) / 4 = 60.2% are the first at theirs, 30.6% the second, 8.3% the third and 0.9% the fourth. To what
-// follows from that come three standard deviations of a share of the gets of the test.
+// Origin of the bounds. With the p95 as the deadline, one get in twenty is late by its own length, which cannot be known. A get
+// behind others of its request is late or in time by the sum of their lengths and its own; only the means are known. Of four gets
+// on three servers, (1 + 2/3 + 4/9 + 8/27) / 4 = 60.2% are the first at theirs, 30.6% the second, 8.3% the third and 0.9% the
+// fourth. The bounds add three standard deviations of a share of the test's gets.
 
 /// The deadline is 25 us, and the disk's own overhead 200 us: in time is what is in memory, and that is known. Not known is when a read ends
 /// that a get joins: it is wrong where that is within 25 us of the deadline, which are some 50 us of a read of 6 ms, and one get in ten

@@ -1,7 +1,7 @@
-//! How right MittSSD is under five loads: reads that it takes for late and that are in time, and the other way round, with its page types
-//! and its account of channels and without them.
+//! The accuracy of MittSSD under five loads: false positives (reads predicted late that are in time) and false negatives, with
+//! its page types and its account of channels and without them.
 //!
-//! Left out: the traces themselves, of which Table 3.3 has the statistics.
+//! Left out: the traces themselves; Table 3.3 has their statistics.
 
 use anyhow::{Context as _, Result, ensure};
 use nandscape_device_media::StoreKind;

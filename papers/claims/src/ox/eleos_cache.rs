@@ -1,7 +1,7 @@
 //! What durability costs a log-structured store on one core: checkpoints and cleaning in the host, and in the drive (OX-ELEOS).
 //!
-//! Beside what is judged are forms that differ in fewer respects, each part of durability alone, and other drives, hosts and loads, which tell
-//! why the claim holds or not.
+//! In addition to the judged figures: forms that differ in fewer respects, each part of durability alone, and other drives, hosts
+//! and loads, which show why the claim holds or does not.
 //!
 //! Left out: the machines. The thesis compares a drive on PCIe with one behind a network; here both are on the same link.
 

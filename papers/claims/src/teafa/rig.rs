@@ -213,7 +213,7 @@ pub(crate) fn build_sized(
     Ok((rig, array))
 }
 
-/// Drives of one profile, each in a state of its own.
+/// Drives of one profile, each in a separate state.
 pub(crate) fn rig_of(profile: &Resolved, drives: usize, precondition: Precondition, run: &Run<'_>) -> Result<Rig> {
     let drive = |number: usize| RigDrive {
         name: format!("drive {number}"),
@@ -254,7 +254,7 @@ pub(crate) fn latencies(outcome: &Outcome) -> Figures {
     figures
 }
 
-/// What drives did of their own, all together.
+/// The drives' own work, summed.
 pub(crate) fn add_drives(figures: &mut Figures, drives: impl Iterator<Item = DriveStats>) {
     let (mut cleaned, mut programmed, mut written, mut forced) = (0, 0, 0, 0);
     for ftl in drives {

@@ -114,7 +114,7 @@ fn example() -> Figures {
     figures
 }
 
-/// What the drive of 3.6 says of itself for four drives.
+/// The values that the drive of 3.6 reports for four drives.
 fn drive() -> Result<Figures> {
     let rules = Profile::load("femu-teafa")?.resolve()?.windows().context("it has windows")?;
     let bounds = rules.bounds(4);

@@ -32,7 +32,7 @@ pub(crate) struct Load<L> {
 pub(crate) struct Seen {
     /// From submission to the completion seen.
     pub(crate) latency: Histogram,
-    /// From the model's completion time to the completion seen, where the lane tells that time.
+    /// From the model's completion time to the host's, where the lane reports the model's.
     pub(crate) late: Histogram,
     /// Time in which reads were in flight.
     pub(crate) elapsed: Span,

@@ -111,8 +111,8 @@ fn the_grid_is_near_its_queueing_solution() {
     assert!(criteria.len() == 8 && missed.iter().all(|what| what.contains("largest rise")), "{criteria:?}");
 }
 
-/// The order of the schemes at a tenth of the requests. There seeds do not tell the tails of channel and controller blocking apart
-/// on the drive with two channels; everything else is decided, and nothing contradicts the order.
+/// The order of the schemes at a tenth of the requests. On the drive with two channels, the tails of channel and controller
+/// blocking then differ by less than the spread between seeds; everything else is decided, and nothing contradicts the order.
 #[test]
 fn the_collection_schemes_are_in_order() {
     let folder = folder();
