@@ -18,7 +18,7 @@ use crate::run;
 const DRIVE: [&str; 2] = ["--set", "capacity=256MiB"];
 /// Boots that are timed.
 const BOOTS: usize = 3;
-/// Printed by a guest when it has come so far.
+/// A guest prints this at the measured point of its boot.
 const READY: &str = "ready";
 const DONE: &str = "done";
 /// The drive's name over NVMe/TCP.

@@ -1,7 +1,7 @@
-//! Tails at the wall clock: a served drive or array with a technique against the same without it, and with a part of it, under fio, in turn.
+//! Tails at the wall clock: a served drive or array with a technique, without it, and with a part of it, under fio, in turn.
 //!
-//! All have the same load in the same session. The lag with which the servers release completions stands beside the tail, for a
-//! machine that runs something else makes every server late.
+//! All have the same load in the same session. The release lag of the servers is next to the tail, since
+//! other work on the machine makes every server late.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};

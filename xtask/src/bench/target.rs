@@ -73,7 +73,7 @@ impl Target {
                     Transport::NvmeTcp => line[at..].to_owned(),
                     Transport::VfioUser(_) => format!("vfio-user://{address}"),
                 };
-                // What it says later is read, so that it never waits for a reader.
+                // Later output is read and dropped, so that the server never waits for a reader.
                 std::thread::spawn(move || lines.for_each(drop));
                 return Ok(target);
             }

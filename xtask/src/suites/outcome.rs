@@ -38,7 +38,7 @@ impl Outcome {
         self.failed > 0 || self.error.is_some()
     }
 
-    /// Programs without tests, and those of which a filter leaves none, print nothing.
+    /// Programs without tests, or with none left by the filter, print nothing.
     pub(crate) fn is_worth_a_line(&self) -> bool {
         self.has_failed() || self.passed > 0
     }

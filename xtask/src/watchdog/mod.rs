@@ -94,7 +94,7 @@ pub(crate) fn watched(
     watch.until_end(&events, output).inspect_err(|_| end(group))
 }
 
-/// Starts a program in a group of its own, and threads that report what happens.
+/// Starts a program in a separate process group, and threads that report events.
 fn start(command: &mut Command) -> anyhow::Result<(Pid, Receiver<Event>)> {
     // One pipe for both: cargo's lines come in order with those of the tests.
     let (output, writer) = std::io::pipe()?;

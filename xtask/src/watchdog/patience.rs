@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Moment;
 
-/// How long a run may go on without progress.
+/// How long a run may continue without progress.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Patience {
     /// Time on the clock without a line of output and without CPU time worth mentioning: it waits for what never comes.
