@@ -80,7 +80,7 @@ pub(crate) struct Setting {
 impl Setting {
     /// What is judged.
     pub(crate) const JUDGED: Setting = Setting { name: "as judged", changes: &[], slowness: 1, clients: 1 };
-    /// 128 planes of a small drive have blocks of few pages; this is 16 planes with the same blocks, for comparison.
+    /// 128 planes of a small drive have blocks of few pages; this is 16 planes with blocks of as many pages, for comparison.
     pub(crate) const SMALL_BLOCKS: Setting =
         Setting { name: "16 planes, blocks of 12 pages", changes: &["geometry.pages_per_block=12"], ..Setting::JUDGED };
     /// The thesis' drive (OX 4.4.2, 7.4).
