@@ -122,7 +122,7 @@ pub(crate) fn known(name: &str) -> Result<String, String> {
 
 /// The profile of the drives of an engine: defaults of built-in ones, and changes.
 pub(crate) fn drive_of(name: &str, set: &[String], defaults: &[(&str, &str)]) -> Result<Resolved, Failure> {
-    // A profile file says what it wants.
+    // A profile file keeps its own settings.
     let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == name);
     let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
     let defaults = defaults.iter().filter(|(key, _)| is_built_in && !is_set(key));

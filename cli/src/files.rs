@@ -52,7 +52,7 @@ impl Files {
         self.goes_on_in(option, path)
     }
 
-    /// Adds an output that goes on in what is there: the store of a drive, or a socket.
+    /// Adds an output that continues in an existing file: the store of a drive, or a socket.
     pub(crate) fn goes_on_in(mut self, option: &str, path: &Path) -> Files {
         self.outputs.extend(identity(path).map(|identity| (shown(option, path), identity)));
         self

@@ -19,7 +19,7 @@ use crate::output;
 use crate::sim::resolve;
 use measure::{Job, Measured};
 
-/// Blocks, pages and cycles at the most that can be asked for: more than any drive has.
+/// The most blocks, pages and cycles that can be asked for: more than any drive has.
 const MOST: i64 = 1 << 30;
 
 /// Measure an open-channel drive: uFLIP-OC, and patterns on chosen parallel units.

@@ -166,7 +166,8 @@ const DEFAULTS: [(&str, &str); 10] = [
 const RUNS: [(&str, &str); 2] = [("ftl.kind", "lsm"), ("ftl.zone.mapping", "dies")];
 
 impl LsmArgs {
-    /// In a pipe, where no bar moves, a line tells what runs and about how long. The times are of a run with the default sizes.
+    /// Without a progress bar, as in a pipe, prints what runs and its approximate time. The times are of a run with the default
+    /// sizes.
     fn announce(&self, runs: u64, keys: u64) {
         let each = keys.saturating_mul(3).saturating_add(self.operations);
         let operations = each.saturating_mul(runs);
@@ -224,7 +225,7 @@ impl LsmArgs {
     }
 
     fn spec(&self, form: Form) -> Result<Spec, Failure> {
-        // A profile file says what it wants.
+        // A profile file keeps its own settings.
         let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive);
         let is_set =
             |key: &str| self.set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);

@@ -299,7 +299,7 @@ fn is_of_layers(change: &str) -> bool {
     ["ahci.", "array.", "block.", "cache.", "host_ftl."].iter().any(|prefix| change.trim_start().starts_with(prefix))
 }
 
-/// A time in the life of a drive, as it is written: the option tells what is wrong with it, not the key that it sets.
+/// A time in the life of a drive, as it is written. The error names the option rather than the key that it sets.
 fn age(text: &str) -> Result<String, String> {
     text.parse::<Age>().map(|_| text.to_owned())
 }
@@ -494,7 +494,7 @@ pub(crate) fn load(drive: &str) -> Result<Profile, Failure> {
     Profile::load(drive).map_err(told)
 }
 
-/// As [`resolve_with`], of a profile that was read, with what errors call it.
+/// As [`resolve_with`], for a profile that was read, with its name in errors.
 pub(crate) fn resolve_profile(
     (drive, mut profile): (&str, Profile),
     changes: &[String],

@@ -254,7 +254,7 @@ impl WorkloadWords {
         }
     }
 
-    /// One job; two of a mix whose reads and writes have rates of their own.
+    /// One job; two for a mix with separate rates of reads and writes.
     fn jobs(&self) -> Result<Vec<JobSpec>, Failure> {
         let Some(rw) = self.rw else {
             return Err(Failure::Input(anyhow::anyhow!(

@@ -175,7 +175,7 @@ impl YcsbArgs {
     }
 
     fn simulate(&self, form: Form, load: Load) -> Result<Outcome, Failure> {
-        // A profile file says what it wants.
+        // A profile file keeps its own settings.
         let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive);
         let is_set =
             |key: &str| self.set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 
 /// Cycles of oc-1.
 const CYCLES: u64 = 1_000;
-/// Lines of oc-1, unless it is told otherwise.
+/// Lines of oc-1 by default.
 const LINES: u64 = 20;
 
 fn bad(problem: String) -> Failure {

@@ -398,7 +398,7 @@ impl ServeArgs {
         self.seed.unwrap_or(1)
     }
 
-    /// The drives by name, with what each is: of an array, its members and spares.
+    /// The drives by name, each with its kind; of an array, its members and spares.
     fn named(&self) -> Result<Vec<(String, Named<'_>)>, Failure> {
         if self.drive.is_empty() {
             if let Some(array) = &self.array {

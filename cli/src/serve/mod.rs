@@ -92,7 +92,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<(), Failure> {
     }
 }
 
-/// Serves clients until the server is to end: why, and what is to go on beside it until its drives have ended.
+/// Serves clients until the server is to end. Returns why it ends, and what continues until its drives have ended.
 fn serve_clients(
     args: &ServeArgs,
     running: &Running,
@@ -258,7 +258,7 @@ fn ignores_hang_ups() -> bool {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
 }
 
-/// The servers beside the drives; dropping them ends them.
+/// The servers next to the drives; dropping them ends them.
 struct Beside {
     _metrics: Option<MetricsServer>,
     _dashboard: Option<DashboardServer>,

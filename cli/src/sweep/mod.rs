@@ -146,7 +146,7 @@ fn runner(args: &SweepArgs) -> (Box<dyn Runner>, Stopper) {
     (Box::new(threads), stopper)
 }
 
-/// The beginning of the name of the folder: sweeps without a file have no name of their own.
+/// The beginning of the name of the folder: sweeps without a file have no name.
 fn folder_name(args: &SweepArgs, sweep: &Sweep) -> String {
     match args.file {
         Some(_) => sweep.name.clone(),

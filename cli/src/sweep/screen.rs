@@ -80,7 +80,7 @@ impl Drop for Screen {
     }
 }
 
-/// Has a panic, which ends the program in a release, say in which point of the sweep it was.
+/// Makes a panic, which ends the program in a release, name the point of the sweep.
 pub(super) fn name_point_of_a_panic() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

@@ -11,7 +11,7 @@ fn aged(more: &[&str]) -> Value {
     sim(&[&READS[..], more].concat())
 }
 
-/// A drive write a day, of which flash beyond the capacity takes a share: 547 days are some 430 to 547 of 3,000 erases.
+/// A drive write a day; over-provisioned flash takes a share: 547 days are some 430 to 547 of 3,000 erases.
 #[test]
 fn a_life_shows_in_the_figures_of_wear() {
     let report = aged(&["--age", "18months"]);
@@ -97,7 +97,7 @@ fn the_table_tells_of_age() {
     assert!(!succeed(&[&SMALL[..], &READS].concat()).contains("aging: "));
 }
 
-/// Blocks that wear out take the spare with them, and the drive says why it takes no more.
+/// Blocks that wear out use up the spare blocks, and the drive reports why it accepts no more writes.
 #[test]
 fn a_worn_drive_ends_read_only_with_its_reason() {
     let worn = [

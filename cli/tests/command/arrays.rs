@@ -1,4 +1,4 @@
-//! `sim --array`: what cannot be an array, with what is said of it, and what can.
+//! `sim --array`: invalid arrays with their messages, and valid ones.
 
 use serde_json::Value;
 
@@ -224,7 +224,7 @@ fn what_was_decided_for_all_drives_is_said_once() {
     let told = |err: &str| err.matches("geometry.channels x dies_per_channel is").count();
     assert!(ran.code == 0 && told(&ran.err) == 1, "{}", ran.err);
     assert!(ran.err.contains("note: each of 4 drives: geometry.channels x"), "{}", ran.err);
-    // A server says it before it finds that it cannot listen.
+    // A server reports it before it finds that it cannot listen.
     let socket = ["serve", "--array", "a=raid5:4", "--store", "none", "--nbd", "unix:/nowhere/at/all.sock"];
     let ran = run(&[&socket[..], &small].concat());
     assert!(ran.code == 2 && told(&ran.err) == 1, "{}", ran.err);

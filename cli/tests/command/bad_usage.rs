@@ -1,4 +1,4 @@
-//! Flags that contradict each other or lead nowhere, and what the exit status tells.
+//! Flags that contradict each other or lead nowhere, and the exit status.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Opens pages in a browser without a screen, and tells what became of them.
+//! Opens pages in a headless browser, and returns the resulting document.
 
 use std::path::Path;
 

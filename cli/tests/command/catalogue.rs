@@ -110,7 +110,7 @@ fn every_drive_works_at_any_size_in_every_state() {
                         assert_eq!(report["errors"], serde_json::json!({}), "{shown}");
                         let waf = report["waf"].as_f64().expect("there are writes");
                         assert!(waf < 50.0, "{shown}: {waf}");
-                        // Nothing to collect on a new drive: what it programs is what was written, and at the most
+                        // A new drive has nothing to collect: it programs what was written, and at most
                         // once more to fill pages.
                         assert!(state != "none" || report["gc"]["pages_moved"] == 0, "{shown}");
                     }
@@ -240,7 +240,7 @@ fn components_are_listed_with_the_key_that_chooses_them() {
     }
 }
 
-/// The FTLs that keep or find their tables in flash run from the command line, and say what they take of memory.
+/// The FTLs that keep or find their tables in flash run from the command line, and report their memory.
 #[test]
 fn ftls_of_components_run_and_report_their_memory() {
     for kind in ["ox_block", "pblk", "spdk"] {

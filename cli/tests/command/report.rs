@@ -132,8 +132,8 @@ fn write_amplification_is_units_programmed_over_units_written() {
     let report = write(&[]);
     let written = number(&report, "/bytes") / 4_096.0;
     assert!(close(number(&report, "/waf"), number(&report, "/flash/units_programmed") / written));
-    // Pages of one unit: each program is one unit's, whether a host's or a collection's. A program counts when it begins
-    // and its units when they are there, so that what is under way at the end, one a plane at most, is between them.
+    // Pages of one unit: each program is one unit's, whether a host's or a collection's. A program counts when it begins,
+    // its units when they are programmed. So programs in progress at the end, at most one a plane, are the difference.
     let small = write(&["--set", "geometry.page_size=4KiB"]);
     let (pages, units) = (number(&small, "/flash/page_programs"), number(&small, "/flash/units_programmed"));
     assert!(units > 15_000.0 && (0.0..=128.0).contains(&(pages - units)), "{pages} pages, {units} units");

@@ -111,7 +111,7 @@ fn await_points(child: &std::process::Child, folder: &Path, points: usize) {
     panic!("waited a minute for {points} points, and there are {}", measured());
 }
 
-/// Ctrl-C, and a kill that nothing can be done about: what was measured is kept, and the next run goes on to the same table.
+/// After Ctrl-C, and after a kill, measured points are kept, and the next run completes the same table.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_sweep_goes_on() {

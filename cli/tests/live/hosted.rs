@@ -47,7 +47,7 @@ fn figures(ended: &Ended) -> Value {
 fn fio_verifies_an_ftl_whose_flash_is_an_open_channel_drive() {
     let first = first(&[]);
     let url = first.url().to_owned();
-    // The second server begins with what the first has left in the chunks.
+    // The second server begins with the chunks as the first has left them.
     for moves in ["copy", "read-write"] {
         let server = second(&url, &["--store-moves", moves, "--store-reset"]);
         let writes = ["--rw=randwrite", "--bs=4k", "--iodepth=16", "--size=24m", "--io_size=120m", "--norandommap=1"];

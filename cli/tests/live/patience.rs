@@ -1,4 +1,4 @@
-//! Waiting, with an end: a test that hangs fails and says for what it waited.
+//! Waiting, with an end: a test that hangs fails and names what it waited for.
 
 use std::io::Read;
 use std::path::Path;

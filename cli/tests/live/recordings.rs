@@ -38,7 +38,7 @@ fn a_recorded_run_of_fio_replays_to_the_byte_and_half_of_it_as_far_as_it_goes() 
         assert_eq!(number(&figures, live), number(&report, replayed), "{live}");
     }
     assert!(number(&report, "/latency_us/flush/count") > 0.0);
-    // The report of the server itself, which is told to be one of the clock on the wall.
+    // The report of the server itself, marked as one in wall time.
     let page: serde_json::Value = serde_json::from_slice(&file("page/report.json")).unwrap();
     for figure in
         ["/requests", "/latency_us/read/p99", "/latency_us/flush/max", "/breakdown_us/write/queue", "/gc/blocks"]
@@ -58,7 +58,7 @@ fn a_recorded_run_of_fio_replays_to_the_byte_and_half_of_it_as_far_as_it_goes() 
     let part: serde_json::Value = serde_json::from_str(&torn.out).unwrap();
     assert!(number(&part, "/requests") < number(&report, "/requests"));
 
-    // Data, and a length, which must not be taken for the end of the file.
+    // Data, and a length, which must not be treated as the end of the file.
     let second_chunk = 8 + 16 + u32::from_le_bytes(*whole[8..].first_chunk().unwrap()) as usize;
     for place in [whole.len() / 2, second_chunk + 2] {
         let mut damaged = whole.clone();

@@ -37,7 +37,7 @@ fn pointers() -> Vec<(SglDescriptor, usize)> {
     transport.into_iter().chain(in_capsule).chain(others).collect()
 }
 
-/// An entry with an opcode, and one with each way of being not valid beside its data pointer.
+/// A valid entry with an opcode, and one with each kind of error next to its data pointer.
 fn entries(opcode: u8, rng: &mut Rng) -> Vec<SubmissionEntry> {
     let plain = SubmissionEntry { opcode, nsid: 1.into(), ..SubmissionEntry::default() };
     let plain = plain.with_sgl(SglDescriptor::transport(512));

@@ -38,7 +38,7 @@ impl Shown {
     }
 }
 
-/// Waits until everything on the page has come.
+/// Waits until everything on the page is loaded.
 fn wait_for_all(browser: &mut Browser) {
     browser.until("document.documentElement?.dataset.ready === 'yes'");
     for id in ["reads-us", "writes-us", "iops", "bytes", "strip", "scope", "wear", "gc-bytes", "free", "lag", "gap"] {

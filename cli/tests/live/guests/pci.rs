@@ -4,7 +4,7 @@ use super::transport::{Served, Transport};
 use super::{run, steps};
 use crate::server::number;
 
-/// With shadow doorbells that are looked at when told; the other test has the default.
+/// With shadow doorbells that are read on notice; the other test has the default.
 #[test]
 fn a_host_identifies_and_fills_a_pci_drive() {
     let server = Served::over(Transport::Pci, &["--doorbells", "shadow"]);

@@ -23,7 +23,7 @@ fn write_until_the_end(server: &Served, end: impl FnOnce()) -> Vec<String> {
     end();
     // Those of the last moment count: nothing but a flush has brought them to the flash.
     let safe = run(&mut guest, "grep -E '^[0-9a-f]{64}$' /run/safe").lines().map(str::to_owned).collect();
-    // Power is lost by drive and guest at once: the guest must not go on when the drive's comes back.
+    // Drive and guest lose power at once: the guest must not continue when the drive's returns.
     kill_process(Pid::from_raw(guest.process_id() as i32).unwrap(), Signal::STOP).unwrap();
     guest.kill();
     safe
@@ -58,7 +58,7 @@ const OFF: &str = "30s";
 
 /// The cut strikes the drive while it programs what the writer has sent, and takes along what was not flushed.
 fn a_power_cut_under_a_journal_leaves_a_clean_file_system(transport: Transport) {
-    // Sixteen units in a page: what was not flushed stays in the buffer until that many are there.
+    // Sixteen units in a page: unflushed data stays in the buffer until it has that many units.
     let volatile = ["--set", "buffer.mode=volatile", "--set", "geometry.page_size=64KiB"];
     let server = Served::over(transport, &[&volatile[..], &["--control", "control"]].concat());
     let safe = write_until_the_end(&server, || {

@@ -1,5 +1,5 @@
 //! One server with NBD, NVMe/TCP, vfio-user and a control socket, and hostile clients of every kind on each, one kind after
-//! another. Beside each, a well-behaved client on every transport writes and verifies. Afterwards the server answers, and has
+//! another. Meanwhile a well-behaved client on every transport writes and verifies. Afterwards the server answers, and has
 //! the clients, descriptors and threads that it had before.
 //!
 //! | file | what |
@@ -7,10 +7,10 @@
 //! | `neighbours` | the well-behaved clients |
 //! | `nbd`, `nvme_tcp`, `vfio_user`, `control` | the hostile ones |
 //!
-//! Garbled and forged input is that of the fuzzer's sessions, from seeds. It is sent to a drive of its own, since any client
+//! Garbled and forged input is that of the fuzzer's sessions, from seeds. It goes to a separate drive, since any client
 //! may write, format and sanitize; all other kinds are on the drive of the neighbours.
 //!
-//! Left out: which answer each violation gets, which the tests of each transport hold.
+//! Left out: the answer to each violation, which the tests of each transport check.
 
 mod control;
 mod nbd;
@@ -158,8 +158,8 @@ fn hostile_clients_of_every_kind_leave_the_server_and_the_other_clients_alone() 
     }
 }
 
-/// Waits until the server has as many descriptors and threads as `right` says: those of the last question over the control
-/// socket go a moment after its answer.
+/// Waits until the server has the descriptors and threads of `right`: those of the last question over the control
+/// socket disappear a moment after its answer.
 fn until_settled(server: &Server, right: Usage, told: &str) {
     patience::until(&format!("descriptors and threads are those of before, {right:?}: {told}"), || {
         let now = usage(server);

@@ -97,7 +97,7 @@ fn reads_nothing(scene: &mut Scene<'_>) {
     drop(all);
 }
 
-/// Capsules of which a part comes, and writes whose data does not come.
+/// Incomplete capsules, and writes whose data does not arrive.
 fn half_a_command(scene: &mut Scene<'_>) {
     let mut all: Vec<(NvmeTcpHost, NvmeTcpHost)> = (0..4).map(|_| ready(scene)).collect();
     for (at, (_, host)) in all.iter_mut().enumerate() {
