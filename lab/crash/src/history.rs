@@ -1,7 +1,7 @@
 //! Whole states by number, for stores that change several keys as one.
 //!
-//! Each change also sets the key `batch` to its number. The store that a restart finds therefore names the change that it must be the
-//! state of: at least the last acknowledged one, and with no half of any.
+//! Each change also sets the key `batch` to its number. The store after a restart therefore names the change whose state it must
+//! have: at least the last acknowledged change, and no half change.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
