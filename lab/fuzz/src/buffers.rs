@@ -1,4 +1,4 @@
-//! Buffers and batches of pages that are chains of pieces, mostly right ones: no script would find them.
+//! Buffers and batches of pages in chains of pieces, mostly valid: a random script would not build one.
 
 use nandscape_drive::HostMem;
 use nandscape_wire_nvme::SubmissionEntry;

@@ -1,5 +1,5 @@
 //! PRPs and SGLs of any bytes in a host's memory of any bytes: a walk ends after bounded work, with a status or with
-//! pieces that do not depend on how they are asked for.
+//! pieces that do not depend on how the walk is done.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Bytes as numbers and choices. What is missing at the end is zero.
+//! Bytes as numbers and choices. Missing bytes at the end are zero.
 
 /// The rest of an input.
 #[derive(Clone, Debug)]

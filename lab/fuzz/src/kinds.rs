@@ -1,5 +1,5 @@
-//! The kinds of drives that [`commands`](crate::commands) and [`command_sets`](crate::command_sets) run their scripts on: small
-//! ones, so that a script reaches their ends.
+//! The kinds of drives on which [`commands`](crate::commands) and [`command_sets`](crate::command_sets) run their scripts: small
+//! drives, so that a script reaches their limits.
 
 use nandscape_device_ssd::Profile;
 

@@ -1,4 +1,4 @@
-//! A queue pair that counts what completes: no command completes twice, and all end.
+//! A queue pair that counts completions: no command completes twice, and all end.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

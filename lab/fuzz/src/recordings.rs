@@ -1,7 +1,7 @@
-//! Recordings of any bytes: they are refused with a reason, or read, taken as a trace, and replayed on a drive.
+//! Recordings of any bytes: they are rejected with a reason, or read, converted to a trace, and replayed on a drive.
 //!
-//! The bytes are records; the file around them, with its checksums, is made here, so that a changed byte reaches the reader of records.
-//! The first byte chooses: 1 has the bytes for the whole file after its first eight.
+//! The bytes are records; the file around them, with its checksums, is made here, so that a changed byte reaches the reader of
+//! records. If the first byte is 1, the bytes are instead the whole file after its first eight.
 //!
 //! Left out: the header's drives, which the program builds as those of a profile.
 
