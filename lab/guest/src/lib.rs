@@ -12,8 +12,8 @@
 //! | `shell` | a guest on the terminal |
 //! | `error` | what can fail |
 //!
-//! Left out: hardware virtualization (guests run under TCG), other architectures than x86-64, and drives: a machine is
-//! given a socket or an address of one.
+//! Left out: hardware virtualization (guests run under TCG), other architectures than x86-64, and drives: a machine gets
+//! the socket or the address of a drive.
 #![cfg(target_os = "linux")]
 
 mod error;

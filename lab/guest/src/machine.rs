@@ -1,4 +1,4 @@
-//! What a guest has, and QEMU's arguments for it.
+//! The configuration of a guest, and QEMU's arguments for it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write as _};

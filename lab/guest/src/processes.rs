@@ -1,5 +1,5 @@
-//! The processes that belong to this one: QEMU, and servers of drives. A signal that ends this process does not end them, so that it
-//! has to end them first. Left out: an end by SIGKILL, after which they remain.
+//! The child processes of this one: QEMU, and servers of drives. A signal that ends this process does not end them, so this
+//! process ends them first. Left out: SIGKILL, after which they remain.
 
 use std::process::Child;
 use std::sync::Mutex;
