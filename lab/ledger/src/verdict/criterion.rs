@@ -1,4 +1,4 @@
-//! A criterion: a measured quantity, what it must be, and whether it holds. One that was measured in several runs holds only
+//! A criterion: a measured quantity, its required value, and whether it holds. A criterion with several runs holds only
 //! if the margin is wider than the spread between the runs.
 
 use serde::Serialize;

@@ -1,5 +1,5 @@
 //! Exact: a formula or a table must match to the published digits. A number is rounded to the decimals of the published
-//! one; a table is compared as text, entry by entry.
+//! number; a table is compared as text, entry by entry.
 
 use super::Criterion;
 use crate::figures::Value;
