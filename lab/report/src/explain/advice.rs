@@ -1,4 +1,4 @@
-//! What to change, where the figures give a reason and the drive does not have it already.
+//! Advice on changes, if the figures give a reason and the drive does not have the change already.
 
 use crate::format::plural;
 use serde_json::Value;

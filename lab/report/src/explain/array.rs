@@ -1,5 +1,5 @@
-//! What an array adds to the tail of its drives: busy sub-I/Os of stripe reads, the commands of a write, members that have failed and
-//! their rebuilds.
+//! The contribution of an array to the tail of its drives: busy sub-I/Os of stripe reads, the commands of a write, failed members
+//! and their rebuilds.
 
 use serde_json::Value;
 

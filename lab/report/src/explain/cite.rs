@@ -1,5 +1,5 @@
-//! Sentences, and the figures of a report that they rest on. A figure has the path of its place in the report's JSON, the parts
-//! separated by dots: `latency_us.read.p99_9`; places of a list are numbers.
+//! Sentences, and the figures of a report as their evidence. A figure has its path in the report's JSON, the parts
+//! separated by dots: `latency_us.read.p99_9`; elements of a list are numbers.
 
 use serde::Serialize;
 use serde_json::Value;

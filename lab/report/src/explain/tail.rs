@@ -1,4 +1,4 @@
-//! Where the tail comes from: its distance from the rest, its waits, its times, and its dies.
+//! The causes of the tail: its distance from the rest, its waits, its times, and its dies.
 
 use crate::format::plural;
 use serde_json::Value;

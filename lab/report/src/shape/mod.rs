@@ -7,8 +7,8 @@
 //! | `kind` | kinds of figures |
 //! | `order` | figures that limit each other |
 //!
-//! Left out: fields that nothing here reads, so that a newer program may add any; sums over several fields, which runs that were
-//! interrupted need not keep.
+//! Left out: fields that this program does not read, so that a newer program may add some; sums over several fields, which
+//! interrupted runs need not keep.
 
 mod fields;
 mod kind;

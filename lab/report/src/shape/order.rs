@@ -1,5 +1,5 @@
 //! Figures that limit each other: percentiles exist with enough requests, and rise; requests with a busy drive are
-//! among all; lists that belong together have the same length.
+//! among all requests; lists that belong together have the same length.
 
 use serde_json::Value;
 

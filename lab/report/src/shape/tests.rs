@@ -1,4 +1,4 @@
-//! Reports of real runs pass, and with any leaf spoilt they are refused, or explained and compared without it.
+//! Reports of real runs pass. With any leaf spoilt they are rejected, or explained and compared without it.
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
