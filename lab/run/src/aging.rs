@@ -1,4 +1,4 @@
-//! What aging has done to the flash of a drive: counted since the drive was built, including the warm-up, as damage is.
+//! The effects of aging on the flash of a drive: counted since the drive was built, including the warm-up, as damage is.
 //!
 //! Left out: preconditioning, which performs no flash operation.
 

@@ -1,7 +1,7 @@
-//! The host's block layer over the drive of a run, and what it has counted.
+//! The host's block layer over the drive of a run, and its counters.
 //!
-//! The host knows its flash as one that runs the FTL itself does, with an open-channel drive (Li 3.1.7): where data is, which operations
-//! are sent, and how long they take by the vendor's word.
+//! The host knows the flash as a host does that runs the FTL itself, on an open-channel drive (Li 3.1.7): where data is, which
+//! operations are sent, and the vendor's times for them.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! The host under a run: its threads, in which jobs issue their requests, and what its processors did in the measured phase.
+//! The host under a run: the threads in which jobs issue their requests, and the work of its processors in the measured phase.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

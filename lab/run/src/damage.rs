@@ -1,4 +1,4 @@
-//! The faults planned for a drive's flash, and the damage they have done: counted since the drive was built, including the
+//! The planned faults of a drive's flash, and their damage: counted since the drive was built, including the
 //! warm-up. Preconditioning performs no flash operation and triggers no rule.
 
 use nandscape_device_media::fault::RuleCount;

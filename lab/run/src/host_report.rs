@@ -1,5 +1,5 @@
-//! The view of a workload on several drives: its latencies, and the part of each layer in them. The state of the drives
-//! stands in their own reports.
+//! The view of a workload on several drives: its latencies, and the part of each layer in them. The drives' own reports
+//! have the state of the drives.
 
 use std::collections::BTreeMap;
 

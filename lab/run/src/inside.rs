@@ -1,4 +1,4 @@
-//! The inside of a live SSD: its dies and channels by name, how busy they were, and how worn its blocks are.
+//! The inside of a live SSD: its dies and channels by name, their busy shares, and the wear of its blocks.
 
 use nandscape_device_ftl_core::component::BlockState;
 use nandscape_device_media::{BlockId, Media, PlaneId};

@@ -1,4 +1,4 @@
-//! The model behind a live drive: its construction, its connections, its counters, and the orders it takes.
+//! The model behind a live drive: its construction, its connections, its counters, and the operator's commands.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,6 +1,6 @@
-//! Notices ahead of completions, as the host of a run asks for them: a queue for them, and the bit in each of its reads and writes. And
-//! how right they were, with how well the host knew whether a write would fit into the write buffer (Shin 4.3). Each notice goes to the
-//! receiver of its command's completion.
+//! Notices ahead of completions, as the host of a run asks for them: a queue for them, and the bit in each of its reads and
+//! writes. And the accuracy of the notices, and of the host's knowledge whether a write fits into the write buffer (Shin 4.3).
+//! Each notice goes to the receiver of its command's completion.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

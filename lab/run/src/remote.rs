@@ -1,8 +1,8 @@
-//! A drive of another machine, served as one's own: an NVMe/TCP initiator behind controllers of this process, so that every
-//! transport serves it. It keeps no data here and adds no time of a model.
+//! A remote drive, served again: an NVMe/TCP initiator behind controllers of this process, so that every
+//! transport serves it. It keeps no data here and adds no model time.
 //!
-//! Its NQN and the identifiers of its namespace are its own: a host that sees both ways to the data takes them for two
-//! drives. They derive from the seed, its name and its target, and stay the same over restarts.
+//! Its NQN and the identifiers of its namespace differ from the remote drive's: a host that sees both paths to the data treats
+//! them as two drives. They derive from the seed, its name and its target, and stay the same over restarts.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

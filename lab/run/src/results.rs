@@ -1,6 +1,6 @@
 //! A folder of results: one run uses it at a time, and each file in it is written whole or not at all.
 //!
-//! Left out: what the files are called and what is in them, which is the owner's.
+//! Left out: names and contents of the files, which are the owner's.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};

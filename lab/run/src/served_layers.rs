@@ -1,8 +1,8 @@
-//! Layers of a host over a served drive: over a model, a remote drive or an array, served as one drive in wall time. What a host
-//! with MittOS exports to others is a block layer over a model.
+//! Layers of a host over a served drive: over a model, a remote drive or an array, served as one drive in wall time. A block
+//! layer over a model is a host with MittOS that exports its drive.
 //!
-//! Clients put the deadline of a read into CDW3; a block layer ends one that would be late with `BUSY` at once, and reports the
-//! wait in DW0. Reads without a deadline have that of `block.deadline`.
+//! Clients put the deadline of a read into CDW3. A block layer completes a read that would be late with `BUSY` at once, and
+//! returns the wait in DW0. Reads without a deadline have that of `block.deadline`.
 //!
 //! Left out: drives with several namespaces, or whose blocks are written in order; commands that are not forwarded, such as Copy;
 //! arrays as layers, which [`served_array`](crate::ArraySpec) opens with their records, and which may lie below.

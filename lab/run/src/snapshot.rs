@@ -1,4 +1,4 @@
-//! A drive's counters at one time, and the report of what happened between two of them.
+//! A drive's counters at one time, and the report of the difference between two times.
 
 use std::collections::BTreeMap;
 

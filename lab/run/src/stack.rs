@@ -1,5 +1,5 @@
 //! A workload on several drives in one simulation, with [layers](crate::chain) of the host over them. A command carries the time
-//! that each layer took in addition to that of the drive, so that all of it sums to the latency.
+//! of each layer in addition to that of the drive; together they sum to the latency.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

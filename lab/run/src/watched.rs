@@ -1,6 +1,6 @@
-//! A live drive, or one that is replayed, under the eyes of a report: the commands that complete, and what the drive does meanwhile.
+//! A live or replayed drive, observed for a report: the commands that complete, and the drive's work meanwhile.
 //!
-//! Left out: drives whose flash is elsewhere, which have no report.
+//! Left out: remote drives, which have no report.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

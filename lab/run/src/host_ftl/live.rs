@@ -1,9 +1,9 @@
 //! The layer `ftl` of a server: an FTL of this process over an open-channel drive, a model or a remote drive, served as a drive.
 //!
-//! Its tables are in memory only: what it holds ends with the server, and the next one begins with chunks that are reset.
+//! Its tables are in memory only: its data ends with the server, and the next server begins with reset chunks.
 //!
-//! A drive has one FTL at a time: it marks the drive as its own, and one that finds the mark of another that is connected does not
-//! begin. Drives without reservations keep no mark.
+//! A drive has one FTL at a time: an FTL marks the drive, and does not start if it finds the mark of another FTL that is
+//! connected. Drives without reservations keep no mark.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;

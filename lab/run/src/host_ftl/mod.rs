@@ -1,6 +1,6 @@
-//! The page-mapping FTL of the black-box drives, on the host of an open-channel drive: a [`Drive`](nandscape_drive::Drive) over a `Drive`.
-//! Its code is that of the drives; what differs is the flash below it ([`RemoteArray`]), which is reached by vector commands
-//! or commands on rows.
+//! The page-mapping FTL of the black-box drives, on the host of an open-channel drive: a [`Drive`](nandscape_drive::Drive) over a
+//! `Drive`. Its code is that of the drives; the difference is the flash below it ([`RemoteArray`]), which it reaches by vector
+//! commands or commands on rows.
 //!
 //! Garbage collection moves data through the host (a read and a write), or has the drive copy it ([`Moving`]). [`Traffic`]
 //! counts what crosses the link for either.
@@ -10,9 +10,9 @@
 //! | `chunks` | an open-channel drive as its node shows it to the FTL above |
 //! | `live` | such an FTL served, over a model or a remote drive |
 //!
-//! [`FtlLayer`](crate::chain::FtlLayer) is it as a layer of a chain.
+//! [`FtlLayer`](crate::chain::FtlLayer) is this FTL as a layer of a chain.
 //!
-//! Left out: out-of-band areas in the drive, hence a start from a drive that holds data: such a drive is refused; OX-Block; strips
+//! Left out: out-of-band areas in the drive, hence a start from a drive with data: such a drive is rejected; OX-Block; strips
 //! of several pages of a word line whose bytes are no power of two; notifications of the drive.
 
 mod chunks;

@@ -1,4 +1,4 @@
-//! The recording of what lies over several drives: its requests, what the drives did meanwhile, and the turns that they take.
+//! The recording above several drives: the requests, the work of the drives meanwhile, and their turns.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What each of several drives did: over the whole run, and, in finer intervals, around the slowest read; with the windows of drives
-//! that take turns.
+//! The activity of each of several drives: over the whole run, and, in finer intervals, around the slowest read; with the windows
+//! of drives that take turns.
 //!
 //! Left out: single operations, and dies, which the recording of each drive has.
 

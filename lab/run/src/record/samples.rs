@@ -1,5 +1,5 @@
-//! The state of a drive over time. It is looked at when a request completes and the last look is long enough ago, so
-//! that looking changes nothing; each look has its exact time.
+//! The state of a drive over time. A sample is taken when a request completes and the last sample is old enough, so
+//! that sampling changes nothing; each sample has its exact time.
 
 use std::collections::BTreeMap;
 

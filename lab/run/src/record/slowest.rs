@@ -1,4 +1,4 @@
-//! The slowest read of a run; the slowest request, where nothing is read.
+//! The slowest read of a run, or the slowest request of a run without reads.
 
 use nandscape_drive::Breakdown;
 use nandscape_lab_workload::{Direction, Served};

@@ -1,5 +1,5 @@
-//! What each die did. Over the whole run: for each interval the share of the time in which the arrays of a die's planes
-//! were at each kind of work. Around the slowest read (or write, where there are no reads): every single operation.
+//! The activity of each die. Over the whole run: for each interval the share of time that the arrays of a die's planes
+//! spend on each kind of work. Around the slowest read (or write, without reads): every single operation.
 //!
 //! Operations are those of the arrays; transfers on the channels are left out. The first `MOST_DIES` dies are shown.
 

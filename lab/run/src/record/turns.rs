@@ -1,4 +1,4 @@
-//! When drives have their windows, from the schedules that were in force.
+//! When drives have their windows, from the schedules in force.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! The state of a drive after a run, simulated or live, or of drives under layers: it comes to rest, which takes drive time that no report counts, and is saved.
+//! The state of a drive, or of drives under layers, after a simulated or a live run: the drive comes to rest, and its state is
+//! saved. No report counts the drive time of this.
 //!
 //! Left out: drives that take no writes or have dead planes, which cannot come to rest; namespaces that hosts have made.
 

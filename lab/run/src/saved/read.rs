@@ -1,7 +1,8 @@
-//! Takes the state of a drive, or of drives under layers, from a file. Sections are read by all processors, a chunk at a time, straight to where they belong.
+//! Reads the state of a drive, or of drives under layers, from a file. All processors read sections, a chunk at a time, directly
+//! into their destination.
 //!
-//! The file is read, not mapped: a file that is cut short meanwhile is an error, and not the end of the process; and tables lie on huge
-//! pages, as in other runs.
+//! The file is read rather than mapped: a file truncated meanwhile is an error instead of the end of the process, and tables lie
+//! on huge pages, as in other runs.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};

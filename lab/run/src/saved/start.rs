@@ -1,4 +1,4 @@
-//! The drive of a run, or its drives under layers: new and brought into a state, or put into a state that was taken out of others.
+//! The drive of a run, or its drives under layers: new and brought into a state, or in the saved state of other drives.
 
 use std::path::PathBuf;
 use std::rc::Rc;

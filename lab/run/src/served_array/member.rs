@@ -1,4 +1,4 @@
-//! The drives under a served array: models of this process, drives of other servers, and FTLs of this process over the flash of
+//! The drives under a served array: models of this process, remote drives, and FTLs of this process over the flash of
 //! such drives.
 
 use std::any::{Any, TypeId};

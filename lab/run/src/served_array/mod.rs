@@ -1,4 +1,4 @@
-//! An array of drives, served as one drive at the wall clock: over models of this process, over drives of other servers, or over
+//! An array of drives, served as one drive in wall time: over models of this process, over remote drives, or over
 //! both. Every transport serves it, as a drive behind controllers of this process.
 //!
 //! | file | what |
@@ -10,8 +10,8 @@
 //! | `open` | how the array comes to be |
 //! | `export` | the array as clients and operators see it |
 //!
-//! An array over models in memory ends with the process, as they do. One over files or drives of other servers has records on
-//! them, is opened again, and outlasts crashes.
+//! An array over models in memory ends with the process, as the models do. An array over files or remote drives keeps records on
+//! them, reopens, and outlasts crashes.
 //!
 //! Left out: Flash on Rails, which keeps writes in the host's memory for seconds; recordings.
 

@@ -1,4 +1,4 @@
-//! How a served array comes to be: made of new drives, made anew of drives that are emptied first, or opened as it was.
+//! The start of a served array: made of new drives, made anew of drives that are emptied first, or opened as it was.
 
 use std::rc::Rc;
 

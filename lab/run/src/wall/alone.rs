@@ -1,7 +1,7 @@
-//! A host with a store on a drive behind a socket, as the only one: it marks the drive, and one that finds the mark of another that is
-//! connected does not begin.
+//! A host with a store on a drive behind a socket, as the drive's only user: it marks the drive, and does not start if it finds
+//! the mark of another host that is connected.
 //!
-//! Left out: drives without reservations, which keep no mark; a host that comes while the connection of the first one is broken.
+//! Left out: drives without reservations, which keep no mark; a host that connects while the first one's connection is broken.
 
 use nandscape_drive::{HostMem, Issuer, mark};
 use nandscape_host_driver::nvme_tcp::Target;

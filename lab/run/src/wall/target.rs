@@ -1,4 +1,4 @@
-//! A host of one's own on a drive behind a socket, at the wall clock: with its admin queue, and its other queues.
+//! A separate host on a drive behind a socket, in wall time: with its admin queue, and its other queues.
 //!
 //! Left out: NBD, and drives of this process, whose admin queues are not reached this way.
 
