@@ -1,5 +1,5 @@
-//! The folder of a sweep: `FOLDER/points/DIGEST.json`, a file for each measured point, written whole or not at all. While a
-//! run lasts, `FOLDER/states` has states that several points begin in.
+//! The folder of a sweep: `FOLDER/points/DIGEST.json`, a file for each measured point, written whole or not at all. During a
+//! run, `FOLDER/states` has the initial states that several points share.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -26,7 +26,7 @@
 //! | `session` | a run of a sweep |
 //! | `figures` | the figures of a report by name |
 //!
-//! Left out: tables and pages of a sweep, which are `nandscape-lab-report`'s.
+//! Left out: tables and pages of a sweep, in `nandscape-lab-report`.
 
 mod error;
 mod figures;

@@ -1,4 +1,4 @@
-//! A drive, a workload and a state at the start, changed key by key, and what they are as the inputs of a point.
+//! A drive, a workload and an initial state, changed key by key, and the resulting inputs of a point.
 //!
 //! A key is one of `drive`, `precondition`, `precondition_workload`, `from_state`, `no_delay`, `workload`, `percentiles`, `policies`, `trace`
 //! and `trace.KEY`; a word of a workload (`iodepth`), of all its jobs or of one (`job.NAME.iodepth`); or a key of the drive's profile

@@ -1,6 +1,6 @@
-//! Where the drive of a point begins: planted, settled under a load, or in the state of a file.
+//! The initial state of a point's drive: planted, settled under a load, or the state of a file.
 //!
-//! Several points may begin in the same state. A runner can have it made once, and have them begin in the file that it was saved to:
+//! Several points may share an initial state. A runner can make it once, and have the points begin from its file:
 //! their results are the same bytes as without.
 
 use std::path::Path;
