@@ -1,4 +1,4 @@
-//! Class and tenant of a job: both stand in CDW2 of each of its commands, where a drive's arbiter and a host's block layer see them
+//! Class and tenant of a job. Both are in CDW2 of each of its commands, for a drive's arbiter and a host's block layer
 //! ([`Attributes`]).
 //!
 //! Left out: classes that change within a job.

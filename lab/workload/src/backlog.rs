@@ -1,5 +1,5 @@
 //! How many requests of an open load were outstanding when others arrived, and whether that number grows: then the load
-//! asks for more than the drive can do. Left out: closed loads, whose number of outstanding requests is their own.
+//! exceeds the drive's rate. Left out: closed loads, which set their number of outstanding requests themselves.
 
 use nandscape_sim::Time;
 

@@ -1,4 +1,4 @@
-//! Workloads: the requests that drives get.
+//! Workloads: the requests to drives.
 //!
 //! | file | what |
 //! |---|---|

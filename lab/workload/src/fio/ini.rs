@@ -1,5 +1,5 @@
 //! The lines of a job file: sections, and options with or without a value. Options of `[global]` hold for the jobs after it;
-//! a job's own come later and count over them.
+//! a job's own options override them.
 
 /// An option, and the line that it is in.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,4 +1,4 @@
-//! The options of job files that are understood, and those that have no effect here.
+//! The supported options of job files, and those without effect here.
 
 /// Options that a job is made of, in the order of messages. A test reads each.
 pub(super) const UNDERSTOOD: [&str; 43] = [

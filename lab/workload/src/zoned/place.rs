@@ -1,4 +1,4 @@
-//! Where the next request of a job goes: which zone is written, which blocks are read.
+//! The place of a job's next request: the zone to write, or the blocks to read.
 
 use nandscape_sim::{Rng, Seed};
 
