@@ -1,8 +1,8 @@
 //! A component of your own in OX-Block: one that chooses the blocks to collect. `docs/ftl-components.md` explains it line by line.
 //!
-//! Windowed greedy looks at the blocks that became full longest ago, and takes the one with the most garbage of them: between
-//! "oldest" and "most_garbage". The example registers it, runs the same load with all three, and prints what that does to write
-//! amplification.
+//! Windowed greedy considers the blocks that became full longest ago, and takes the block with the most garbage among them:
+//! between "oldest" and "most_garbage". The example registers it, runs the same load with all three, and prints the resulting
+//! write amplification.
 //!
 //!     cargo run --release -p nandscape --example ftl_component
 

@@ -1,4 +1,4 @@
-//! A page store on a drive that knows pages (OX-ELEOS): counters in pages far apart, which are raised together. Power fails again and
+//! A page store on a drive that knows pages (OX-ELEOS): counters in distant pages, raised together. Power fails again and
 //! again, and the counters never differ.
 //!
 //! Run it with `cargo run --release -p nandscape --example page_store`.

@@ -1,4 +1,4 @@
-//! The sources of the workspace, in which items are found by their paths, through re-exports.
+//! The sources of the workspace: finds items by their paths, through re-exports.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
