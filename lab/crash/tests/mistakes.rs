@@ -1,5 +1,5 @@
-//! A store of two copies on a drive of the model, whole and with deliberate mistakes: the explorer passes the whole one and notices
-//! each mistake, of the store and of the drive below it.
+//! A store of two copies on a drive of the model, correct and with deliberate mistakes: the explorer passes the correct store and
+//! notices each mistake, of the store and of the drive below it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
