@@ -1,7 +1,7 @@
-//! The two clocks agree: an emulated SSD served over NBD in real time, with everything that arrives recorded, and the
+//! The two clocks agree: an emulated SSD served over NBD in real time, with all input recorded, and the
 //! recording run again in simulated time. Every event of every die and channel is the same, to the byte, and so is every
-//! figure: with garbage collection, several clients at once, hang-ups in the middle of writes, work left behind, and faults
-//! that are ordered meanwhile.
+//! figure: with garbage collection, several clients at once, hang-ups in the middle of writes, unfinished work, and faults
+//! injected meanwhile.
 #![cfg(target_os = "linux")]
 
 mod recorded;

@@ -1,4 +1,4 @@
-//! A live run that is recorded, and its replay: for tests of the two clocks through different transports.
+//! A recorded live run, and its replay: for tests of the two clocks through different transports.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;

@@ -1,5 +1,5 @@
 //! The page-mapping FTL on the host of an open-channel drive: every check of a drive, with collections through the host and in the
-//! drive, and what each has cross the link.
+//! drive, and the traffic of each on the link.
 //!
 //! `NANDSCAPE_TEST_SEED` gives another seed.
 

@@ -1,4 +1,4 @@
-//! Jobs in the threads of a host: what the host adds to latencies, and what its processors do.
+//! Jobs in the threads of a host: the host's part of latencies, and the work of its processors.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Notices ahead of completions and classes of jobs in whole runs: what the report counts adds up, a drive without either is as it was, and
-//! an arbiter by class serves the urgent job first.
+//! Notices ahead of completions and classes of jobs in whole runs: the counts of the report add up, neither feature changes a
+//! drive without it, and an arbiter by class serves the urgent job first.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! A run from a saved state is the run that it was saved before, byte for byte: report and event trace, for drives of every kind
-//! that can be saved, whatever their policies. Files that are damaged, cut short, foreign or of other drives are refused with the
+//! A run from a saved state equals the run before the save, byte for byte: report and event trace, for drives of every kind that
+//! can be saved, whatever their policies. Damaged, truncated and foreign files, and files of other drives, are rejected with the
 //! place and the reason. `NANDSCAPE_TEST_SEED` sets the seed, `NANDSCAPE_TEST_CASES` the number of drives.
 
 use std::path::{Path, PathBuf};

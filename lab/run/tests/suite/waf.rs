@@ -1,6 +1,5 @@
-//! Write amplification of a whole drive, as reported, against figures simulated by others: the over-provisioning a user
-//! asks for is what the drive has, the reserve of its collectors being apart. And the report's figures against each
-//! other.
+//! Write amplification of a whole drive, as reported, against figures of other simulators. The drive has the over-provisioning
+//! that the user asks for, without the reserve of its collectors. And the report's figures against each other.
 
 #![expect(clippy::print_stdout, reason = "the measured figures, for --nocapture and the Validation page")]
 
