@@ -1,4 +1,4 @@
-//! Points that begin in one state: made once for several of them, or taken from a file. Their results are the same bytes as without.
+//! Points with a shared initial state: made once for several of them, or read from a file. Results are the same bytes as without.
 
 use std::fs;
 use std::ops::ControlFlow;
