@@ -1,6 +1,6 @@
 //! The form of an engine, and the list of engines. An engine decides which pages each node writes and reads, and in which order.
 //!
-//! An engine of one's own implements [`Engine`] and is added to the list:
+//! A custom engine implements [`Engine`] and is added to the list:
 //!
 //! ```
 //! use std::rc::Rc;

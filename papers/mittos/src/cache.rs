@@ -1,5 +1,5 @@
-//! The memory of a page cache. The values are in memory; now and then another tenant takes most of it, and gives it back. What was in it
-//! comes from a disk then.
+//! The memory of a page cache. The values are in memory; now and then another tenant takes most of it, and gives it back. The
+//! evicted values then come from a disk.
 
 use std::rc::Rc;
 

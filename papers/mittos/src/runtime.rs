@@ -1,5 +1,5 @@
-//! A managed runtime. The server's gets allocate, and so does a batch job in the same runtime, which runs now and then: collections come
-//! often, and some are of the whole heap.
+//! A managed runtime. The server's gets allocate, and so does an occasional batch job in the same runtime: collections are
+//! frequent, and some cover the whole heap.
 
 use std::cell::Cell;
 use std::rc::Rc;

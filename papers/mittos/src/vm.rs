@@ -1,4 +1,4 @@
-//! A core that virtual machines share. The server is one of them; now and then the others have work for a while.
+//! A core that virtual machines share. The server is one of them; the others have occasional work.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! FEMU's steps from trapped doorbells to polling: the same reads by the same client, which the drive learns of in one way
+//! FEMU's steps from trapped doorbells to polling: the same reads by the same client, with one doorbell method
 //! after the other.
 //!
 //! Left out: the guest, and with it the cost of leaving it at each trap. A trap here is a message and a thread that takes it.

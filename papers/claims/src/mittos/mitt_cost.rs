@@ -1,4 +1,5 @@
-//! What MittSSD costs on this machine: a rejection, a prediction, and all of the account of a read, with 1 to 4,096 reads under way.
+//! The cost of MittSSD on this machine: a rejection, a prediction, and all accounting of a read, with 1 to 4,096 reads
+//! outstanding.
 //!
 //! Left out: the system call, which the paper's 5 us include. Program and block layer are one process here.
 

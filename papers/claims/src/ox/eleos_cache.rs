@@ -1,4 +1,5 @@
-//! What durability costs a log-structured store on one core: checkpoints and cleaning in the host, and in the drive (OX-ELEOS).
+//! The cost of durability to a log-structured store on one core: checkpoints and cleaning in the host, and in the drive
+//! (OX-ELEOS).
 //!
 //! In addition to the judged figures: forms that differ in fewer respects, each part of durability alone, and other drives, hosts
 //! and loads, which show why the claim holds or does not.

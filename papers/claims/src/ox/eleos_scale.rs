@@ -1,9 +1,10 @@
 //! A log-structured store of one to eight threads, conventional and offloaded (OX-ELEOS), over one link to controllers with many
 //! processors and with few: throughput, and how busy the processors of the controller are.
 //!
-//! Beside what is judged are forms that differ in fewer respects, drives with more planes and a slower host, and controllers that are saturated.
+//! In addition to the judged figures: forms that differ in fewer respects, drives with more planes and a slower host, and
+//! saturated controllers.
 //!
-//! Left out: what threads of one tree lose to each other. The steps of the store wait for a processor, and never for another thread.
+//! Left out: contention between threads of one tree. The steps of the store wait for a processor, and never for another thread.
 
 use anyhow::Result;
 use nandscape_apps_llama_engine::Config;

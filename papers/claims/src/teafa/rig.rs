@@ -1,7 +1,7 @@
-//! Runs of the experiments on arrays (TeaFA): four drives of its evaluation as RAID-5, under loads that are generated from the
-//! statistics of its traces or that are filebench's.
+//! Runs of the experiments on arrays (TeaFA): four drives of its evaluation as RAID-5, under loads generated from the
+//! statistics of its traces, or under filebench's.
 //!
-//! Left out: everything that one claim alone asks.
+//! Left out: the parts of a single claim.
 
 use std::cell::RefCell;
 use std::rc::Rc;

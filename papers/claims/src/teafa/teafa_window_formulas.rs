@@ -1,6 +1,6 @@
-//! The formulas of TeaFA's windows, as drives compute them, with the thesis' example; and what they give for its emulated drive.
+//! The formulas of TeaFA's windows, as drives compute them, with the thesis' example; and their values for its emulated drive.
 //!
-//! Left out: whether windows of these lengths serve their purpose, which other claims are about.
+//! Left out: whether windows of these lengths serve their purpose, the subject of other claims.
 
 use anyhow::{Context as _, Result};
 use nandscape_device_ftl_core::windows::Collections;

@@ -1,7 +1,7 @@
 //! The effect of garbage collection on reads of one drive and on stripes over four: the two experiments that motivate
 //! ttFlash and TeaFA.
 //!
-//! Left out: the values. The drives were commercial ones, without published data for a model; the order is compared, on
+//! Left out: the values. The drives were commercial, without published data for a model; the order is compared, on
 //! the drive that the same thesis gives for its own simulations.
 
 mod array;

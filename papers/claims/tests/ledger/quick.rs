@@ -1,5 +1,5 @@
-//! Every experiment run for a moment. What is looked at is that it measures and judges, and that the forms of its outcome
-//! are whole; verdicts are those of figures that do not depend on the moment.
+//! Every experiment run for a moment. The tests check that it measures and judges, and that the forms of its outcome
+//! are complete; they check verdicts only of figures that do not depend on the moment.
 
 use nandscape_lab_ledger::experiment::{Clock, Effort};
 use nandscape_lab_ledger::verdict::{Criterion, Verdict};

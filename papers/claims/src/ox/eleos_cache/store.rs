@@ -1,4 +1,5 @@
-//! Forms of the store, their drives, and what is varied to find out why a form is faster: shared by `eleos-cache` and `eleos-scale`.
+//! Forms of the store, their drives, and the variations that show why a form is faster: shared by `eleos-cache` and
+//! `eleos-scale`.
 
 use anyhow::{Result, ensure};
 use nandscape_apps_llama_engine::{ChainConfig, Costs, LogConfig};

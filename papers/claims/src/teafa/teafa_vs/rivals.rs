@@ -1,5 +1,5 @@
-//! The rivals of TeaFA that are no array with a tail policy: Flash on Rails, and drives whose channels are divided between who reads
-//! and who writes.
+//! The rivals of TeaFA that are no array with a tail policy: Flash on Rails, and drives whose channels are divided between
+//! readers and writers.
 //!
 //! Left out: lines, loads and the verdict.
 
