@@ -1,5 +1,5 @@
-//! Guests of `nandscape guest`: the time from the command to a shell, and what a server takes of a core while its hosts, a
-//! guest with a PCI device and a host over NVMe/TCP, are connected and send nothing but keep-alives.
+//! Guests of `nandscape guest`: the time from the command to a shell, and a server's share of a core while its hosts, a
+//! guest with a PCI device and a host over NVMe/TCP, are connected and send only keep-alives.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::net::TcpListener;

@@ -1,6 +1,6 @@
-//! The options that benchmarks put a price on: the drive with each, the same drive without it, and the load of both.
+//! The options whose cost the benchmarks measure: the drive with each, the same drive without it, and the load of both.
 //!
-//! Left out: options together; random write areas of zones and open channels, which no job of `sim` writes to.
+//! Left out: combinations of options; random write areas of zones and open channels, which no job of `sim` writes to.
 
 /// Reads and overwrites in equal parts, on a worn-in drive small enough for a fast set-up.
 const LOAD: &[&str] = &[

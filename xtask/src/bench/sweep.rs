@@ -1,4 +1,4 @@
-//! A sweep on two cores against the same on one: time by the clock on the wall, in turn.
+//! A sweep on two cores against the same on one: wall time, in turn.
 //!
 //! Left out: sweeps whose points begin in one state, which one core makes while others wait.
 

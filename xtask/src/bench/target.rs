@@ -1,4 +1,4 @@
-//! Servers of one drive that `nandscape bench` reaches by a URL, and that load.
+//! Servers of one drive that `nandscape bench` reaches by a URL, and the load.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;

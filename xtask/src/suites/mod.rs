@@ -1,4 +1,4 @@
-//! The test programs of the workspace, run side by side: a suite that waits for clocks or clients leaves its core to one that
+//! The test programs of the workspace, run concurrently: a suite that waits for clocks or clients leaves its core to one that
 //! computes.
 //!
 //! | file | what |

@@ -1,4 +1,4 @@
-//! What a suite printed: how many tests passed and failed, and what was skipped because something is missing.
+//! The output of a suite: how many tests passed and failed, and which were skipped because a tool is missing.
 
 use std::fmt;
 use std::process::ExitStatus;

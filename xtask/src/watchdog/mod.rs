@@ -1,5 +1,5 @@
-//! Runs programs that may hang. One that makes no progress is ended, with all processes of its group, and the error names
-//! the tests that had begun: continuous integration would end the run without a word.
+//! Runs programs that may hang. A program without progress is ended, with all processes of its group, and the error names
+//! the tests in progress: continuous integration would end the run without a message.
 //!
 //! | file | what |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `family` | CPU time of a run with its descendants |
 //! | `progress` | which program runs, and which tests take long, from the lines of cargo and of libtest |
 //!
-//! Left out: processes that left the group, such as guests; those who start them end them.
+//! Left out: processes that left the group, such as guests, which their starters end.
 
 mod family;
 mod patience;

@@ -1,5 +1,5 @@
-//! When a run counts as hung. What is merely slow, or shares its cores with other work, is waited for: only the time
-//! since the last sign of progress is limited, never the sum.
+//! When a run counts as hung. The watchdog waits for slow runs, and for runs that share their cores: it limits only the time
+//! since the last sign of progress, never the sum.
 
 use std::time::Duration;
 
