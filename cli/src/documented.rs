@@ -1,7 +1,7 @@
-//! The commands of the documentation are commands of this program: each is parsed as if it had been typed, with its values. Files and
+//! The commands of the documentation are commands of this program: the test parses each as if typed, with its values. Files and
 //! addresses are those of the reader.
 //!
-//! Left out: what they print, which the suite `pages` compares.
+//! Left out: their outputs, which the suite `pages` compares.
 
 #[path = "../tests/pages/extract.rs"]
 mod extract;

@@ -1,5 +1,5 @@
-//! `nandscape inspect`: what a drive image holds. The drive is started on the file as it is, with all changes kept in
-//! memory, so that it shows what a start would find; the file stays as it is. Pages and the log are shown as they are in the file,
+//! `nandscape inspect`: the contents of a drive image. The drive is started on the unchanged file, with all changes kept in
+//! memory, so that it shows the state that a start would find. Pages and the log are shown as they are in the file,
 //! before a start writes to them.
 //!
 //! Left out: data.

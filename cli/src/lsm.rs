@@ -1,4 +1,5 @@
-//! `nandscape paper lsm`: loads after db_bench on an LSM-tree, on a generic FTL and on the one for LSM-trees, in simulated time or on a live drive.
+//! `nandscape paper lsm`: loads of db_bench on an LSM-tree, over a generic FTL or the FTL for LSM-trees, in simulated time or on
+//! a live drive.
 
 use std::io::IsTerminal as _;
 

@@ -1,5 +1,5 @@
-//! The options of `nandscape sim` for the state that a drive begins in, and for saving it; and the states that a live drive begins in,
-//! as words.
+//! The options of `nandscape sim` for the initial state of a drive, and for saving its state; and the initial states of live
+//! drives, in words.
 
 use std::path::{Path, PathBuf};
 

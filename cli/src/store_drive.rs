@@ -1,4 +1,4 @@
-//! Drives on which stores of a host can lie.
+//! Drives for a host's stores.
 
 use nandscape_device_ssd::Resolved;
 

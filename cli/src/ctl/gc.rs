@@ -1,5 +1,5 @@
-//! `nandscape ctl gc`: garbage collection at the operator's command. The orders are settings of the control socket; what the drive does is
-//! in its counters.
+//! `nandscape ctl gc`: garbage collection at the operator's command. The orders are settings of the control socket; the drive's
+//! counters show their effect.
 
 use clap::{Args, Subcommand};
 use nandscape_lab_report::format::{count, size};

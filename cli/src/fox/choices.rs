@@ -1,4 +1,4 @@
-//! What the words of the command line mean, and which of them go together.
+//! The meaning of the words on the command line, and which of them combine.
 
 use nandscape_papers_fox::{Benchmark, Choice, Engines, Kind, Mix, Plan, Unit, Wanted, WearPlan};
 

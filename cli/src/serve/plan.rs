@@ -1,4 +1,4 @@
-//! The drives of `nandscape serve` and the reactors that they are spread over: models by profile, and remote drives by URL.
+//! The drives of `nandscape serve`, and the reactors that serve them: models by profile, and remote drives by URL.
 
 use std::fmt::Display;
 use std::path::Path;

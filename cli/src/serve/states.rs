@@ -1,4 +1,4 @@
-//! `--from-state` and `--save-state` of `nandscape serve`: the files that drives begin in the states of, and are saved to at the end.
+//! `--from-state` and `--save-state` of `nandscape serve`: the state files with which drives begin, and those written at the end.
 
 use std::path::{Path, PathBuf};
 
