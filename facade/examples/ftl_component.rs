@@ -17,7 +17,7 @@ use nandscape::run::{Precondition, Report, Simulation, StoreKind};
 use nandscape::ssd::Profile;
 use nandscape::workload::{JobSpec, Limit, Workload};
 
-/// Blocks of a channel that are looked at.
+/// Blocks of a channel that are considered.
 const WINDOW: usize = 12;
 
 /// P8-GC: the block with the most garbage among the oldest.
