@@ -47,8 +47,8 @@ impl History {
         self.acknowledged.get()
     }
 
-    /// The next change begins: what the store is to make as one, the key `batch` included. Changes are made in the order of their
-    /// numbers.
+    /// The next change begins: the keys that the store is to change as one, `batch` included. Changes are made in the order of
+    /// their numbers.
     pub fn begin(&self, mut changes: Vec<Change>) -> Vec<Change> {
         self.last.set(self.last.get() + 1);
         changes.push((BATCH.to_vec(), Some(self.last.get().to_le_bytes().to_vec())));
