@@ -90,7 +90,7 @@ impl Host {
         self.wait(sim, 0).await;
         self.controller.set_register(CC, cc | CC_EN);
         self.wait(sim, CSTS_RDY).await;
-        // One that does not support what was configured does not become ready.
+        // A controller that does not support the configuration does not become ready.
         self.pairs.clear();
         if self.is_ready() {
             self.pairs = Host::new(sim, self.controller.clone()).pairs;

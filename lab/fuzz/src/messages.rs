@@ -55,7 +55,7 @@ pub fn vfio_user_message(bytes: &[u8]) {
 /// Takes a stream of frames of the key-value store apart, as server and as client.
 ///
 /// # Panics
-/// When an accepted message is another one after it was written and read again, or a refused one gives no reason.
+/// When an accepted message changes by being written and read again, or a rejected one gives no reason.
 pub fn kv_message(bytes: &[u8]) {
     let mut rest = bytes;
     loop {

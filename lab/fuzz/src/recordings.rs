@@ -23,7 +23,7 @@ const HEADER: [u8; 2] = [0, 0];
 /// Reads a recording.
 ///
 /// # Panics
-/// When an error has no text, or the drive does not survive what is replayed.
+/// When an error has no text, or the drive does not survive the replay.
 pub fn recording(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let is_whole = input.byte() == 1;
