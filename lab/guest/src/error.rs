@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 /// Why there is no guest, or why its command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
-    /// The system refused something.
+    /// The system rejected a call.
     #[error("{what}: {source}")]
     System {
         /// The operation and its object.
@@ -62,7 +62,7 @@ pub enum GuestError {
 }
 
 impl GuestError {
-    /// For `map_err`: the system refused `what`.
+    /// For `map_err`: the system rejected `what`.
     pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> GuestError {
         let what = what.into();
         move |source| GuestError::System { what, source }

@@ -20,7 +20,7 @@ use crate::pulse::Pulse;
 
 /// Begins the line after a command's output: with the number of the command and its exit status.
 pub(crate) const MARK: &str = "\u{1e}ended";
-/// The interval in which a silent guest is looked at.
+/// The interval between checks of a silent guest.
 const LOOK: Duration = Duration::from_secs(1);
 /// Lines of an error.
 const LAST_LINES: usize = 60;
@@ -112,10 +112,10 @@ impl Guest {
         }
     }
 
-    /// Writes what is cached, powers off, and waits for the end of QEMU.
+    /// Flushes caches, powers off, and waits for the end of QEMU.
     ///
     /// # Errors
-    /// When it does not come to its end.
+    /// When it does not end.
     pub fn power_off(mut self) -> Result<ExitStatus, GuestError> {
         self.run("sync")?;
         self.commands = None;
@@ -159,7 +159,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Receives output, or looks at the guest after a while without; `false` when it has ended.
+    /// Receives output, or checks the guest after a silent interval; `false` when it has ended.
     fn receive(&mut self, pulse: &mut Pulse, during: &str) -> Result<bool, GuestError> {
         match self.output.recv_timeout(LOOK) {
             Ok(chunk) => {

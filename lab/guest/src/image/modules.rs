@@ -58,7 +58,7 @@ impl<'a> Modules<'a> {
         Ok(())
     }
 
-    /// The chosen modules, each after those that it needs.
+    /// The chosen modules, each after its dependencies.
     pub(crate) fn into_chosen(self) -> Vec<Module> {
         self.chosen
     }

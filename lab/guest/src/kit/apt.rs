@@ -13,8 +13,8 @@ use crate::error::{GuestError, last_lines};
 const NEEDED: &str = "fetching the guest's packages needs apt-get, dpkg-deb and the keys of Debian's archive: on Debian and \
                       Ubuntu, apt-get install apt dpkg debian-archive-keyring; elsewhere, use a container of Debian";
 
-/// Fetches the recipe's packages with their dependencies, and unpacks them into `tree`. `scratch` is for what is needed
-/// meanwhile.
+/// Fetches the recipe's packages with their dependencies, and unpacks them into `tree`. `scratch` is for intermediate
+/// files.
 pub(super) fn fetch(scratch: &Path, tree: &Path) -> Result<(), GuestError> {
     if !cfg!(target_arch = "x86_64") {
         return Err(GuestError::Missing(
