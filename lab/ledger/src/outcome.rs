@@ -69,7 +69,7 @@ impl Outcome {
         }
     }
 
-    /// Of what a folder holds.
+    /// Of the results in a folder.
     pub fn held(experiment: &'static Experiment, folder: &Folder) -> Outcome {
         let missing = |what: String| match experiment.lacks() {
             Some(lack) => format!("{what}, and cannot be measured here: {lack}"),

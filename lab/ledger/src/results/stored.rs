@@ -167,7 +167,7 @@ pub enum Found {
 }
 
 impl Stored {
-    /// Of what was just measured.
+    /// Of a new measurement.
     pub fn new(inputs: Inputs, load_before: Option<f64>, figures: Figures) -> Stored {
         let mut stored = Stored { schema: SCHEMA, inputs, load_before, figures, digest: String::new() };
         stored.digest = stored.digest();

@@ -52,7 +52,7 @@ fn color(verdict: &str) -> &'static str {
     }
 }
 
-/// Whether a text is a verdict that has the colour of what is open.
+/// Whether a text is a verdict with the colour of open results.
 fn is_open(text: &str) -> bool {
     ["not measured", "asks for a run"].contains(&text) || text.ends_with(NO_VERDICT)
 }

@@ -64,7 +64,7 @@ impl Runs for Vec<f64> {
     }
 }
 
-/// The figures behind a criterion, from which it is decided.
+/// The figures that decide a criterion.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Form {
     /// A formula or a table: chance has no part in it.

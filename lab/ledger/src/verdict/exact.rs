@@ -4,7 +4,7 @@
 use super::Criterion;
 use crate::figures::Value;
 
-/// A number against the published one, as it is printed: `0.2108`, `17,584`.
+/// A number against the published one, in its printed form: `0.2108`, `17,584`.
 ///
 /// # Panics
 /// When the published one is not a number, which is a bug of the experiment.
