@@ -7,7 +7,7 @@ use super::cite::{Cite, Sentence, at, number};
 use super::windows;
 use crate::format::{count, percent, seconds, us};
 
-/// The share of stripe reads that met a busy drive from which a technique is worthwhile.
+/// The share of stripe reads at busy drives from which a technique is worthwhile.
 const WORTH: f64 = 0.001;
 /// The share of the writes' mean from which collections are mentioned.
 const TOLD: f64 = 0.15;

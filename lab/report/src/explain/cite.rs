@@ -66,7 +66,7 @@ pub(super) fn number(report: &Value, path: &str) -> Option<f64> {
     at(report, path)?.as_f64()
 }
 
-/// Collects the figures of a sentence while it is made.
+/// Collects the figures of a sentence while it is written.
 pub(super) struct Cite<'a> {
     report: &'a Value,
     figures: Vec<Evidence>,

@@ -49,7 +49,7 @@ pub struct Explanation {
     pub sentences: Vec<Sentence>,
     /// Whether the report has its slowest requests: without them, sentences are about means.
     pub has_tail: bool,
-    /// Whether it is of an array: the reports of its drives have their own slowest requests.
+    /// Whether the report covers an array: the reports of its drives have their own slowest requests.
     pub is_of_array: bool,
 }
 

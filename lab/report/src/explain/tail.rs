@@ -108,7 +108,7 @@ fn waits(report: &Value, way: &str) -> Option<Sentence> {
     }
 }
 
-/// The work of the dies while the slowest reads were under way.
+/// The work of the dies during the slowest reads.
 fn work(report: &Value, way: &str) -> Option<Sentence> {
     let mut cite = Cite::of(report);
     let place = tail_of(way);

@@ -12,7 +12,7 @@ use Kind::{
 pub(super) struct Field {
     /// Names, separated by dots.
     pub(super) path: &'static str,
-    /// Whether the object that it is in must have it.
+    /// Whether its object must have it.
     pub(super) must: bool,
     /// Its valid kind.
     pub(super) kind: Kind,

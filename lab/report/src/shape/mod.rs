@@ -30,7 +30,7 @@ pub(crate) enum Wrong {
         /// The field.
         field: String,
     },
-    /// A value is not what its place takes.
+    /// A value is invalid at its place.
     Value {
         /// The place: names and numbers of places in lists, separated by dots.
         place: String,
@@ -55,10 +55,10 @@ impl Wrong {
     }
 }
 
-/// Checks the report of a drive or of an array; `place` is where it is in its file, empty for the whole.
+/// Checks the report of a drive or of an array; `place` is its place in the file, empty for the whole.
 ///
 /// # Errors
-/// The first place that is wrong.
+/// The first invalid place.
 pub(crate) fn check(report: &Value, place: &str) -> Result<(), Wrong> {
     all(&REPORT, report, place)?;
     for way in report["details"]["tail"].as_object().into_iter().flat_map(|ways| ways.iter()) {
