@@ -68,7 +68,7 @@ pub struct ArrayReport {
     pub reads_for_writes: u64,
     /// Changes of the length of windows.
     pub window_changes: u64,
-    /// Whether windows were to be set, which the drives have refused.
+    /// Whether the drives rejected requested windows.
     pub windows_refused: bool,
     /// The length of windows in force, in milliseconds; null without windows.
     pub window_ms: Option<f64>,

@@ -51,7 +51,7 @@ pub struct BlockReport {
     pub false_positives: u64,
     /// Predicted to be in time, and late.
     pub false_negatives: u64,
-    /// Both as a share of what was compared; null without any.
+    /// Both as a share of the compared predictions; null without any.
     pub inaccuracy: Option<f64>,
     /// By how much reads took longer than predicted, of those that did.
     pub longer_us: Latency,

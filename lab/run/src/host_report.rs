@@ -31,7 +31,7 @@ pub struct HostReport {
     pub workload_lines: Vec<String>,
     /// The seed.
     pub seed: u64,
-    /// Whether the user ended the run before its limit: the figures are of what was measured until then. Left out of others.
+    /// Whether the user ended the run before its limit: the figures cover the time until then. Left out of others.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// Requests that succeeded.

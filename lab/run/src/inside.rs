@@ -29,7 +29,7 @@ pub(crate) fn layout(ssd: &Ssd) -> Layout {
     layout
 }
 
-/// How busy the parts of a drive were, and how worn its blocks are, if that is wanted.
+/// The busy shares of a drive's parts, and the wear of its blocks if requested.
 pub(crate) fn now(ssd: &Ssd, with_wear: bool) -> Inside {
     let mut inside = Inside::default();
     for media in ssd.parts().iter().map(Part::media) {

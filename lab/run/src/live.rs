@@ -28,7 +28,7 @@ use crate::saved::{self, HeldLayers, History, StateError, StateFile};
 use crate::served_layers::LayersExport;
 use crate::simulation::Progress;
 
-/// What a model takes of what is forwarded. Deallocated blocks read as zeros.
+/// The forwarded commands that a model takes. Deallocated blocks read as zeros.
 pub fn offers_of_model(info: &DriveInfo) -> Offers {
     Offers {
         compare: info.keeps_data,
@@ -134,9 +134,9 @@ impl DriveSpec {
         saved::check_can_write(path)
     }
 
-    /// Saves the state of this drive, which a run with this seed has built, with the layers over it
-    /// and what each of them holds, to a file. No host is connected any more. If that succeeds,
-    /// the drive is not to be used any more.
+    /// Saves the state of this drive to a file, with the layers over it and their contents.
+    /// A run with this seed has built the drive, and no host is connected any more.
+    /// If that succeeds, the drive must not be used afterwards.
     ///
     /// # Errors
     /// When the drive cannot come to rest, or has other namespaces than its profile, or the file cannot be written.
@@ -158,7 +158,7 @@ impl DriveSpec {
         saved::save(ssd, profile, &history, (path, layers), |ssd| executor.block_on(ssd.come_to_rest()))
     }
 
-    /// What a new file for the drive of a run with this seed is made from: a store for each of its FTLs.
+    /// The contents of a new file for the drive of a run with this seed: a store for each of its FTLs.
     ///
     /// # Errors
     /// When its profile does not fit this program.
@@ -303,7 +303,7 @@ impl SsdExport {
         self.ssd.close()
     }
 
-    /// Namespaces begin anew in a drive from a state, so that it would lose those that hosts have made or formatted.
+    /// A drive from a state begins with its profile's namespaces, so namespaces that hosts have made or formatted would be lost.
     fn check_namespaces(&self) -> Result<(), StateError> {
         match formats(&self.namespaces()) == self.made {
             true => Ok(()),

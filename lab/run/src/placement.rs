@@ -19,7 +19,7 @@ pub struct PlacementFigures {
     pub isolation: &'static str,
     /// Host Bytes with Metadata Written.
     pub host_written_bytes: u64,
-    /// Media Bytes with Metadata Written: data, what was moved, and padding.
+    /// Media Bytes with Metadata Written: data, moved data, and padding.
     pub media_written_bytes: u64,
     /// Media Bytes Erased.
     pub media_erased_bytes: u64,

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::latency::Latency;
 
-/// Growth of p99.9 by the correction from which the run warns.
+/// The growth of p99.9 by the correction at which the run warns.
 const TOLD: f64 = 2.0;
 
 /// Arrivals of open loads.

@@ -162,7 +162,7 @@ impl Far {
         })
     }
 
-    /// Has `act` called each time that there is a connection again.
+    /// Calls `act` after each reconnect.
     pub(crate) fn on_return(&self, act: impl Fn() + 'static) {
         self.on_return.replace(Some(Box::new(act)));
     }
@@ -236,7 +236,7 @@ impl Source for Far {
 
     fn poll(&self) -> bool {
         self.unsent.set(false);
-        // One that has given up tries on, and its commands fail meanwhile.
+        // A drive that was given up keeps trying to reconnect, and its commands fail meanwhile.
         self.drive.poll().unwrap_or(false)
     }
 
@@ -271,7 +271,7 @@ impl Source for Far {
 
     fn limit_patience(&self, patience: Span) {
         self.drive.limit_patience(patience);
-        // It looks at its limits when it is polled.
+        // The drive checks its limits when it is polled.
         self.unsent.set(true);
     }
 }

@@ -51,7 +51,7 @@ pub struct Report {
     /// How it came about under a load; left out of other states.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled: Option<Settled>,
-    /// Whether the user ended the run before its limit: the figures are of what was measured until then. Left out of others.
+    /// Whether the user ended the run before its limit: the figures cover the time until then. Left out of others.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// `wall`: the drive was served, and its time is that of the clock on the wall. Left out of simulations.

@@ -53,7 +53,7 @@ pub fn write_whole(file: &Path, text: &str) -> io::Result<()> {
     unfinished.finish()
 }
 
-/// Removes what a killed run was writing in a folder, which the caller has locked.
+/// Removes the unfinished files of a killed run from a folder that the caller has locked.
 pub fn remove_unfinished(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {

@@ -30,7 +30,7 @@ use crate::snapshot::{About, Snapshot};
 pub struct RigDrive {
     /// Distinguishes it from the others in reports and traces.
     pub name: String,
-    /// What it is made from.
+    /// Its resolved profile.
     pub profile: Resolved,
     /// Where its data is kept.
     pub store: StoreKind,

@@ -169,7 +169,7 @@ impl Bound {
 /// The first rate, if the workload has none.
 const FIRST: f64 = 1_000.0;
 
-/// A run, as far as a search looks at it.
+/// The part of a run that a search uses.
 pub trait Measured {
     /// The latencies of one direction.
     fn latencies(&self, direction: Direction) -> &Histogram;

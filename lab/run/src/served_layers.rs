@@ -144,7 +144,7 @@ impl LayersExport {
     }
 }
 
-/// What clients may ask of the top: what the drive takes, and deadlines where a layer answers them.
+/// Commands that clients may send to the top: those of the drive, and deadlines where a layer answers them.
 fn passed(below: Offers, layers: &[Named]) -> Offers {
     let answers = layers.iter().any(|one| one.layer.answers_deadlines());
     let hints = if answers { below.hints | HINT_TIME } else { below.hints };

@@ -43,7 +43,7 @@ pub trait Progress {
     /// Write amplification in the last window of preconditioning under a load.
     fn at_waf(&self, _waf: f64) {}
 
-    /// Whether the user wants the run to end now, with the figures of what is done. It is asked while the workload runs.
+    /// Whether the user ends the run now, with the figures so far. Called while the workload runs.
     fn is_stopped(&self) -> bool {
         false
     }
@@ -85,7 +85,7 @@ pub enum RunError {
     /// The workload and the drive do not fit each other.
     #[error("{0}")]
     Workload(String),
-    /// The drive refused a queue pair.
+    /// The drive rejected a queue pair.
     #[error("the drive has no room for queue pair {id}: {status}; raise controller.queue_pairs, or run fewer jobs")]
     Queues {
         /// Which one.

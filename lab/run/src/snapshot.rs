@@ -194,7 +194,7 @@ fn asked_over_provisioning(profile: &Resolved) -> f64 {
     profile.keys.ftl.over_provisioning.map_or(0.0, |share| share.0.0)
 }
 
-/// The share of the time from which a resource has no room for more.
+/// The share of time from which a resource is saturated.
 const FULL: f64 = 0.9;
 
 /// The saturated resource: the busiest kind, or else the registers, where a plane has a single one for all operations.

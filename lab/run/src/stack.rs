@@ -35,7 +35,7 @@ pub struct Stack {
     pub drives: Vec<RigDrive>,
     /// What lies over them, the lowest first. Where more than one drive or layer is at the top, jobs use them in turn.
     pub layers: Vec<Named>,
-    /// The load on what is at the top.
+    /// The load on the top layer.
     pub workload: Workload,
     /// Seed of everything random in the load.
     pub seed: u64,
@@ -93,7 +93,7 @@ impl StackFinished {
         let damaged = self.drives.iter().filter(|drive| drive.report.damage.is_some()).count();
         // What an array makes good must not fail.
         let tolerated = self.host.array.as_ref().map_or(0, |array| array.tolerates);
-        // It cannot make good that power fails: commands under way end.
+        // It cannot mask a power cut: commands in progress end.
         let is_power_cut = |status: &str| damaged > 0 && status == Status::ABORTED_POWER_LOSS.to_string();
         let is_planned = |status: &str| (damaged > tolerated && is_for_faults(status)) || is_power_cut(status);
         let sum = |wanted: bool| {

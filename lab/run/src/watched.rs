@@ -52,7 +52,7 @@ impl Watched {
         self.observer.iter().for_each(|observer| observer.served(&served));
     }
 
-    /// The report of a drive that was watched under a name since set-up began at `created`, its recording, and what was measured.
+    /// The report of a drive that was watched under a name since set-up began at `created`, its recording, and its measurements.
     pub(crate) fn finish(
         self,
         (drive, spec, seed): (&SsdExport, &DriveSpec, u64),

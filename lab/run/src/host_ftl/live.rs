@@ -29,7 +29,7 @@ use crate::wall::{Connection, Endpoint, on_target};
 
 /// The mark of such an FTL on the drive.
 const MARK: u64 = u64::from_be_bytes(*b"host FTL");
-/// The host that it is to the drive: another one than those of other programs here, which may look at the drive meanwhile.
+/// Its host NQN to the drive. It differs from those of other programs here, which may inspect the drive meanwhile.
 const HOST_NQN: &str = "nqn.2026-11.org.nandscape:host-ftl";
 const HOST_ID: [u8; 16] = *b"nandscape ftl\0\0\x01";
 

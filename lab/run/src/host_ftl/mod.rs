@@ -45,7 +45,7 @@ pub enum Moving {
     Copy,
 }
 
-/// What has crossed the link, and what has been moved in the drive, in bytes; and chunks that were reset.
+/// Bytes that crossed the link, bytes moved in the drive, and reset chunks.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
     /// Bytes read from the drive.

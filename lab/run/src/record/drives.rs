@@ -22,7 +22,7 @@ use super::work::{Busy, KINDS, kind};
 const FIRST: Span = Span::from_us(8);
 /// Intervals around the slowest read.
 const AROUND: usize = 384;
-/// Those of them that come after it.
+/// The intervals after the slowest read.
 const AFTERWARDS: u64 = AROUND as u64 / 4;
 /// Cycles of windows around it.
 const CYCLES: u64 = 2;
@@ -119,7 +119,7 @@ struct State {
     recent: Recent,
     schedules: Option<Schedules>,
     slowest: Option<Candidate>,
-    /// The interval with which what is around the slowest is complete.
+    /// The interval that completes the surroundings of the slowest read.
     keep_at: Option<u64>,
     around: Option<Kept>,
 }
@@ -268,7 +268,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The last intervals have what was spread over them, and there are never more than are kept.
+        /// The last intervals keep the amounts spread over them, and their number is bounded.
         #[test]
         fn recent_intervals_have_what_was_in_them(
             width in 1u64..50, spans in prop::collection::vec((0u64..400, 0u64..2_000), 1..60),

@@ -8,7 +8,7 @@ pub(crate) const MOST: usize = 256;
 
 /// The contents of an interval.
 pub(crate) trait Cell: Default {
-    /// Adds what the next interval has.
+    /// Adds the contents of the next interval.
     fn merge(&mut self, next: Self);
 }
 

@@ -19,7 +19,7 @@ const FIRST: Span = Span::from_us(100);
 /// The state of a drive over time.
 #[derive(Clone, Default, Debug, Serialize)]
 pub struct Samples {
-    /// When it was looked at, from the beginning of the measured phase; the first is at its beginning.
+    /// When the sample was taken, from the beginning of the measured phase; the first is at its beginning.
     pub t_s: Vec<f64>,
     /// Erased blocks of the whole drive.
     pub free_blocks: Vec<u64>,

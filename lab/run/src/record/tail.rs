@@ -24,7 +24,7 @@ const ONE_OF: u64 = 100;
 const MOST: usize = 16_384;
 /// Windows of the measured phase.
 const WINDOWS: usize = 50;
-/// The last operations of each plane that are looked at.
+/// The most recent operations of each plane that are kept.
 const OPERATIONS: usize = 32;
 
 /// The slowest requests of one direction.
@@ -158,7 +158,7 @@ impl Recorder {
         self.slowest[direction as usize].1.push(Reverse(kept));
     }
 
-    /// The die that holds the beginning of a read, and what its arrays did during the read.
+    /// The die of a read's first byte, and the work of its arrays during the read.
     fn die(&self, offset: u64, from: Time, to: Time, ssd: &Ssd) -> Option<(u32, [u64; KINDS.len()])> {
         let part = ssd.parts().first().filter(|_| self.dies > 0)?;
         let geometry = part.media().geometry();

@@ -97,7 +97,7 @@ impl<'a> Player<'a> {
             self.deliver(&mut released, &mut on_release);
             match event {
                 Event::Request(request) => self.submit(&request)?,
-                // A drive that refuses it now might have refused it then.
+                // A drive that rejects it now might have rejected it in the recorded run.
                 Event::Order { export, order } => drop(self.port.order(export, &order)),
             }
         }

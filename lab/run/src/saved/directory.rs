@@ -58,7 +58,7 @@ pub(super) struct Directory {
 pub(super) struct LayersEntry {
     /// The layers as text, the lowest first.
     pub(super) chain: Chain,
-    /// What each layer at work held, in the order in which layers are opened; nothing of layers that are opened anew.
+    /// The contents of each working layer, in the order in which layers are opened; empty for layers that start anew.
     pub(super) held: Vec<Section>,
 }
 

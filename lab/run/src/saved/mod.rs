@@ -32,7 +32,7 @@ pub(crate) use start::States;
 pub use start::{Begin, Start};
 pub use write::check as check_can_write;
 
-/// Layers as text, and what each layer at work holds.
+/// Layers as text, and the contents of each working layer.
 pub type HeldLayers<'a> = (&'a Chain, Vec<Vec<u8>>);
 
 /// Why a state cannot be saved, or taken from a file.

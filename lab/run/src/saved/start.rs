@@ -77,7 +77,7 @@ impl Begin {
         Ok((saved, history))
     }
 
-    /// The state that a run under layers begins in, saved if it is to be: of each drive, and what each layer holds. `chain` is the
+    /// The initial state of a run under layers, saved if requested: of each drive, and the contents of each layer. `chain` is the
     /// layers as text.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl Begin {
 pub(crate) struct States {
     /// Of each drive, with how it came about.
     pub(crate) drives: Vec<(SavedDrive, History)>,
-    /// What each layer holds, in the order in which layers are opened; nothing at all where all begin anew.
+    /// The contents of each layer, in the order in which layers are opened; empty if all start anew.
     pub(crate) held: Vec<Vec<u8>>,
 }
 

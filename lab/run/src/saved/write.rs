@@ -30,7 +30,7 @@ pub(super) struct Contents<'a> {
     pub(super) history: &'a History,
     /// The drives, at least one.
     pub(super) drives: Vec<(&'a Resolved, &'a SavedDrive)>,
-    /// The layers over the drives, and what each of them holds.
+    /// The layers over the drives, and the contents of each.
     pub(super) layers: Option<HeldLayers<'a>>,
 }
 

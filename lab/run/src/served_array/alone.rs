@@ -17,7 +17,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 /// The mark of an array on a drive.
 const MARK: u64 = u64::from_be_bytes(*b"ns array");
-/// The host that it is to the drives: another one than those of other programs here, which may look at the drives meanwhile.
+/// Its host NQN to the drives. It differs from those of other programs here, which may inspect the drives meanwhile.
 const HOST_NQN: &str = "nqn.2026-11.org.nandscape:array";
 const HOST_ID: [u8; 16] = *b"nandscape array\x01";
 
@@ -66,10 +66,11 @@ pub(super) async fn check_alone(issuer: &Issuer, drives: &[(&str, &dyn Drive)]) 
     Ok(())
 }
 
-/// What is looked at when a drive is connected to again.
+/// The checks after a reconnect of a drive.
 pub(super) fn look_again(info: DriveInfo, witness: Option<Witness>) -> Look {
     Arc::new(move |execute| {
-        // An array that was taken over is to end its tries: as long as it is connected, the other one is kept out, too.
+        // An array that another server has taken over must stop trying: while it is connected, it keeps the other array out as
+        // well.
         witness.as_ref().map_or(Ok(()), |witness| look_for_records(info, witness, execute))?;
         look_for_others(info.nsid, execute)
     })
@@ -119,7 +120,7 @@ fn look_for_records(info: DriveInfo, witness: &Witness, execute: Execute<'_>) ->
     for place in witness.places() {
         let entry = SubmissionEntry::blocks(IoOpcode::READ, info.nsid, place, 1);
         let (status, block) = execute(entry, &[], info.lba_bytes as usize)?;
-        // The other one may be the last that it has taken. Only if both are read, what is not there is known to be gone.
+        // The other record may be the newest that the drive took. Only if both are read, a missing record is known to be lost.
         if status.is_success() {
             blocks.push(block);
         }

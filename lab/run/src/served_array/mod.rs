@@ -72,10 +72,10 @@ impl ArraySpec {
         in_files.contains(&true) || self.members.iter().any(is_remote)
     }
 
-    /// Builds its drives, connects to those of other servers, and makes or opens the array. Blocks until that is done.
+    /// Builds its drives, connects to remote drives, and makes or opens the array. Blocks until that is done.
     ///
     /// # Errors
-    /// That a drive cannot be built or reached, or that they cannot be the array; with the drive or the array at fault.
+    /// A drive cannot be built or reached, or the drives cannot be the array; with the drive or the array at fault.
     pub fn build(
         &self,
         executor: &mut Executor,
@@ -166,7 +166,7 @@ impl ArraySpec {
     fn check_distinct(&self) -> Result<(), String> {
         let remote = self.members.iter().filter_map(|member| match member.lowest() {
             MemberSpec::Remote(spec) => Some(spec),
-            // An FTL marks its drive, and two of one drive are refused.
+            // An FTL marks its drive, and two of one drive are rejected.
             _ => None,
         });
         let mut seen: Vec<&RemoteSpec> = Vec::new();

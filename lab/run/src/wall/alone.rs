@@ -18,7 +18,7 @@ use super::{Endpoint, Tell, WallError};
 const MARK: u64 = u64::from_be_bytes(*b"ns store");
 /// Bytes of a geometry.
 const GEOMETRY_BYTES: usize = 4_096;
-/// The host that it is to the drive: another one than those of other programs here, which may look at the drive meanwhile.
+/// Its host NQN to the drive. It differs from those of other programs here, which may inspect the drive meanwhile.
 const HOST_NQN: &str = "nqn.2026-11.org.nandscape:store";
 const HOST_ID: [u8; 16] = *b"nandscape store\x01";
 
@@ -70,7 +70,7 @@ async fn check_blocks(connection: &Connection) -> Result<(), String> {
     }
 }
 
-/// Marks the drive, and looks for others who have.
+/// Marks the drive, and looks for marks of others.
 async fn check_alone(connection: &Connection, tell: Tell) -> Result<(), String> {
     let (issuer, drive) = (Issuer::new(&connection.sim), &*connection.drive);
     match mark::mark(&issuer, drive, MARK).await {

@@ -193,7 +193,7 @@ impl Endpoint {
             Endpoint::Nbd(_) if nsid.is_some() => {
                 Err(format!("{self}: an export is one namespace; the export's name chooses it, such as NAME/2"))
             }
-            // Workloads do not look at data.
+            // Workloads do not check data.
             Endpoint::Nbd(address) => {
                 let patience = NbdDrive::PATIENCE.min(Duration::from_nanos(patience.ns()));
                 NbdDrive::connect(address, false, patience).map(Connected::of).map_err(|error| error.to_string())

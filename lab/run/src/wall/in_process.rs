@@ -97,7 +97,7 @@ impl InProcess {
 impl Drop for InProcess {
     fn drop(&mut self) {
         self.handle.stop();
-        // Why it ended does not change what was measured.
+        // The reason for its end does not change the measurements.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -16,7 +16,7 @@ use super::patience::Patience;
 
 /// A drive as the loop sees it.
 pub(super) trait Source {
-    /// Sends and receives what it can without waiting, and completes commands. Whether anything moved.
+    /// Sends and receives as much as it can without waiting, and completes commands. Returns whether anything moved.
     fn poll(&self) -> Result<bool, Lost>;
 
     /// What it owes the load now.
@@ -50,11 +50,11 @@ impl<T: Remote> Source for T {
     }
 }
 
-/// Events between two looks at the clock.
+/// Events between two readings of the clock.
 const EVENTS: u32 = 256;
 /// The loop is awake this long before a task is due: the system wakes it up late.
 const AWAKE_BEFORE: Span = Span::from_us(80);
-/// Turns without anything before it lets others run, where it cannot wait in the system.
+/// Idle turns before it yields to others, if it cannot wait in the system.
 const TURNS_BEFORE_YIELD: u32 = 64;
 
 /// See the module.
@@ -137,7 +137,7 @@ impl Pacer {
         }
     }
 
-    /// One turn; whether anything moved.
+    /// One turn. Returns whether anything moved.
     fn turn(&mut self) -> Result<bool, Lost> {
         let now = self.clock.now().max(self.sim.now());
         let mut moved = self.executor.next_due().is_some_and(|due| due <= now);
@@ -196,7 +196,7 @@ fn wait(sockets: Vec<(BorrowedFd<'_>, PollFlags)>, longest: Span) {
         Timespec { tv_sec: (longest.ns() / 1_000_000_000) as i64, tv_nsec: (longest.ns() % 1_000_000_000) as i64 };
     match poll(&mut sockets, Some(&timeout)) {
         Ok(_) | Err(Errno::INTR) => {}
-        // It then looks at the sockets all the time, which is slower and right.
+        // The loop then polls the sockets all the time, which is slower and correct.
         Err(_) => std::hint::spin_loop(),
     }
 }

@@ -34,7 +34,7 @@ impl Patience {
         Patience { endpoint, longest, next_look: Time::ZERO, drives: Vec::new() }
     }
 
-    /// When the drives are to be looked at.
+    /// The time of the next check.
     pub(super) fn due(&self) -> Time {
         self.next_look
     }
@@ -53,7 +53,7 @@ impl Patience {
         self.drives.resize(sources.len(), Silence::default());
         for (silence, source) in self.drives.iter_mut().zip(sources) {
             let pending = source.pending();
-            // The first look only finds that there are commands.
+            // The first check only finds that there are commands.
             let waits = pending.commands > 0 && silence.seen.commands > 0 && pending.answers == silence.seen.answers;
             *silence = Silence { seen: pending, looks: if waits { silence.looks + 1 } else { 0 } };
             if silence.looks >= LOOKS {
