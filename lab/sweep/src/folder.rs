@@ -25,7 +25,7 @@ impl Folder {
         &self.0
     }
 
-    /// Creates the folder, takes it for one run, and removes what a killed run was writing.
+    /// Creates the folder, locks it for one run, and removes the unfinished files of a killed run.
     ///
     /// # Errors
     /// When it cannot be created or written, or another run has it.

@@ -69,7 +69,7 @@ impl Stopper {
         Stopper(Arc::new(stop))
     }
 
-    /// Ends the run. Points under way are not kept.
+    /// Ends the run. Points in progress are not kept.
     pub fn stop(&self) {
         (self.0)();
     }

@@ -486,7 +486,7 @@ mod tests {
             let problem = problem(key);
             assert!(problem.starts_with(key) && problem.contains(&format!("did you mean {meant}?")), "{problem}");
         }
-        // The profile names what is like these.
+        // The profile names similar keys.
         for key in ["chanels", "capacty", "capacity", "ftl.iodpeth", "xyzzy"] {
             assert_eq!(problem(key), "");
         }

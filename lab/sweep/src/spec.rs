@@ -123,7 +123,7 @@ impl Sweep {
         }
     }
 
-    /// Sets a key for all points, in place of what was set before.
+    /// Sets a key for all points, and replaces an earlier value.
     pub fn set(&mut self, key: &str, value: Value) {
         self.set.retain(|(other, _)| !keys::rivals(other, key));
         self.set.push((key.to_owned(), value));
@@ -158,7 +158,7 @@ impl Sweep {
         }
     }
 
-    /// Checks what does not depend on the keys: names, numbers of points, seeds.
+    /// Checks the parts that do not depend on the keys: names, numbers of points, seeds.
     pub(crate) fn check(&self) -> Result<(), SweepError> {
         let wrong = |problem: String| Err(SweepError::new(&self.name, problem));
         let mut points = self.seeds.len();
