@@ -32,7 +32,7 @@ impl Drive for Attributed {
 }
 
 impl JobSpec {
-    /// A drive for the job: its commands have the job's class and tenant. A job without either has the drive as it is.
+    /// A drive for the job: its commands have the job's class and tenant. A job without either gets the drive unchanged.
     pub(crate) fn attributed(&self, drive: Rc<dyn Drive>) -> Rc<dyn Drive> {
         match Attributes::of(self.class, self.tenant) {
             Attributes(0) => drive,

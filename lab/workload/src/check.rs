@@ -82,7 +82,7 @@ impl Workload {
     /// Checks that its groups of jobs can run one after the other.
     ///
     /// # Errors
-    /// Why not, and what is valid.
+    /// Why they cannot, and what is valid.
     pub(crate) fn check_groups(&self) -> Result<(), String> {
         match self.groups().len() {
             1 => Ok(()),

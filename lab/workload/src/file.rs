@@ -173,7 +173,7 @@ pub fn is_workload(name_or_path: &str) -> bool {
 /// The sections that make a workload.
 const SECTIONS: [&str; 4] = ["job", "characteristics", "filebench", "ycsb"];
 
-/// The most bytes of a workload: what is longer, or never ends, is something else.
+/// The most bytes of a workload: a longer or endless file is no workload.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The text of a workload's file.

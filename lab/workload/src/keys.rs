@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// The value of a key, or its default.
 ///
 /// # Errors
-/// The key, what was given, and what would be valid.
+/// The key, its value, and what would be valid.
 pub(crate) fn read<T>(key: &str, text: Option<&String>, default: T) -> Result<T, String>
 where
     T: FromStr,
@@ -18,7 +18,7 @@ where
 /// Checks that a number is in its range.
 ///
 /// # Errors
-/// The key, what was given, and what would be valid.
+/// The key, its value, and what would be valid.
 pub(crate) fn within<T: PartialOrd + Display + LowerExp>(key: &str, value: T, least: T, most: T) -> Result<T, String> {
     match (&least..=&most).contains(&&value) {
         true => Ok(value),

@@ -149,7 +149,7 @@ impl Workload {
         })
     }
 
-    /// Whether some job places writes by what is meant.
+    /// Whether some job places writes by `by`.
     pub fn places_by(&self, by: PlacedBy) -> bool {
         self.jobs.iter().any(|job| job.placing.as_ref().is_some_and(|placing| placing.by == by))
     }
@@ -168,7 +168,7 @@ impl Placer {
     /// Asks the drive for its handles.
     ///
     /// # Errors
-    /// The job names what the drive does not have.
+    /// The job names handles that the drive does not have.
     pub(crate) async fn open(placing: &Placing, sim: &Sim, drive: &dyn Drive, seed: Seed) -> Result<Placer, String> {
         let mut ids = placing.ids.clone();
         if placing.by == PlacedBy::Fdp {

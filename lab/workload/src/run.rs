@@ -77,7 +77,7 @@ pub struct Runner {
     begun: Cell<Time>,
     /// The number of requests after which none is issued, known when the measured phase begins.
     last: Cell<u64>,
-    /// The time from which on none is issued, known when the measured phase begins.
+    /// The time after which no request is issued, known when the measured phase begins.
     until: Cell<Time>,
     issued: Cell<u64>,
     outstanding: Cell<u64>,
@@ -370,7 +370,7 @@ impl Runner {
         self.group.get()
     }
 
-    /// The time from which on no request is issued, as far as it is known.
+    /// The time after which no request is issued, as far as it is known.
     pub(crate) fn ends(&self) -> Time {
         self.until.get()
     }

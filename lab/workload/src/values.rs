@@ -19,7 +19,7 @@ const RUNS: u32 = 12;
 /// What has not happened.
 const NEVER: u64 = u64::MAX;
 
-/// What was read is not what was put.
+/// A read value differs from the put value.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{reads} reads are wrong; the first: {first}")]
 pub struct Wrong {
@@ -164,7 +164,7 @@ impl Drop for Reading<'_> {
 }
 
 impl Reading<'_> {
-    /// Checks what a get of a key has found.
+    /// Checks the result of a get.
     pub fn get(&self, key: u64, found: Option<&[u8]>) {
         let puts = self.values.puts.borrow();
         let puts = puts.get(&key).map_or(&[][..], |puts| puts);

@@ -1,6 +1,6 @@
 //! The supported options of job files, and those without effect here.
 
-/// Options that a job is made of, in the order of messages. A test reads each.
+/// Options of a job, in the order of messages. A test reads each.
 pub(super) const UNDERSTOOD: [&str; 43] = [
     "rw",
     "bs",

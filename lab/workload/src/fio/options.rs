@@ -46,7 +46,7 @@ pub(super) struct Read {
     pub(super) notes: Vec<String>,
 }
 
-/// A line, and what is wrong in it.
+/// A line, and its error.
 type Wrong = (usize, String);
 
 /// The job of a section.
@@ -242,7 +242,7 @@ impl Read {
         };
     }
 
-    /// fio draws the same addresses in each loop unless randrepeat is 0, which is not what is done here.
+    /// fio draws the same addresses in each loop unless randrepeat is 0; a job here draws new ones.
     fn repeats(&mut self, repeat: Option<&Given>) {
         let is_drawn = self.spec.rw.random && self.loops > 1;
         if is_drawn && repeat.is_none_or(Given::is_on) {

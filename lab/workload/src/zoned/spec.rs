@@ -144,7 +144,7 @@ impl Workload {
         }
     }
 
-    /// Tells of reads by jobs that know no zones, where they meet addresses that no zone holds.
+    /// A note if jobs that know no zones read addresses outside all zones.
     pub fn note_on_zones(&self, limits: ZoneLimits) -> Option<String> {
         let job = self.jobs.iter().find(|job| job.reads_gaps(limits))?;
         Some(format!(
@@ -156,7 +156,7 @@ impl Workload {
         ))
     }
 
-    /// Tells of finishes that write their zones to the end, on a drive that does so: they take much longer than the writes.
+    /// A note on finishes if the drive writes zones to their end: they take much longer than the writes.
     pub fn note_on_finishes(&self, limits: ZoneLimits) -> Option<String> {
         let rest = |job: &JobSpec| {
             let zoned = job.zoned.filter(|zoned| zoned.finish)?;

@@ -24,7 +24,7 @@ pub(crate) struct Zone {
     pub(crate) next: u64,
     /// Blocks of writes that have completed since its reset.
     pub(crate) written: u64,
-    /// Writes under way.
+    /// Writes in progress.
     pub(crate) in_flight: u32,
     /// A job has it for its writes, or resets it.
     pub(crate) is_held: bool,
@@ -133,7 +133,7 @@ impl Zone {
     }
 }
 
-/// Report Zones: some of those that begin at `from` or behind it.
+/// Report Zones: some of the zones that begin at `from` or after it.
 async fn report(issuer: &Issuer, drive: &dyn Drive, from: u64) -> Result<Vec<Zone>, Status> {
     let mut entry = SubmissionEntry::blocks(IoOpcode::ZONE_MANAGEMENT_RECEIVE, drive.info().nsid, from, 1);
     entry.cdw12 = (REPORT_BYTES / 4 - 1).into();

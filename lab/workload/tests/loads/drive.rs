@@ -24,7 +24,7 @@ impl Asked {
     }
 }
 
-/// Notes what it was asked, and how many commands were outstanding at most.
+/// Records its commands, and the most outstanding commands.
 #[derive(Default)]
 struct Noting {
     asked: RefCell<Vec<Asked>>,

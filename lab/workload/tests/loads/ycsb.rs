@@ -68,7 +68,7 @@ fn scans_read_the_pages_of_their_records() {
     near("pages of a scan", all, 1.0 + 49.5 / 0.8 / 4.0, 0.02);
 }
 
-/// The load phase writes each record once and ends; a page is read only to add to what it holds.
+/// The load phase writes each record once and ends; a page is read only before an insert into it.
 #[test]
 fn the_load_phase_writes_every_record_and_ends() {
     let text = "[[ycsb]]\nworkload = 'a'\nphase = 'load'\nrecords = 20000\nthreads = 3\nname = 'l'";
