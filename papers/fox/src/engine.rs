@@ -92,10 +92,10 @@ impl Engines {
         &self.0
     }
 
-    /// One by its name.
+    /// An engine by its name.
     ///
     /// # Errors
-    /// When there is none; it has the names that there are.
+    /// When it does not exist; the error lists the valid names.
     pub fn find(&self, name: &str) -> Result<Rc<dyn Engine>, String> {
         let names: Vec<&str> = self.0.iter().map(|engine| engine.name()).collect();
         let found = self.0.iter().find(|engine| engine.name() == name).cloned();

@@ -50,7 +50,7 @@ pub struct Run {
     pub accuracy: Accuracy,
 }
 
-/// A server and what is disturbed in it.
+/// A server and its disturbed resource.
 pub(crate) struct Replica {
     pub(crate) server: Rc<dyn Accepts>,
     pub(crate) count_anew: Box<dyn Fn()>,
@@ -140,7 +140,7 @@ async fn cluster(spec: &Spec, sim: &Sim, known: &Known) -> Result<Run, RunError>
     Ok(Run { outcome, accuracy })
 }
 
-/// Reads all values once: what a cache may hold, it holds.
+/// Reads all values once, which fills a cache.
 async fn read_all(sim: &Sim, stores: &[Rc<Store>], records: u64) -> Result<(), RunError> {
     let never = Cancel::never(sim);
     for store in stores {

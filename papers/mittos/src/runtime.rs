@@ -114,7 +114,7 @@ impl RuntimeSpec {
     }
 }
 
-/// The batch job, until what is returned is called.
+/// The batch job, until the returned closure is called.
 fn batch(sim: &Sim, runtime: &Rc<Runtime>, streams: usize) -> impl FnOnce() + use<> {
     let runs = Rc::new(Cell::new(true));
     for _ in 0..streams {

@@ -60,18 +60,19 @@ fn few_are_wrong(case: &str, report: &Report, requests: u64, most: Most) {
 // on three servers, (1 + 2/3 + 4/9 + 8/27) / 4 = 60.2% are the first at theirs, 30.6% the second, 8.3% the third and 0.9% the
 // fourth. The bounds add three standard deviations of a share of the test's gets.
 
-/// The deadline is 25 us, and the disk's own overhead 200 us: in time is what is in memory, and that is known. Not known is when a read ends
-/// that a get joins: it is wrong where that is within 25 us of the deadline, which are some 50 us of a read of 6 ms, and one get in ten
-/// may join one. That is 0.08%.
+/// The deadline is 25 us, and the disk's overhead 200 us: only values in memory are in time, and that is known. Unknown is the
+/// end of a read that a get joins: the prediction is wrong if the end is within 25 us of the deadline, some 50 us of a read of 6
+/// ms, and one get in ten may join a read. That is 0.08%.
 #[test]
 fn cache() {
     holds("cache", 40_000, 0.99, [0.001; 3], None);
 }
 
-/// A length is half a revolution of 8.3 ms, and 0.7 ms more, on average. A get that is the second is predicted to take 9.9 ms and has
-/// 8.4: it is in time with (6.9 / 8.3)^2 / 2 = 34%. 5% and 10% find the disk at work (2 or 4 requests of 5 ms every 65 ms, to three
-/// servers). With four gets that is 60.2% x 5% + 30.6% x 34%, some of the third, and as much again of the other client's.
-/// Within 20 ms, only the third (sum 14.8 ms, standard deviation 4.2 ms) is late with 10%, and the fourth is predicted to take 19.8.
+/// A length is half a revolution of 8.3 ms, and 0.7 ms more, on average. The second of two gets is predicted to take 9.9 ms and
+/// has 8.4: it is in time with (6.9 / 8.3)^2 / 2 = 34%. 5% and 10% find the disk at work (2 or 4 requests of 5 ms every 65 ms, to
+/// three servers). With four gets that is 60.2% x 5% + 30.6% x 34%, some of the third, and as much again of the other client's.
+/// Within 20 ms, only the third (sum 14.8 ms, standard deviation 4.2 ms) is late with 10%, and the fourth is predicted to take
+/// 19.8.
 #[test]
 fn smr() {
     let far = [0.003, 0.003, 0.0093 + 0.0045 + 0.009];

@@ -80,8 +80,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     judge,
 };
 
-/// A row of Table 3.3: name, share of reads, mean sizes of reads and writes, largest size, interval in microseconds; and by what that is
-/// divided.
+/// A row of Table 3.3: name, share of reads, mean sizes of reads and writes, largest size, interval in microseconds, and the
+/// divisor of the interval.
 type Row = (&'static str, u32, &'static str, &'static str, &'static str, f64, f64);
 const LOADS: [Row; 5] = [
     ("DTRS", 72, "42KiB", "53KiB", "64KiB", 2_034.0, 8.0),

@@ -73,7 +73,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     judge,
 };
 
-/// Reads under way.
+/// Outstanding reads.
 const PENDING: [usize; 5] = [1, 16, 256, 1_024, 4_096];
 /// Predictions that are timed together.
 const BATCH: u32 = 256;
@@ -87,7 +87,7 @@ const PARTS: [&str; 2] = ["a prediction", "the account of a read"];
 #[derive(Default)]
 struct Times {
     rejection: Histogram,
-    /// By reads under way, of each part.
+    /// By outstanding reads, of each part.
     parts: [[Histogram; 2]; PENDING.len()],
 }
 

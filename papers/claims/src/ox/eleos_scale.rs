@@ -438,7 +438,7 @@ fn range(results: &Results, updates: u64, line: Store, of: Store) -> Result<(Str
     Ok((format!("{} to {}%", short(least), short(most)), ahead))
 }
 
-/// Why it is missed: from what was varied, with the card's controller.
+/// Why it is missed, from the variations, with the card's controller.
 fn reason(results: &Results) -> Result<String> {
     let mut told = Vec::new();
     for updates in UPDATES {

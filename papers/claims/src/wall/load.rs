@@ -11,7 +11,7 @@ use crate::wall::lane::{Ended, Lane, READ, RingLane};
 
 /// Reads in the part of a drive that is used.
 const PLACES: u64 = (64 << 20) / READ as u64;
-/// The longest wait for a completion, and how many polls are between two looks at the clock meanwhile.
+/// The longest wait for a completion, and the polls between two readings of the clock meanwhile.
 const PATIENCE: Span = Span::from_s(60);
 const POLLS_A_LOOK: u32 = 1 << 20;
 

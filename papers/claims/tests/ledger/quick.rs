@@ -86,7 +86,7 @@ fn the_registers_are_reproduced() {
     assert_eq!(outcomes[0].judgement.criteria.len(), 14);
 }
 
-/// Neither does that of ttFlash, but for what the machine takes for a parity.
+/// Nor does ttFlash's arithmetic, except for the machine's time for a parity.
 #[test]
 fn the_arithmetic_of_ttflash_is_exact() {
     let experiment = experiment("ttflash-arithmetic");

@@ -37,7 +37,7 @@ fn a_run_that_was_broken_off_goes_on_to_the_same_bytes() {
     let held = Outcome::held(&TOY, &session(broken.path()).folder);
     assert!(held.verdict == Verdict::NotMeasured && held.reason.contains("7 of 12 points"), "{}", held.reason);
 
-    // A killed process leaves what it was writing.
+    // A killed process leaves unfinished files.
     let unfinished = broken.path().join("toy").join(".unfinished-abc");
     fs::write(&unfinished, "{\"schema\"").unwrap();
     let mut ear = Ear::default();

@@ -74,7 +74,7 @@ pub(crate) struct Setting {
     pub(crate) changes: &'static [&'static str],
     /// By how much the host's processors are slower.
     pub(crate) slowness: u64,
-    /// By how many times there are more clients.
+    /// The factor of the number of clients.
     pub(crate) clients: u64,
 }
 
