@@ -9,7 +9,7 @@ pub(crate) enum Failure {
     Input(String),
     /// A run that failed.
     Run(String),
-    /// The user ended it before anything was measured.
+    /// The user ended it before the first measurement.
     Interrupted,
 }
 
