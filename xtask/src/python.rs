@@ -30,7 +30,7 @@ pub(crate) fn test(is_whole: bool) -> anyhow::Result<()> {
 /// A run that shows that a package works.
 const USE: &str = "import nandscape; print(nandscape.run(rw='randread', capacity='64MiB', io_count=1000))";
 
-/// Builds the wheel of a release, and installs and uses it as one who gets it would.
+/// Builds the wheel of a release, and installs and uses it as a user would.
 pub(crate) fn wheel() -> anyhow::Result<()> {
     let wheel = release()?;
     say::line(&format!("\nThe wheel is {}", wheel.display()));

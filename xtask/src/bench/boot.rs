@@ -73,7 +73,7 @@ impl Drop for Guest {
     }
 }
 
-/// From the command to the shell; what the guest is made of was fetched before.
+/// From the command to the shell; the parts of the guest were fetched before.
 pub(crate) fn time(subject: &Subject) -> Measured {
     run::output(Command::new(subject.program()).args(["guest", "--prepare"]))?;
     let mut times = Vec::new();

@@ -10,7 +10,7 @@ use super::subject::Subject;
 use super::suite::{Figure, Measured};
 use crate::say;
 
-/// More than twice what the drive holds, so that both collect.
+/// More than twice the data of the drive, so that both collect.
 const DRIVE: &[&str] = &[
     "--drive",
     "default",

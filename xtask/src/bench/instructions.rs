@@ -142,12 +142,12 @@ fn by_stage(file: &str) -> Counts {
             // The file of a function.
             stage = stage_of(full_name(&mut names, name)).unwrap_or("rest");
         } else if let Some(name) = ["fi=", "fe="].iter().find_map(|key| line.strip_prefix(key)) {
-            // The file of what was inlined into it.
+            // The file of an inlined function.
             stage = stage_of(full_name(&mut names, name)).unwrap_or(stage);
         } else if let Some(name) = ["cfi=", "cfl="].iter().find_map(|key| line.strip_prefix(key)) {
             full_name(&mut names, name);
         } else if line.starts_with("calls=") {
-            // The next line has the cost of what is called, which is counted there.
+            // The next line has the cost of the called function, which is counted there.
             is_call = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
             let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<f64>().ok());

@@ -126,7 +126,7 @@ pub(super) const OPTIONS: &[Feature] = &[
     option("link.duplex = half", &[], &["link.duplex=half"]),
     option("wear", &[], &["wear.cycles=1500", "wear.shelf=30days"]),
     option("wear.refresh", &["wear.cycles=3000", "wear.shelf=30days"], &["wear.refresh=30%"]),
-    // The shortest interval of this drive: the patrol reads all the time. Nothing is old enough to be written anew.
+    // The shortest interval of this drive: scrubbing reads all the time. No data is old enough to be rewritten.
     option("wear.scrub", &["wear.cycles=1500", "wear.refresh=100%"], &["wear.scrub=30s"]),
     // One stream of writes by two handles, and by one.
     option("ftl.fdp", &[], &["ftl.fdp.handles=2"]).under(LOAD, &[], &["--fdp", "--plids", "0,1"]),

@@ -34,7 +34,7 @@ const PERCENTILES: [&str; 3] = ["99.000000", "99.900000", "99.990000"];
 
 /// Servers, and the load that each of them gets.
 struct Setup {
-    /// What they are called, and how they are started: the first is without the technique, the last with all of it.
+    /// The servers' names and options: the first is without the technique, the last with all of it.
     servers: &'static [(&'static str, &'static [&'static str])],
     load: [&'static str; 4],
 }

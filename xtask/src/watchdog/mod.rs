@@ -36,7 +36,7 @@ use progress::Progress;
 /// The longest time that output may follow the end of a program: from processes that it left behind.
 const AFTERMATH: Duration = Duration::from_secs(1);
 
-/// How often a run without output is looked at.
+/// The interval between checks of a run without output.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// What happens during a run.
@@ -127,7 +127,7 @@ fn wait(mut child: Child, events: &Sender<Event>) {
     let _ = events.send(Event::Ended(child.wait()));
 }
 
-/// A run that is looked at.
+/// A watched run.
 struct Watch {
     group: Pid,
     judge: Judge,
@@ -209,7 +209,7 @@ mod tests {
         let error = format!("{:#}", step(impatient, shell(&script)).unwrap_err());
         assert!(error.contains("it hangs") && error.contains("tests/slow.rs") && error.contains("a::b"), "{error}");
         let sleeping = Pid::from_raw(std::fs::read_to_string(pid).unwrap().trim().parse().unwrap());
-        // It ends soon: a signal that cannot be refused is on its way, and its new parent takes its status.
+        // It ends soon: a signal that cannot be caught is on its way, and its new parent takes its status.
         let gone = (0..1_000_000).any(|_| {
             std::thread::yield_now();
             let stat = std::fs::read_to_string(format!("/proc/{sleeping}/stat")).unwrap_or_default();
