@@ -68,7 +68,7 @@ impl Files {
         names.into_iter().fold(self, |files, name| files.writes(option, &folder.join(name)))
     }
 
-    /// Checks that every output is a separate file, and that none replaces a store or anything else than a regular file.
+    /// Checks that every output is a separate file, and that none replaces a store or anything but a regular file.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         for (index, (output, identity)) in self.outputs.iter().enumerate() {
             let clash = |(name, other): &(String, Identity)| (other == identity).then(|| name.clone());

@@ -175,7 +175,7 @@ pub(crate) struct Layers {
 /// The value of `--fault`.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultWord {
-    /// The drive that it is for, of several; else it is for all.
+    /// The drive of the rule, out of several; without it the rule is for all.
     pub(crate) drive: Option<String>,
     pub(crate) rule: Rule,
     /// As it was given: what errors show.
@@ -416,7 +416,7 @@ fn resolve_saved(
 ) -> Result<Resolved, Failure> {
     let name = profile.name.clone();
     let mut resolved = resolve_profile((&name, profile), changes, faults)?;
-    // What was decided for the file holds for what comes from it; much of it is decided again.
+    // Choices made for the file hold for its drive as well; many of them are made again.
     let decided: Vec<String> = file.notes().iter().filter(|note| !resolved.notes.contains(note)).cloned().collect();
     resolved.notes.splice(..0, decided);
     Ok(resolved)
@@ -540,7 +540,7 @@ pub(crate) fn prepare_files(args: &SimArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Whether a file can be written; what is in it stays.
+/// Checks that a file can be written; its contents stay.
 pub(crate) fn can_write(path: &Path) -> anyhow::Result<()> {
     nandscape_files::output::check_can_write(path).with_context(|| format!("cannot write {}", path.display()))
 }

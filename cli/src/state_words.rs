@@ -59,10 +59,10 @@ impl From<StateArg> for Precondition {
     }
 }
 
-/// The state that a live drive begins in, as a word: one that takes no drive time.
+/// The initial state of a live drive, as a word: a state that takes no drive time.
 ///
 /// # Errors
-/// When it is none of these: what is valid, and the way to one that a load brings about.
+/// For other words: the valid ones, and how to start in the state after a load.
 pub(crate) fn live_state(word: &str) -> Result<Precondition, String> {
     let known = Precondition::ALL.into_iter().find(|(name, _)| *name == word);
     known.map(|(_, state)| state).ok_or_else(|| match word {

@@ -353,7 +353,7 @@ pub(crate) fn faults(report: &Report, name: &str) -> String {
     text
 }
 
-/// Faults, and what they did to the drive.
+/// Faults, and their damage to the drive.
 fn damage(report: &Report) -> String {
     let Some(damage) = &report.damage else { return String::new() };
     let mut text = faults(report, "");

@@ -168,7 +168,7 @@ pub(crate) struct WorkloadWords {
 }
 
 impl WorkloadWords {
-    /// The workload's file, if it is in one; names of built-in workloads are none.
+    /// The workload's file, if it has one; names of built-in workloads are no files.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.workload.as_deref().map(Path::new).filter(|path| path.is_file())
     }

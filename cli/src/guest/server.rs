@@ -59,7 +59,7 @@ impl Server {
                         // Only the first is waited for.
                         let _ = tell.send(line.clone());
                     }
-                    // Later ones would be in the way of the guest's terminal.
+                    // Later notes would disturb the guest's terminal.
                     Some(note) if !serves => output::note(note),
                     _ => {}
                 }

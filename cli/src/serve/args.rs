@@ -449,7 +449,7 @@ impl ServeArgs {
         }
     }
 
-    /// Options that remote drives have no use for: one that concerns no drive at all is refused.
+    /// Options without effect on remote drives. An option without effect on any drive is rejected.
     fn check_remote(&self, named: &[(String, Named<'_>)], names: &[String]) -> Result<(), Failure> {
         let Some((name, url)) = named.iter().find_map(|(name, what)| match what {
             Named::Url(url) => Some((name, url)),
@@ -601,7 +601,7 @@ impl ServeArgs {
         Ok((0..drives).map(|drive| of(drive) > 0 && of(drive) + others > 1).collect())
     }
 
-    /// A drive, and what was decided for it.
+    /// A drive, and the values chosen for it.
     fn spec(&self, name: String, resolved: Resolved, (number, store): (u64, &StoreArg)) -> (DriveSpec, Vec<String>) {
         let resolved = if self.no_delay { resolved.without_delay() } else { resolved };
         let keeps_data = *store != StoreArg::None;

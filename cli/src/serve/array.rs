@@ -39,7 +39,7 @@ impl FromStr for ArrayArg {
 }
 
 impl ArrayArg {
-    /// The drives of the array: those that are named, or, where one profile is, as many of it as the array has members and spares.
+    /// The drives of the array: the named ones; or, with a single profile, one drive of it for each member and spare.
     pub(super) fn members<'a>(
         &self,
         named: Vec<(String, Named<'a>)>,

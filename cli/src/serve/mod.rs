@@ -111,7 +111,7 @@ fn serve_clients(
     Ok((wait(ending), beside))
 }
 
-/// Removes the sockets at a panic: release builds abort, without dropping anything.
+/// Removes the sockets at a panic: release builds abort without drops.
 fn remove_sockets_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -120,7 +120,7 @@ fn remove_sockets_on_panic() {
     }));
 }
 
-/// Checks before anything is served that the files to write at the end can be written.
+/// Checks before serving that the files to write at the end can be written.
 fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let outputs = [("--record", &args.record), ("--chrome-trace", &args.chrome_trace)];
     let outputs = outputs.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));

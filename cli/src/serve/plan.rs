@@ -161,7 +161,7 @@ impl Part {
         }
     }
 
-    /// Makes the drives, those that have a file in it.
+    /// Makes the drives; those with a file open it.
     pub(super) fn build(
         &self,
         executor: &mut Executor,
@@ -240,7 +240,7 @@ impl PlannedDrive {
     }
 }
 
-/// A drive that is served, and what it was made from: its profile, or its URL.
+/// A served drive, and its origin: its profile, or its URL.
 pub(super) enum Served {
     Model(Rc<SsdExport>, String),
     Remote(Rc<RemoteExport>, String),

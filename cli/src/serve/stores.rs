@@ -226,7 +226,7 @@ enum Role {
     Alone,
     /// One of an array that is opened.
     Member,
-    /// One of an array that is made anew, whatever the drive holds.
+    /// A member of a new array, whatever the drive holds.
     NewMember,
 }
 

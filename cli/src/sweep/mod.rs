@@ -120,7 +120,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
     output::create_folder(&out).map_err(Failure::Input)?;
     output::check_page(&out.join("sweep.html"))?;
     let session = Session { folder: Folder::at(&out), fresh: args.fresh };
-    // A folder that cannot be used is bad input, found before anything runs.
+    // An unusable folder is bad input, found before anything runs.
     drop(session.folder.lock().map_err(Failure::input)?);
     let (mut runner, stopper) = runner(args);
     screen::on_interrupt(stopper).map_err(Failure::Run)?;

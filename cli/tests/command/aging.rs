@@ -120,7 +120,7 @@ fn a_worn_drive_ends_read_only_with_its_reason() {
     assert!(ran.err.contains("note: the drive is read-only: no spare blocks are left"), "{}", ran.err);
 }
 
-/// A life that leaves no spare block is refused, with the keys that decide on it; one that leaves some takes its share of them.
+/// A life without a spare block left is rejected, with the keys that determine it; other lives take their share of spare blocks.
 #[test]
 fn a_life_before_the_run_takes_spare_blocks_or_is_refused() {
     let lived = |cycles| {

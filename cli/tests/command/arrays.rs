@@ -203,7 +203,7 @@ fn a_fault_names_a_drive_that_is_there() {
         |fault: &str, parts: &[&str]| refused(&["--array", "raid1:2", "--drive", "default", "--fault", fault], parts);
     of("drive-2=dead", &["there is no drive \"drive-2\"", "one of drive-0, drive-1"]);
     of("drive-1=dies", &["\"dies\" is no kind of fault"]);
-    // Errors show what was given, not the rule with its defaults.
+    // Errors show the given text, without the rule's defaults.
     of("drive-2=dead  from=1s", &["--fault \"drive-2=dead  from=1s\": there is no drive"]);
     of("drive-1=dead channel=99", &["drive default: --fault \"drive-1=dead channel=99\": channel 99 is not there"]);
     of("slow by=2ms die=99", &["drive default: --fault \"slow by=2ms die=99\": die 99 is not there"]);

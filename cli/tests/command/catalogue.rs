@@ -127,7 +127,7 @@ fn every_workload_runs() {
         let report = report(&[&small[..], &["--workload", &workload]].concat());
         assert_eq!((&report["requests"], &report["workload"]), (&2_000.into(), &workload.as_str().into()));
         assert_eq!(report["errors"], serde_json::json!({}), "{workload}");
-        // What threads do has operations, what jobs do has none.
+        // Threads have operations, jobs have none.
         let has_threads = PERSONALITIES.contains(&&*workload) || YCSB.contains(&&*workload);
         assert_eq!(report.get("operations_us").is_some(), has_threads, "{workload}");
     }
@@ -168,7 +168,7 @@ fn ox_block_runs_every_workload_and_pattern() {
     }
 }
 
-/// A job for each FTL of a drive that has two, and a namespace that there is not.
+/// A job for each FTL of a drive with two, and a missing namespace.
 #[test]
 fn jobs_run_on_the_ftl_of_their_namespace() {
     let folder = tempfile::tempdir().expect("a folder");

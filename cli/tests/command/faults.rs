@@ -15,7 +15,7 @@ fn failed(report: &Value) -> f64 {
 
 #[test]
 fn a_rule_strikes_as_often_as_it_says_and_the_report_counts_it() {
-    // Few planes, so that there are spare blocks beyond what each needs to turn.
+    // Few planes, so that there are more spare blocks than the planes need for collections.
     let writes = ["--rw", "randwrite", "--io-count", "20000", "--set", "geometry.channels=2"];
     let writes = [&writes[..], &["--set", "geometry.dies_per_channel=2"]].concat();
     let faults = ["--fault", "fail program every=400 count=9", "--fault", "slow erase by=1ms nth=2"];
@@ -103,7 +103,7 @@ fn a_power_cut_takes_a_volatile_buffer_along_and_leaves_one_with_capacitors() {
         assert_eq!((number(report, "/damage/power_cuts"), number(report, "/faults/0/struck")), (1.0, 1.0));
         assert_eq!(number(report, "/requests") + failed(report), 20_000.0);
     }
-    // Nothing happens while it is off, and what comes after does not depend on how long that was.
+    // Nothing happens while power is off, and the time afterwards does not depend on the length of the outage.
     let longer = number(&cut(70, "capacitor"), "/virtual_s") - number(&capacitor, "/virtual_s");
     assert!((longer - 0.050).abs() < 1e-9, "{longer}");
     assert!(number(&volatile, "/damage/dropped_units") > 0.0 && number(&capacitor, "/damage/dropped_units") == 0.0);

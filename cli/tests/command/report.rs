@@ -6,7 +6,7 @@ use crate::program::{number, sim};
 
 const STAGES: [&str; 8] = ["queue", "firmware", "die_wait", "array", "channel_wait", "transfer", "ecc", "link"];
 const WAITS: [&str; 3] = ["queue", "die_wait", "channel_wait"];
-/// Percentiles that some 2,500 requests of a direction carry, and those that they do not.
+/// Percentiles for which some 2,500 requests of a direction suffice, and others.
 const PERCENTILES: [&str; 4] = ["p50", "p90", "p99", "p99_9"];
 const BEYOND: [&str; 2] = ["p99_99", "p99_9999"];
 

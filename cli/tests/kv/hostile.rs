@@ -29,7 +29,7 @@ impl Good {
         Good { stream: UnixStream::connect(socket(folder, 0)).unwrap(), id: 0 }
     }
 
-    /// Sends a request, and looks at the reply.
+    /// Sends a request, and passes the reply to `look`.
     fn ask(&mut self, request: Request<'_>, look: impl FnOnce(&Reply<'_>)) {
         self.id += 1;
         self.stream.write_all(&request.to_frame(self.id).unwrap()).unwrap();

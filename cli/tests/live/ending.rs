@@ -9,7 +9,7 @@ use crate::patience::{self, PATIENCE};
 use crate::server::{SMALL, Server, command, number, sim};
 use crate::tools::{fio, run, start_fio};
 
-/// Writes for as long as it is let.
+/// Writes until it is stopped.
 const ENDLESS: [&str; 6] = ["--rw=randrw", "--bs=16k", "--iodepth=32", "--size=64m", "--time_based", "--runtime=600"];
 
 /// Waits until the server's drive has work, by the length of its recording. A second client would disturb the drive.

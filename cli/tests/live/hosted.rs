@@ -116,7 +116,7 @@ fn fio_verifies_a_mirror_of_two_ftls_under_a_page_cache() {
     flash.into_iter().for_each(|server| assert_eq!(server.end().code, Some(0)));
 }
 
-/// Two FTLs would write into the same chunks. One that has ended, or was killed, is not in the way.
+/// Two FTLs would write into the same chunks. An FTL that has ended, or was killed, does not block another.
 #[test]
 fn a_drive_has_one_ftl_at_a_time() {
     let first = first(&[]);

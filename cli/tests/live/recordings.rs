@@ -84,7 +84,7 @@ fn a_replay_has_the_events_of_the_run_in_each_mode() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let again = sim(server.folder.path(), &["--replay", "run.rec", "--chrome-trace", "again.json", "--json"]);
         assert_eq!(again.code, Some(0), "{again:?}");
-        // Most of the flash's work comes after the last completion.
+        // Most of the flash's work follows the last completion.
         let report: serde_json::Value = serde_json::from_str(&again.out).unwrap();
         let busy = number(&report, "/busy/die/max");
         assert!((f64::MIN_POSITIVE..=1.0).contains(&busy), "{mode} {more:?}: busy for {busy} of the time");
@@ -282,7 +282,7 @@ fn a_live_run_has_a_page_and_a_what_if_beside_it() {
     }
 }
 
-/// A recording is a trace: the same requests, as it is and converted, whichever transport they came by.
+/// A recording is a trace: the same requests, directly and converted, from any transport.
 #[test]
 fn a_recording_is_described_converted_and_run_as_a_trace() {
     let folder = recorded_by_bench(&["--vfio-user", "f.sock"], |server| {

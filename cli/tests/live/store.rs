@@ -225,7 +225,7 @@ fn kills(mode: &str, count: u64, more: &[&str]) {
     let mut server = serve(folder, &args);
     model.verify(&mut Client::connect(&mut server));
     verify_fio(&server, count - 1);
-    // What fio writes to the drive as it is by now is read back.
+    // Data that fio writes to the present drive is read back.
     fio(&server, &["--rw=randwrite", "--bs=4k", "--iodepth=16", "--offset=32m", "--size=8m", "--verify=crc32c"]);
     // After a regular stop all data is present.
     model.write(&mut Client::connect(&mut server), &mut rng, 500, (&mut next, true));
@@ -263,7 +263,7 @@ fn what_was_acknowledged_outlasts_kills_without_a_cache() {
     kills("through", count(1), &["--store-sync"]);
 }
 
-/// Writes to it do not fail, so its length is looked at.
+/// Writes to the truncated file do not fail, so the server checks its length.
 #[test]
 fn a_file_that_is_cut_short_while_it_is_served_is_a_failed_run() {
     let args = [&SMALL[..], &["--nbd", "unix:n.sock", "--store", "small=file:drive.nand"]].concat();
@@ -327,7 +327,7 @@ fn what_was_acknowledged_outlasts_kills_of_two_ftls() {
     }
 }
 
-/// The log and the map of an OX-Block that was killed, as they are in the file.
+/// The log and the map of a killed OX-Block, as they are in the file.
 #[test]
 fn log_and_map_of_a_killed_ox_block_are_shown() {
     // No checkpoint cuts the log meanwhile.
@@ -435,8 +435,8 @@ fn options_that_a_drive_in_a_file_has_no_use_for_are_told() {
     }
 }
 
-/// A new drive in a file has the life that was asked for, and keeps it: stopped, killed, started from its file alone. Another life is
-/// refused.
+/// A new drive in a file has the requested life, and keeps it: stopped, killed, started from its file alone. Another life is
+/// rejected.
 #[test]
 fn a_drive_in_a_file_keeps_its_life() {
     let life = ["--set", "wear.age=18months", "--set", "wear.shelf=3months", "--set", "wear.cycles=1500"];

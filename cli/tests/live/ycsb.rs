@@ -76,7 +76,7 @@ fn all_core_workloads_run_on_a_live_drive_one_after_the_other() {
     command.args(["ycsb", "--to", server.url(), "--form", "offloaded"]);
     let ended = run(command);
     assert!(ended.code == Some(2) && ended.err.contains("the namespace has pages of any length"), "{ended:?}");
-    // Unless that is given up.
+    // `--overwrite` gives up the contents.
     for words in [
         &["ycsb", "--form", "offloaded", "--records", "1000"][..],
         &["ycsb", "--form", "chains", "--records", "1000"],

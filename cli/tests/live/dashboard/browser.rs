@@ -25,7 +25,7 @@ pub(crate) struct Browser {
     _folder: tempfile::TempDir,
 }
 
-/// How a page is looked at.
+/// The screen of a browser.
 #[derive(Copy, Clone)]
 pub(crate) struct Screen {
     pub(crate) width: u32,

@@ -41,8 +41,8 @@ const INPUTS: u64 = 60;
 const CROWD: usize = 100;
 /// Times that all kinds come. After the first, the server has what it keeps for later clients, such as buffers.
 const PASSES: u64 = 3;
-/// How much more memory it may have after the last, in bytes. The clients of each pass ask for gigabytes; what one client may have
-/// under way grows to 64 MiB as it reads, so the first pass does not always need as much as a later one.
+/// The most additional memory of the server after the last pass, in bytes. The clients of each pass ask for gigabytes. One
+/// client's limit of data in work grows to 64 MiB as it reads, so the first pass does not always need as much as a later one.
 const MORE_MEMORY: u64 = 32 << 20;
 
 /// Where the server's drives are. `prey` is the drive that is forged input's.
@@ -126,7 +126,7 @@ fn hostile_clients_of_every_kind_leave_the_server_and_the_other_clients_alone() 
     let (mut server, places) = serve();
     let neighbours = Neighbours::start(&places);
     neighbours.advance();
-    // Before anything is asked over the control socket, whose threads go a moment later.
+    // Before any question over the control socket, whose threads end a moment later.
     let before = usage(&server);
     let clients = number(&ask(&server, &json!({ "command": "statistics" })), "/clients");
     let mut after_first = None;
