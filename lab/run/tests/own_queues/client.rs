@@ -37,7 +37,7 @@ struct HostClient {
 /// Connects a host whose socket is `socket` to the first drive. Its memory is mapped, or it is asked for it.
 pub(crate) fn attach(handle: &Handle, socket: UnixStream, is_asked: bool) {
     let mut path = String::new();
-    // The host waits for an answer after this line: nothing of what follows it is read.
+    // The host waits for an answer after this line: nothing after it may be read.
     BufReader::with_capacity(1, &socket).read_line(&mut path).unwrap();
     let file = File::options().read(true).write(true).open(path.trim_end()).unwrap();
     socket.set_nonblocking(true).unwrap();

@@ -139,7 +139,7 @@ fn a_host_that_is_another_process() {
     });
 }
 
-/// Not a test by itself: what the other process does.
+/// The code of the other process; no test by itself.
 #[test]
 fn the_other_process() {
     if let Some(path) = std::env::var_os(SOCKET) {

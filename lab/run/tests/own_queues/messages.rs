@@ -8,7 +8,7 @@ pub(crate) const PAIRS: u16 = 3;
 
 /// A message has had its effect.
 pub(crate) const DONE: u8 = 1;
-/// It was refused.
+/// It was rejected.
 pub(crate) const REFUSED: u8 = 2;
 /// The controller is ready, or is not.
 pub(crate) const READY: u8 = 4;

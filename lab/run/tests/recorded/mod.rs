@@ -20,8 +20,8 @@ impl Drop for Ends {
     }
 }
 
-/// Serves drives while `work` is done, which is given what the first drive is; the trace and the last figures. The drives'
-/// tables are sound at the end. Clients may break off.
+/// Serves drives during `work`, which gets the information of the first drive. Returns the trace and the last figures. The
+/// drives' tables are sound at the end. Clients may disconnect early.
 pub(crate) fn serve(
     live: &LiveDrives,
     poll: PollMode,

@@ -212,7 +212,7 @@ fn copies_in_the_drive_spare_the_link() {
     assert!(share(through.read + through.written) > share(copied.read + copied.written) + share(through.read));
 }
 
-/// Reads below that fail, now and then: what the FTL cannot move is lost, and nothing else.
+/// Occasional failing reads below: the data that the FTL cannot move is lost, and nothing else.
 async fn with_reads_that_fail(sim: &Sim, stacked: &Stacked, seed: u64) -> (u32, u32) {
     let drive = QueueDrive::new(sim, stacked.ssd.controller(), QueueId(1), 33).expect("a free queue pair");
     let (issuer, info) = (Issuer::new(sim), drive.info());

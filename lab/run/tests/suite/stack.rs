@@ -12,7 +12,7 @@ use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
 use nandscape_sim::{Seed, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
-/// A stripe of chunks of 4 KiB over so many drives, which takes 3 us for each command before it sends anything.
+/// A stripe of chunks of 4 KiB over this many drives; it takes 3 us for each command before it sends anything.
 #[derive(Debug)]
 struct Stripe(usize);
 

@@ -82,7 +82,7 @@ fn open(path: &Path) -> Start {
     Start::File(Box::new(StateFile::open(path).unwrap()))
 }
 
-/// Runs it as it is, with its state saved, and from that state: all are the same.
+/// Runs it without a save, with its state saved, and from that state: all are the same.
 fn same_from_a_file(simulation: &Simulation, start: impl Fn() -> Start, what: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
@@ -143,7 +143,7 @@ fn drives_of_other_kinds_go_on_from_a_file_as_without() {
     }
 }
 
-/// Collections find in full blocks whose data they hold: else what is moved out of them would come into blocks of others.
+/// Collections find the owners of full blocks' data; otherwise moved data would mix with that of other owners.
 #[test]
 fn a_drive_with_handles_knows_from_a_file_whose_data_its_blocks_hold() {
     let words =

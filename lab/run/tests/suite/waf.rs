@@ -71,7 +71,7 @@ fn figures_of_a_report_agree_with_what_the_flash_did() {
             let report = overwrite(0.8, "1GiB", page_size, 128, scheme);
             let (gc, flash) = (&report.gc, &report.flash);
             let what = format!("{scheme}, pages of {page_size}: {gc:?} {flash:?}");
-            // Pages are counted when they are begun, units when they are through: what is on its way may differ.
+            // Pages are counted when their program begins, units when it ends: programs in progress may differ.
             let on_its_way = 256 * per_page;
             let programmed = flash.page_programs * per_page;
             assert!(programmed.abs_diff(flash.units_programmed) <= on_its_way, "{what}");
