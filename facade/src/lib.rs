@@ -260,7 +260,7 @@ pub mod ftl {
     }
 }
 
-/// Policies of the page-mapping FTL: the traits, those that profiles name, and how a program brings its own
+/// Policies of the page-mapping FTL: the traits, the built-in ones, and how a program adds its own
 /// ([`Resolved::with_policies`](ssd::Resolved::with_policies)).
 pub mod policy {
     pub use nandscape_device_ftl_core::policy::{
