@@ -18,7 +18,7 @@ const PAGES: u64 = 32;
 const BYTES: usize = (PAGE * PAGES) as usize;
 /// The most bytes of a command's data.
 const MOST_DATA: u64 = 2 << 20;
-/// More accesses than this are not needed for that much: one an entry, one a list, and one for each piece when copied.
+/// More accesses than any pointer needs: one an entry, one a list, and one for each piece when copied.
 const MOST_ACCESSES: u64 = 40_000;
 
 /// Walks a command's data pointer.

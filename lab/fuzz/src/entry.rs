@@ -12,7 +12,7 @@ pub(crate) struct Opcodes {
     io: &'static [u8],
 }
 
-/// Those that a controller with the NVM command set may know, and some that it does not.
+/// Opcodes that a controller with the NVM command set may know, and some that it does not.
 pub(crate) const NVM: Opcodes = Opcodes { admin: &ADMIN, io: &IO };
 /// Those of every command set that a drive can have.
 pub(crate) const ALL: Opcodes = Opcodes { admin: &ALL_ADMIN, io: &ALL_IO };

@@ -64,7 +64,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// A number of 32 bits; where it is too large, the upper bits are lost, so that `u32::MAX` takes one byte, too.
+    /// A number of 32 bits. Upper bits beyond 32 are lost, so that one byte can encode `u32::MAX`.
     pub fn number32(&mut self) -> u32 {
         self.number() as u32
     }
