@@ -36,7 +36,7 @@ impl Cache {
         self.folder.join(name)
     }
 
-    /// The path of an entry, which `make` creates at the path that it is given if there is none.
+    /// The path of an entry. `make` creates a missing entry at the path that it gets.
     pub(super) fn make(
         &self,
         name: &str,
