@@ -164,7 +164,7 @@ impl Criterion {
         (self.measured, self.runs) = (measured, runs);
     }
 
-    /// Whether chance has a part in it, so that it takes several runs to decide.
+    /// Whether chance affects it, so that it needs several runs.
     pub fn is_of_chance(&self) -> bool {
         self.form != Form::Exact
     }
