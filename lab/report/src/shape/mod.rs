@@ -83,7 +83,7 @@ fn all(fields: &[Field], object: &Value, place: &str) -> Result<(), Wrong> {
     })
 }
 
-/// Checks a field below a value, each of it where its path has a `*`. A parent that may be left out takes its fields with it.
+/// Checks a field below a value: every element where its path has a `*`. If an optional parent is missing, so are its fields.
 fn one(field: &Field, parts: &[&str], value: &Value, place: &str) -> Result<(), Wrong> {
     let Some((first, rest)) = parts.split_first() else { return field.kind.check(value, place) };
     match (*first, value) {
