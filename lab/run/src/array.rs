@@ -80,7 +80,7 @@ pub struct ArrayReport {
     pub rebuilding: Option<(usize, f64)>,
     /// Stripes that rebuilds have moved to spares.
     pub stripes_rebuilt: u64,
-    /// The reads that the rebuild of those takes, which are among the sub-reads.
+    /// Sub-reads for these rebuilds, included in the sub-reads.
     pub reads_for_rebuilds: u64,
     /// Members that have failed, in order; left out without any, and of arrays that are served.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -57,7 +57,7 @@ impl History {
         let told = self.told.borrow();
         let rebuild = |(number, (at, news)): (usize, &(Time, News))| {
             let News::Rebuilding { member, drive } = *news else { return None };
-            // The next news of the member are that it is whole, or that its spare has failed.
+            // The next event of the member: it is whole, or its spare has failed.
             let next = told[number + 1..].iter().find(|(_, news)| member_of(*news) == Some(member));
             let took_s = match next {
                 Some((end, News::Rebuilt { .. })) => Some((*end - *at).as_s()),

@@ -59,7 +59,7 @@ pub fn build_drive(
     progress: &dyn Progress,
 ) -> Result<Ssd, DriveError> {
     let ssd = Ssd::new(sim, profile, store, seed.child("drive")).map_err(|error| match error.kind() {
-        // It has a life behind it that it has not survived.
+        // The drive has not survived its life before the run.
         std::io::ErrorKind::InvalidInput => DriveError::State(error.to_string()),
         _ => DriveError::Memory(error),
     })?;

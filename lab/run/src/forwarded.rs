@@ -1,4 +1,4 @@
-//! A drive without a model of its own, behind controllers of this process that forward commands to it. Clients reach a remote
+//! A drive without its own model, behind controllers of this process that forward commands to it. Clients reach a remote
 //! drive, an array, and a block layer this way.
 
 use std::rc::Rc;

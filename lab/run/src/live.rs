@@ -61,7 +61,7 @@ pub struct DriveSpec {
     /// The file that this state is taken from; `None` if the drive is brought into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_state: Option<PathBuf>,
-    /// Whether it is reached by several controllers, one of them a PCI function ([`Subsystem::report_several`]).
+    /// Whether several controllers reach it, one of them a PCI function ([`Subsystem::report_several`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_shared: bool,
 }

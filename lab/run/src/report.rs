@@ -113,7 +113,7 @@ pub struct Report {
     pub upkeep: Option<Upkeep>,
     /// Share of the time that resources were busy: the mean over all of a kind, and the busiest.
     pub busy: BTreeMap<&'static str, Busy>,
-    /// The kind of `busy` that has no room for more, so that it bounds the rate; left out where each has some.
+    /// The saturated kind of `busy`, which bounds the rate; left out if none is saturated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<&'static str>,
     /// Erases of the blocks in use since the drive was made.
@@ -435,7 +435,7 @@ impl Report {
         failed_of(&self.errors)
     }
 
-    /// Reads that the host's block layer, or a drive that they allowed to fail fast, has rejected: they would have waited.
+    /// Reads rejected by the host's block layer, or by a drive that they allowed to fail fast: they would have waited.
     pub fn rejected(&self) -> u64 {
         rejected_of(&self.errors)
     }

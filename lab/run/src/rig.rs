@@ -153,7 +153,7 @@ impl Rig {
         Ok(rig)
     }
 
-    /// Drives that read their tables from their flash are in service before anybody uses them.
+    /// Waits until drives that read their tables from flash are in service.
     fn start(&mut self) -> Result<(), RunError> {
         let drives = self.drives.clone();
         for drive in &*drives {

@@ -63,7 +63,7 @@ pub struct LayersExport {
 }
 
 impl LayersExport {
-    /// Layers over a served drive called `name`, which takes the commands of `offers`, and is `model` if it is one.
+    /// Layers over a served drive called `name`, which takes the commands of `offers`. `model` is the drive if it is a model.
     ///
     /// # Errors
     /// The layer that cannot lie over it, why, and what would be valid.
@@ -87,7 +87,7 @@ impl LayersExport {
         Ok(LayersExport { below, layers: opened.layers, chain: chain.clone(), front })
     }
 
-    /// Layers over a model, which begin in the state of its file if that has what they held.
+    /// Layers over a model. They begin in the state of its file if the file has their contents.
     ///
     /// # Errors
     /// As [`LayersExport::over`], or when the file cannot be used.

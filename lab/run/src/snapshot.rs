@@ -85,12 +85,12 @@ pub(crate) struct About<'a> {
     pub(crate) workload: Option<&'a Workload>,
     pub(crate) seed: u64,
     pub(crate) precondition: Precondition,
-    /// How the state came about that the drive was put into; `None` of one that was brought into it.
+    /// The history of a saved initial state; `None` of a state that was made for this run.
     pub(crate) history: Option<&'a History>,
 }
 
 impl About<'_> {
-    /// The state at the start in words, with the seed that it came from if that is another one.
+    /// The initial state in words, with its seed if that differs from the run's.
     fn initial_state(&self, unit_bytes: u64) -> String {
         match self.history {
             None => state::in_words(self.precondition, unit_bytes),

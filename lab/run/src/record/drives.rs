@@ -49,11 +49,11 @@ pub struct RowShares {
     pub from_s: f64,
     /// How long an interval is.
     pub interval_s: f64,
-    /// By kind of work, by row: parts per million of each interval in which the arrays of its planes were at it, at least 1 where there was
-    /// any. `gc` is reading and programming for garbage collection and wear levelling.
+    /// By kind of work, by row: the share of each interval, in parts per million, in which the arrays of its planes did this
+    /// work; at least 1 if they did any. `gc` is reading and programming for garbage collection and wear levelling.
     pub parts_per_million: BTreeMap<&'static str, Vec<Vec<u32>>>,
-    /// By row: when its windows begin and end, from the beginning of the measured phase. Empty without windows, where they are
-    /// too many for a picture, and for drives that have each window, for one range or another.
+    /// By row: when its windows begin and end, from the beginning of the measured phase. Empty without windows, with too many
+    /// for a picture, and for drives that have each window, for one range or another.
     pub windows_s: Vec<Vec<(f64, f64)>>,
 }
 
@@ -69,7 +69,7 @@ impl Recent {
         Recent { width_ns: width_ns.max(1), first: 0, intervals: VecDeque::with_capacity(AROUND) }
     }
 
-    /// Calls `part` with each of those between two times and the nanoseconds of it that lie between them.
+    /// Calls `part` with each interval between two times, and the nanoseconds of the interval between them.
     fn spread(&mut self, start: Time, end: Time, mut part: impl FnMut(&mut Busy, u64)) {
         let (from, to) = (start.ns(), end.ns());
         if to <= from {

@@ -34,7 +34,7 @@ impl<C: Cell> Intervals<C> {
         &mut self.cells[index]
     }
 
-    /// Calls `part` with each interval between two times and the nanoseconds of it that lie between them.
+    /// Calls `part` with each interval between two times, and the nanoseconds of the interval between them.
     pub(crate) fn spread(&mut self, start: Time, end: Time, mut part: impl FnMut(&mut C, u64)) {
         let start = start.max(self.begun);
         if end <= start {

@@ -47,7 +47,7 @@ impl Rows {
                 self.of_track[track.index()] = Some(row as u32);
             }
         }
-        // Planes of ranges lie in the order of their numbers, which is not that of ranges everywhere.
+        // Planes of ranges follow the order of their numbers, which may differ from the order of ranges.
         self.sort_from(first);
     }
 

@@ -45,7 +45,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// A request that has succeeded, if it is slower than the slowest before it.
+    /// A request that has succeeded, if it is slower than the slowest so far.
     pub(super) fn beats(slowest: Option<&Candidate>, request: &Served<'_>) -> Option<Candidate> {
         let rank = |direction: Direction, latency: Span| (direction == Direction::Read, latency);
         let latency = request.completed - request.submitted;

@@ -46,7 +46,7 @@ pub struct Tail {
     pub located: u64,
     /// Those by die, in the order of `timeline.dies`; empty where no die is known.
     pub dies: Vec<u64>,
-    /// Mean time within those reads in which the arrays that they needed were at each kind of work.
+    /// Mean time within those reads that their arrays spent on each kind of work.
     pub die_busy_us: BTreeMap<&'static str, f64>,
     /// The length of a window of the measured phase.
     pub interval_s: f64,

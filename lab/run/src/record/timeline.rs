@@ -21,7 +21,7 @@ use super::work::{Busy, KINDS, kind};
 const MOST_DIES: usize = 128;
 /// Operations that are kept around the slowest request.
 const MOST_OPERATIONS: usize = 6_000;
-/// Those of them that came after it.
+/// The operations after the slowest request.
 const AFTERWARDS: usize = MOST_OPERATIONS / 8;
 /// The length of an interval of a short run.
 const FIRST: Span = Span::from_us(8);
@@ -81,7 +81,7 @@ struct State {
     intervals: Intervals<Busy>,
     recent: VecDeque<Operation>,
     slowest: Option<Candidate>,
-    /// Operations to come until those around the slowest are kept.
+    /// Operations still to record before the surroundings of the slowest are kept.
     to_come: usize,
     around: Vec<Operation>,
 }

@@ -94,11 +94,11 @@ impl Schedules {
     }
 }
 
-/// Every `width`th window of a schedule, the first of them number `window`, as far as it lies between two times.
+/// Every `width`th window of a schedule, from number `window` on, cut to the time between `from` and `to`.
 fn turns_of(schedule: Schedule, window: u64, width: u64, (from, to): (u64, u64)) -> impl Iterator<Item = (u64, u64)> {
     let (length, since) = (i128::from(schedule.length.ns()), i128::from(schedule.since.ns()));
     let (width, window) = (i128::from(width), i128::from(window));
-    // The last turn that began before, which may last into it.
+    // The last turn that began before `from`, which may last beyond it.
     let first = (i128::from(from) - since - window * length).div_euclid(length * width);
     let begins = (first..).map(move |turn| since + (window + turn * width) * length);
     let within = begins.take_while(move |begin| *begin < i128::from(to));

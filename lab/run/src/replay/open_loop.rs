@@ -151,7 +151,7 @@ impl<'a> Player<'a> {
 }
 
 impl OfDrive {
-    /// A connection for one more client: a new one, or one that others have, too.
+    /// A connection for one more client: a new one, or a shared one.
     fn connect(&mut self, port: &mut Port, export: u16) -> Result<ConnectionId, Failure> {
         match port.open(export) {
             Ok(connection) => {

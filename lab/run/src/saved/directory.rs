@@ -69,7 +69,7 @@ pub(super) struct DriveEntry {
     pub(super) profile_name: String,
     /// The resolved profile, as TOML.
     pub(super) profile: String,
-    /// Decisions in which it differs from the profile as it was written.
+    /// Notes on choices in which it differs from the written profile.
     pub(super) notes: Vec<String>,
     /// Whether the host's data is in it.
     pub(super) keeps_data: bool,

@@ -54,7 +54,7 @@ pub enum StateError {
         /// Why.
         error: std::io::Error,
     },
-    /// The file is no state, or one that this program does not know, or it is damaged.
+    /// The file is no state, is of an unknown version, or is damaged.
     #[error("{}: {problem}", path.display())]
     Unusable {
         /// The file.

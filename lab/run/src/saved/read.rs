@@ -130,7 +130,7 @@ impl StateFile {
         self.drives().any(|drive| drive.keeps_data)
     }
 
-    /// Decisions in which the drive, or the first one, differs from its profile as it was written.
+    /// Notes on choices in which the drive, or the first one, differs from its written profile.
     pub fn notes(&self) -> &[String] {
         &self.directory.drive.notes
     }

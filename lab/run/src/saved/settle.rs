@@ -255,7 +255,7 @@ impl Windows {
         let programmed = (now.programmed_units() - begun.programmed_units()) * self.unit;
         let host = (now.host_bytes - begun.host_bytes).max(1);
         let settled = &mut *self.settled.borrow_mut();
-        // Six places, so that it is read from a file as it was written.
+        // Six decimals, so that a file preserves it.
         settled.waf.push((programmed as f64 / host as f64 * 1e6).round() / 1e6);
         if now.programmed_units() < self.flash {
             self.early.set(settled.waf.len());

@@ -76,7 +76,7 @@ pub(super) fn look_again(info: DriveInfo, witness: Option<Witness>) -> Look {
     })
 }
 
-/// The connection that looks is one of those counted: arrays have one name as hosts, and marks are of a host.
+/// The checking connection is among the counted ones: all arrays have the same host name, and marks are of a host.
 fn look_for_others(nsid: u32, execute: Execute<'_>) -> Result<(), Refusal> {
     let (entry, keys) = mark::marking(nsid, MARK);
     match execute(entry, &keys, 0)?.0.meaning() {

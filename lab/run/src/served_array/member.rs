@@ -190,7 +190,7 @@ impl Under {
         tables.is_some_and(|tables| tables.on_flash + tables.in_buffer > 0)
     }
 
-    /// Whether it fails reads rather than have them wait, if they ask for it.
+    /// Whether it supports fail-fast reads.
     pub(super) fn fails_reads(&self) -> bool {
         match &self.at {
             Place::Here(export) => export.profile().fails_reads(),

@@ -22,7 +22,7 @@ const GEOMETRY_BYTES: usize = 4_096;
 const HOST_NQN: &str = "nqn.2026-11.org.nandscape:store";
 const HOST_ID: [u8; 16] = *b"nandscape store\x01";
 
-/// Connects to a drive as [`on_target`] does, with data, and runs a host with a store to its end, as the only one with a store on it.
+/// Connects to a drive as [`on_target`] does, with data, and runs the only host with a store on it to its end.
 ///
 /// # Errors
 /// As of [`on_target`], and that another client has a store on the drive.

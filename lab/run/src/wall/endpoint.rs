@@ -132,7 +132,7 @@ impl Endpoint {
         }
     }
 
-    /// A connection for each of `wanted`, which are not none, and their host's admin queue if that is wanted. An error begins with the
+    /// A connection for each of `wanted`, at least one, and their host's admin queue if requested. An error begins with the
     /// URL.
     pub(super) fn connect(
         &self,

@@ -164,7 +164,7 @@ impl WallReport {
         failed_of(&self.errors)
     }
 
-    /// Reads that a block layer, or a drive that they allowed to fail fast, has rejected: they would have waited.
+    /// Reads rejected by a block layer, or by a drive that they allowed to fail fast: they would have waited.
     pub fn rejected(&self) -> u64 {
         rejected_of(&self.errors)
     }
