@@ -61,7 +61,7 @@ impl LayerInputs {
         Ok(drives)
     }
 
-    /// One of them, with the faults that are meant for it.
+    /// One of the drives, with its faults.
     fn drive(&self, drive: &Drive, name: &str) -> Result<Resolved, String> {
         let keys: ProfileKeys = toml::from_str(&drive.keys).map_err(|error| error.to_string())?;
         let mut profile = Profile::of_keys(&drive.name, keys);

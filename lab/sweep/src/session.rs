@@ -165,7 +165,7 @@ impl Session {
     }
 }
 
-/// A measurement, which may be that of several points: different parameters can lead to the same inputs.
+/// A measurement, possibly of several points: different parameters can lead to the same inputs.
 struct Task {
     inputs: Inputs,
     points: Vec<usize>,

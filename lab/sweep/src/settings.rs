@@ -53,7 +53,7 @@ pub(crate) struct Settings {
     has_workload: bool,
     /// The trace, in place of the workload.
     trace: Option<TraceKeys>,
-    /// Percentiles besides those of every report.
+    /// Percentiles in addition to those of every report.
     percentiles: Vec<Percentile>,
     takes_policies: bool,
     /// Policies of the caller, by the text by which they are known.

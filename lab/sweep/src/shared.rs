@@ -50,7 +50,7 @@ enum Made {
 }
 
 impl Tasks {
-    /// Points, with the folder of the files of states that they share, if they are to share any.
+    /// Points, with the folder of shared states, if any may be shared.
     pub(crate) fn new(inputs: Vec<Inputs>, folder: Option<&Path>) -> Tasks {
         let files: Vec<Option<PathBuf>> = match folder {
             None => vec![None; inputs.len()],
@@ -135,7 +135,7 @@ impl Tasks {
     }
 }
 
-/// The file of each point's state: one for several points, or one that an interrupted run has left.
+/// The file of each point's state: shared by several points, or left by an interrupted run.
 fn shared_files(inputs: &[Inputs], folder: &Path) -> Vec<Option<PathBuf>> {
     let states: Vec<Option<String>> = inputs.iter().map(Inputs::state_digest).collect();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
