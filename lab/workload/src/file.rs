@@ -162,7 +162,7 @@ pub fn load(name_or_path: &str) -> Result<Workload, WorkloadError> {
     parse(name_or_path, &text)
 }
 
-/// Whether a name or path is that of a workload, be it a faulty one: no other file has its sections.
+/// Whether a name or path is that of a workload, even a faulty one: no other file has its sections.
 pub fn is_workload(name_or_path: &str) -> bool {
     let is_file = std::path::Path::new(name_or_path).is_file();
     let table = text_of(name_or_path).ok().filter(|_| is_file).and_then(|text| text.parse::<toml::Table>().ok());

@@ -29,7 +29,7 @@ pub(crate) fn within<T: PartialOrd + Display + LowerExp>(key: &str, value: T, le
 /// The longest number that is printed with all its digits.
 const MAX_DIGITS: usize = 20;
 
-/// A number for a message: one of many digits by its first ones and its power of ten.
+/// A number for a message: a long one by its first digits and its power of ten.
 pub fn shown<T: Display + LowerExp>(number: &T) -> String {
     let digits = number.to_string();
     if digits.len() <= MAX_DIGITS { digits } else { format!("{number:e}") }

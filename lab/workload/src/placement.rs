@@ -118,7 +118,7 @@ impl Placing {
         format!("dataplacement={by}{ids}{select}")
     }
 
-    /// Checks that a drive has what the job names: so many handles, or so many streams.
+    /// Checks that a drive has as many handles or streams as the job names.
     fn check_on(&self, handles: u16, streams: u16) -> Result<(), String> {
         let most = self.ids.iter().max().copied().unwrap_or(0);
         match self.by {

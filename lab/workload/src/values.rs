@@ -59,7 +59,7 @@ fn word(key: u64, version: u64, place: u64) -> [u8; 8] {
     }
 }
 
-/// The version that a value has, if it has one: run and event.
+/// The version of a value, if it has one: run and event.
 fn version_of(value: &[u8]) -> Option<(u64, u64)> {
     let first = u64::from_le_bytes(*value.first_chunk()?);
     Some((first >> EVENTS & ((1 << RUNS) - 1), first & ((1 << EVENTS) - 1)))
@@ -114,7 +114,7 @@ impl Values {
         begun
     }
 
-    /// A put has ended: reads from now on find it, or one that is as new.
+    /// A put has ended: reads from now on find it, or a version as new.
     pub fn end_put(&self, key: u64, version: u64) {
         let (now, first_read) = (self.event(), self.reading.borrow().first().copied());
         let mut puts = self.puts.borrow_mut();

@@ -8,7 +8,7 @@ use crate::distribution::Sampler;
 use crate::spec::JobSpec;
 use crate::words::Action;
 
-/// A zone that the job writes, one of as many as it may write at a time.
+/// One of the zones that the job may write at a time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Lane {
     /// It needs a zone.
@@ -120,7 +120,7 @@ impl Places {
 
     /// Takes the next free zone, in order or at random; `None` if no zone is free. The error: no zone can be written any more.
     ///
-    /// Zones to which a command failed are first: they may be active, and a drive has few of those.
+    /// Zones with a failed command are first: they may be active, and active zones are limited.
     pub(crate) fn take(&mut self, zones: &mut [Zone]) -> Result<Option<usize>, ()> {
         let zones = &mut zones[..self.zones];
         let first = if self.random { self.rng.below(self.zones as u64) as usize } else { self.next };

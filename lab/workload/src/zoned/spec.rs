@@ -10,7 +10,7 @@ use crate::words::{Action, Share};
 pub struct Zoned {
     /// Zones that each clone of the job writes at a time (`max_open_zones`).
     pub open: u32,
-    /// Whether it appends, any number of requests to a zone at a time, where else it writes one (`zone_append`).
+    /// Whether it appends: a zone may have any number of appends at a time, but only one write (`zone_append`).
     pub append: bool,
     /// The part of a zone's capacity that is written before the job moves on to another zone (`zone_fill`).
     pub fill: Share,

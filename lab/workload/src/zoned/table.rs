@@ -26,7 +26,7 @@ pub(crate) struct Zone {
     pub(crate) written: u64,
     /// Writes in progress.
     pub(crate) in_flight: u32,
-    /// A job has it for its writes, or resets it.
+    /// A job writes or resets it.
     pub(crate) is_held: bool,
     /// What a job may take it for.
     pub(crate) trust: Trust,
@@ -147,7 +147,7 @@ async fn report(issuer: &Issuer, drive: &dyn Drive, from: u64) -> Result<Vec<Zon
     let all = page[REPORT_HEAD..].chunks_exact(size_of::<ZoneDescriptor>());
     let all = all.map(|bytes| ZoneDescriptor::read_from_bytes(bytes).expect("64 bytes"));
     let told = all.take_while(|zone| zone.zt != 0).map(|zone| Zone::of(&zone));
-    // The first may be the one that `from` is in the middle of.
+    // The first zone may begin before `from`.
     Ok(told.filter(|zone| zone.start >= from).collect())
 }
 
