@@ -28,7 +28,8 @@ fn quantiles(report: &Report, quantile: f64) -> Vec<f64> {
 /// request.
 type Most = [f64; 3];
 
-/// The tail of Mitt is below that of Base with the p95 as the deadline, and few predictions are wrong about it, and about a far one.
+/// Mitt's tail is below Base's with the p95 as the deadline, and few predictions about this deadline, and about a far one, are
+/// wrong.
 fn holds(name: &str, requests: u64, quantile: f64, most: Most, far: Option<(Span, Most)>) {
     let of = of(name, requests);
     let report = report(&of);
@@ -79,12 +80,12 @@ fn smr() {
     holds("smr", 4_000, 0.99, [0.075, 0.09, 0.18], Some((Span::from_ms(20), far)));
 }
 
-/// Lengths are exponential, of 0.5 ms: behind n others the sum is Erlang. With a core that is busy for a fifth with twice the clients,
-/// e^(-1.6 x 0.8 / 0.5) = 7.7% are late. With four gets and a quarter of the core for those of other clients, 46, 34, 14 and 4% have none,
-/// one, two and three before them, and 4.1, 17, 46 and 42% of these are wrong: 16.1%. (The third is predicted to take 1.5 ms of 1.6, by a
-/// mean with an error of 16%, so that a third of its predictions are the other way.)
-/// Within 5 ms, those are wrong whose turn comes within a get's length of it: 1 ms of the 60 ms of two slices, for the 3% that wait for
-/// one, is 0.05%, and four times that with four gets.
+/// Lengths are exponential, of 0.5 ms: behind n others the sum is Erlang. With a core that is busy for a fifth with twice the
+/// clients, e^(-1.6 x 0.8 / 0.5) = 7.7% are late. With four gets and a quarter of the core for those of other clients, 46, 34, 14
+/// and 4% have none, one, two and three before them, and 4.1, 17, 46 and 42% of these are wrong: 16.1%. (The third is predicted
+/// to take 1.5 ms of 1.6, by a mean with an error of 16%, so that a third of its predictions are reversed.) Within 5 ms,
+/// predictions are wrong for gets whose turn comes within their length of the deadline: 1 ms of the 60 ms of two slices, for the
+/// 3% that wait for a slice, is 0.05%, and four times that with four gets.
 #[test]
 fn vm() {
     let far = [0.0015, 0.0015, 0.004];

@@ -291,8 +291,8 @@ fn pair(processors: Option<u32>) -> [Line; 2] {
     [Store::Fixed, Store::Host].map(|store| Line { store, processors })
 }
 
-/// The rate of the offloaded form in percent of that of the host-side one, by controllers, and of that on PCIe, with most processors; and of
-/// forms that differ in fewer respects.
+/// The rate of the offloaded form in percent of the host-side form's, by controllers; in percent of the rate on PCIe, with most
+/// processors; and of forms that differ in fewer respects.
 fn share_row(figures: &Figures, updates: u64, threads: u64) -> Result<Vec<String>> {
     let on_pcie = Line { store: Store::Host, processors: None };
     let on_fabric = CONTROLLERS.map(|count| pair(Some(count)));

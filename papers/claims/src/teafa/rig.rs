@@ -103,7 +103,7 @@ pub(crate) const STATE: Choice = Choice {
     why: "SNIA's procedure leads there",
 };
 
-/// Notes what the array had counted when the measured phase began.
+/// Records the array's counters at the beginning of the measured phase.
 struct Counted {
     array: Rc<Array>,
     begun: Rc<RefCell<Stats>>,
