@@ -80,7 +80,7 @@ impl Feature {
         Feature { may_be_alike: true, ..self }
     }
 
-    /// The words that make the drive without it, or with it.
+    /// The options of the drive, without it or with it.
     pub(super) fn drive(&self, is_on: bool) -> Vec<&'static str> {
         let on: &[&str] = if is_on { self.on } else { &[] };
         self.off.iter().chain(on).flat_map(|change| ["--set", *change]).collect()

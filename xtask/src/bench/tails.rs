@@ -14,8 +14,8 @@ use crate::say;
 
 /// Turns of a run, of each server.
 const TURNS: usize = 3;
-/// What all loads share: reads and writes of 4 KiB at random times, from sixteen connections. One job waits for its commands before it
-/// sleeps until the next is due, and then sends all at once that were due meanwhile: with few jobs these bursts are the tail.
+/// The options of all loads: reads and writes of 4 KiB at random times, from sixteen connections. A job waits for its commands
+/// before it sleeps until the next is due, and then sends all overdue commands at once: with few jobs these bursts are the tail.
 const LOAD: [&str; 11] = [
     "--rw=randrw",
     "--bs=4k",

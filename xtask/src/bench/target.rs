@@ -47,7 +47,7 @@ impl Target {
     pub(super) fn start(mut command: Command, transport: Transport<'_>, poll: &str) -> anyhow::Result<Target> {
         command.args(["serve", "--drive", "default", "--set", "capacity=256MiB", "--precondition", "full"]);
         command.args(["--no-delay", "--poll", poll]);
-        // A line that it prints when it serves has its address.
+        // The server prints a line with its address when it serves.
         let address = match transport {
             Transport::NvmeTcp => {
                 command.args(["--nvme-tcp", "127.0.0.1:0"]);

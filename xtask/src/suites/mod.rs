@@ -25,7 +25,7 @@ pub(crate) use build::Suite;
 pub(crate) use outcome::Outcome;
 pub(crate) use part::Part;
 
-/// Suites that take longest, in the order in which they begin; all others follow. The last one to begin decides how long a core
+/// The longest suites, in the order of their start; all others follow. The last to start determines how long a core
 /// is idle.
 const LONGEST: [&str; 11] = [
     "nandscape-cli live",
