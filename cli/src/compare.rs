@@ -1,4 +1,4 @@
-//! `nandscape compare`: reports of runs side by side.
+//! `nandscape compare`: reports of runs in comparison.
 
 use std::path::{Path, PathBuf};
 

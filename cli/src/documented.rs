@@ -1,7 +1,7 @@
-//! The commands of the documentation are commands of this program: each is parsed as if it had been typed, with its values. Files and
+//! The commands of the documentation are commands of this program: the test parses each as if typed, with its values. Files and
 //! addresses are those of the reader.
 //!
-//! Left out: what they print, which the suite `pages` compares.
+//! Left out: their outputs, which the suite `pages` compares.
 
 #[path = "../tests/pages/extract.rs"]
 mod extract;
@@ -30,7 +30,7 @@ fn is_a_pattern(words: &[String]) -> bool {
         || words.last().is_some_and(|word| word.starts_with("--"))
 }
 
-/// Whether a value is a file or an address of the reader, who has it and we do not.
+/// Whether a value is a file or an address of the reader, which this test does not have.
 fn is_the_readers(value: &str) -> bool {
     value.contains("://") || value.contains('/') || Path::new(value).extension().is_some_and(|ending| ending.len() > 1)
 }
@@ -55,7 +55,7 @@ fn problem(words: &[String]) -> Option<String> {
     }
 }
 
-/// What is wrong with a drive of ours as a command changes it. What the parser leaves to the run is looked at here.
+/// The error of a built-in drive with a command's changes. Values that the parser leaves to the run are checked here.
 fn with_unknown_values(command: &Command) -> Option<String> {
     let Command::Sim(args) = command else { return None };
     let drive = args.drive.as_deref().filter(|drive| !is_the_readers(drive))?;

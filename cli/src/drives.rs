@@ -53,7 +53,7 @@ enum DrivesCommand {
     Components,
 }
 
-/// The end of the help of commands that cannot be refused.
+/// The end of the help of commands that cannot fail.
 const SHOWN: &str = "Exit status: 0 when shown.";
 
 /// Lists, or shows one.

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     }
 }
 
-/// Whether the reports of an array's drives are beside its own.
+/// Whether the reports of an array's drives are next to the array's report.
 fn has_drives(report: &str) -> bool {
     let report = Path::new(report);
     let folder = if report.is_dir() { report } else { report.parent().unwrap_or(report) };

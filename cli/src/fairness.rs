@@ -6,7 +6,7 @@ use nandscape_lab_workload::Workload;
 
 use crate::failure::Failure;
 
-/// Checks before the run that there are jobs to compare.
+/// Checks before the run that the workload has jobs to compare.
 pub(crate) fn check(workload: &Workload) -> Result<(), Failure> {
     if workload.groups().len() > 1 {
         let problem = "--fairness compares jobs that run at the same time; leave out stonewall";

@@ -52,7 +52,7 @@ impl Files {
         self.goes_on_in(option, path)
     }
 
-    /// Adds an output that goes on in what is there: the store of a drive, or a socket.
+    /// Adds an output that continues in an existing file: the store of a drive, or a socket.
     pub(crate) fn goes_on_in(mut self, option: &str, path: &Path) -> Files {
         self.outputs.extend(identity(path).map(|identity| (shown(option, path), identity)));
         self
@@ -68,7 +68,7 @@ impl Files {
         names.into_iter().fold(self, |files, name| files.writes(option, &folder.join(name)))
     }
 
-    /// Checks that every output is a separate file, and that none replaces a store or anything else than a regular file.
+    /// Checks that every output is a separate file, and that none replaces a store or anything but a regular file.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         for (index, (output, identity)) in self.outputs.iter().enumerate() {
             let clash = |(name, other): &(String, Identity)| (other == identity).then(|| name.clone());

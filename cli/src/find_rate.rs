@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::sim::SimArgs;
 use crate::{output, progress, table};
 
-/// Searches on one drive, and prints what was tried and the answer.
+/// Searches on one drive, and prints the tried rates and the answer.
 pub(crate) fn run(args: &SimArgs, simulation: &Simulation, begin: &Begin, bound: Bound) -> Result<(), Failure> {
     let bar = progress::bar();
     let found = find(&simulation.workload, bound, |workload| {
@@ -45,7 +45,7 @@ pub(crate) fn run_stack(
     show(args, bound, found, |finished| json(&finished))
 }
 
-/// Prints what was tried and the answer.
+/// Prints the tried rates and the answer.
 fn show<R>(args: &SimArgs, bound: Bound, found: Found<R>, json: impl FnOnce(R) -> Value) -> Result<(), Failure> {
     let Found { search, finished } = found;
     // A search without any figure is bad input; one that ended early is shown, and fails.

@@ -19,7 +19,7 @@ use crate::output;
 use crate::sim::resolve;
 use measure::{Job, Measured};
 
-/// Blocks, pages and cycles at the most that can be asked for: more than any drive has.
+/// The most blocks, pages and cycles that can be asked for: more than any drive has.
 const MOST: i64 = 1 << 30;
 
 /// Measure an open-channel drive: uFLIP-OC, and patterns on chosen parallel units.
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &FoxArgs) -> Result<(), Failure> {
     }
 }
 
-/// The name of the drive, and what was measured on it.
+/// The name of the drive, and its measurements.
 fn measured(args: &FoxArgs, job: Job) -> Result<(String, Result<Measured, Failure>), Failure> {
     #[cfg(target_os = "linux")]
     if let Some(endpoint) = &args.to {
@@ -171,7 +171,7 @@ fn live(endpoint: &nandscape_lab_run::wall::Endpoint, job: Job) -> Result<Measur
     })?
 }
 
-/// The file of all latencies, if there is a folder; the folder is made, and its files are checked.
+/// The file of all latencies, if there is a folder. Makes the folder, and checks its files.
 fn latencies(args: &FoxArgs) -> Result<Option<measure::Latencies>, Failure> {
     let Some(folder) = &args.out else { return Ok(None) };
     let profiles = args.drive.iter().flat_map(|drive| Profile::files(drive));

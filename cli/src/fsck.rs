@@ -5,7 +5,7 @@
 //!
 //! Exit status: 0, the file is sound; 1, it is damaged; 2, it could not be checked: it is no store, or in use.
 //!
-//! Left out: repair. A drive deals with damage as with damage of flash: data that cannot be read is an error of the read.
+//! Left out: repair. A drive treats damage as damage of flash: reads of unreadable data fail.
 
 use std::path::PathBuf;
 

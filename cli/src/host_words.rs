@@ -123,7 +123,7 @@ pub(crate) fn render(cpu: Option<&CpuReport>) -> String {
     text + &woken(cpu.woken.as_ref())
 }
 
-/// What the host made of the drive's notices.
+/// How the host used the drive's notices.
 fn woken(report: Option<&WokenReport>) -> String {
     let Some(report) = report else { return String::new() };
     let all = report.ready + report.late + report.missing + report.gave_up;

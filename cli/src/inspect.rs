@@ -1,5 +1,5 @@
-//! `nandscape inspect`: what a drive image holds. The drive is started on the file as it is, with all changes kept in
-//! memory, so that it shows what a start would find; the file stays as it is. Pages and the log are shown as they are in the file,
+//! `nandscape inspect`: the contents of a drive image. The drive is started on the unchanged file, with all changes kept in
+//! memory, so that it shows the state that a start would find. Pages and the log are shown as they are in the file,
 //! before a start writes to them.
 //!
 //! Left out: data.
@@ -61,10 +61,10 @@ pub(crate) struct InspectArgs {
     json: bool,
 }
 
-/// A drive that was started on a file to look at it.
+/// A drive that was started on a file for inspection.
 pub(crate) struct Inspected {
     pub(crate) ssd: Ssd,
-    /// The flash of each of its FTLs as it is in the file.
+    /// The flash of each of its FTLs, as in the file.
     found: Vec<Media>,
     pub(crate) profile: Resolved,
     pub(crate) drive: StoredDrive,
@@ -113,9 +113,9 @@ impl Inspected {
 pub(crate) struct View<'a> {
     pub(crate) inspected: &'a Inspected,
     pub(crate) part: &'a Part,
-    /// Its flash as it is in the file.
+    /// Its flash, as in the file.
     pub(crate) found: &'a Media,
-    /// Whether nothing of it is in the file: it is new at each start.
+    /// Whether the file has nothing of it: it is new at each start.
     in_memory: bool,
 }
 

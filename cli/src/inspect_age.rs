@@ -1,4 +1,4 @@
-//! What `nandscape inspect` shows of the age of a drive whose flash ages: time with power, the ages of its data, and reads.
+//! The age of a drive in `nandscape inspect`, if its flash ages: time with power, the ages of its data, and reads.
 
 use nandscape_device_media::aging::BlockHealth;
 use nandscape_device_media::{BlockId, Media};

@@ -1,4 +1,4 @@
-//! What `nandscape inspect` shows of the log of an OX-Block, and of a logical block.
+//! The log of an OX-Block, and a logical block, in `nandscape inspect`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What `nandscape inspect` shows of an OX-Block besides: log, checkpoint, tables and where they are.
+//! An OX-Block in `nandscape inspect`: log, checkpoint, tables and their places.
 
 use nandscape_device_ftl_ox::OxBlock;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! `nandscape inspect` of a saved state: the drive or the drives under layers, and how the state came about. It checks all checksums.
+//! `nandscape inspect` of a saved state: the drive or the drives under layers, and the history of the state. It checks all
+//! checksums.
 
 use std::path::Path;
 

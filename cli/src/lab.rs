@@ -235,7 +235,7 @@ fn measure(args: &RunArgs) -> Result<(), Failure> {
         jobs: args.jobs.map_or(cores, usize::from),
         fresh: args.fresh,
     };
-    // A folder that cannot be used is bad input, found before anything runs.
+    // An unusable folder is bad input, found before anything runs.
     drop(session.folder.lock().map_err(|error| Failure::Input(error.context("--out")))?);
     let mut watch = Screen { bar: bar(), json: args.json, failed: None };
     let outcomes = session.run(&asked, &mut watch).map_err(Failure::Run)?.unwrap_or_default();

@@ -1,4 +1,5 @@
-//! `nandscape paper lsm`: loads after db_bench on an LSM-tree, on a generic FTL and on the one for LSM-trees, in simulated time or on a live drive.
+//! `nandscape paper lsm`: loads of db_bench on an LSM-tree, over a generic FTL or the FTL for LSM-trees, in simulated time or on
+//! a live drive.
 
 use std::io::IsTerminal as _;
 
@@ -172,7 +173,8 @@ const DEFAULTS: [(&str, &str); 10] = [
 const RUNS: [(&str, &str); 2] = [("ftl.kind", "lsm"), ("ftl.zone.mapping", "dies")];
 
 impl LsmArgs {
-    /// In a pipe, where no bar moves, a line tells what runs and about how long. The times are of a run with the default sizes.
+    /// Without a progress bar, as in a pipe, prints what runs and its approximate time. The times are of a run with the default
+    /// sizes.
     fn announce(&self, runs: u64, keys: u64) {
         let each = keys.saturating_mul(3).saturating_add(self.operations);
         let operations = each.saturating_mul(runs);

@@ -258,7 +258,7 @@ fn now() -> std::time::Duration {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Whether it may listen there: what is never allowed is wrong usage, and what is taken may be free later.
+/// Whether it may listen there: a forbidden address is wrong usage; a busy address may be free later.
 fn check_listen(address: &Address, allow_remote: bool) -> Result<(), Failure> {
     use std::io::ErrorKind::{InvalidInput, PermissionDenied};
     address.check(allow_remote).map_err(|error| {

@@ -1,4 +1,4 @@
-//! Whole numbers on the command line, with an error that says what is valid.
+//! Whole numbers on the command line, with an error that names the valid range.
 
 use std::fmt::Display;
 use std::str::FromStr;

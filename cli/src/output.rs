@@ -39,7 +39,8 @@ pub(crate) fn error(text: &impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "error: {}", printable(&text.to_string()));
 }
 
-/// Text with its control characters escaped as in JSON and TOML, which stay what they are; except line ends and tabs.
+/// Text with its control characters escaped as in JSON and TOML, except line ends and tabs. Escapes of those formats stay
+/// unchanged.
 fn printable(text: &str) -> Cow<'_, str> {
     let is_odd = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(is_odd) {
@@ -49,7 +50,7 @@ fn printable(text: &str) -> Cow<'_, str> {
     text.chars().map(escaped).collect::<String>().into()
 }
 
-/// Help, the version, or what is wrong with the arguments.
+/// Prints help, the version, or the error of the arguments.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     match error.print().and_then(|()| std::io::stdout().flush()) {
         Err(problem) if problem.kind() != ErrorKind::BrokenPipe && !error.use_stderr() => {

@@ -1,4 +1,4 @@
-//! The folder of `--out` of a run of live drives: the report of the only drive, or that of each of several in a folder of its own.
+//! The folder of `--out` of a run of live drives: the report of the only drive, or a folder for each of several.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::output;
 pub(crate) struct Page<'a> {
     pub(crate) name: &'a str,
     pub(crate) report: &'a Report,
-    /// What was recorded beside it; without it there is no page.
+    /// The recording of the run; without it there is no page.
     pub(crate) details: Option<&'a Details>,
     pub(crate) profile_toml: &'a str,
 }

@@ -88,8 +88,8 @@ pub(crate) fn bar() -> Rc<dyn Progress> {
     Rc::new(Bar { bar: styled(""), phase: Cell::new(None) })
 }
 
-/// As [`bar`], for a run that Ctrl-C and SIGTERM end with the figures of what is done. Before the workload runs they end the process,
-/// and a second one does at any time.
+/// As [`bar`], for a run that Ctrl-C and SIGTERM end with the figures so far. Before the workload runs they end the process;
+/// a second signal does at any time.
 pub(crate) fn interruptible() -> Rc<dyn Progress> {
     Rc::new(Interruptible { bar: bar(), wanted: Arc::default(), is_watched: Cell::new(false) })
 }

@@ -97,7 +97,7 @@ fn what_if(args: &SimArgs) -> Result<Option<WhatIf>, Failure> {
     }))
 }
 
-/// The report of a drive, with what was counted in layers over it.
+/// The report of a drive, with the counters of layers over it.
 fn text_of(report: &Report) -> String {
     let layers = match &report.chain[..] {
         [] => String::new(),

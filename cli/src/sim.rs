@@ -175,7 +175,7 @@ pub(crate) struct Layers {
 /// The value of `--fault`.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultWord {
-    /// The drive that it is for, of several; else it is for all.
+    /// The drive of the rule, out of several; without it the rule is for all.
     pub(crate) drive: Option<String>,
     pub(crate) rule: Rule,
     /// As it was given: what errors show.
@@ -299,7 +299,7 @@ fn is_of_layers(change: &str) -> bool {
     ["ahci.", "array.", "block.", "cache.", "host_ftl."].iter().any(|prefix| change.trim_start().starts_with(prefix))
 }
 
-/// A time in the life of a drive, as it is written: the option tells what is wrong with it, not the key that it sets.
+/// A time in the life of a drive, as it is written. The error names the option rather than the key that it sets.
 fn age(text: &str) -> Result<String, String> {
     text.parse::<Age>().map(|_| text.to_owned())
 }
@@ -416,7 +416,7 @@ fn resolve_saved(
 ) -> Result<Resolved, Failure> {
     let name = profile.name.clone();
     let mut resolved = resolve_profile((&name, profile), changes, faults)?;
-    // What was decided for the file holds for what comes from it; much of it is decided again.
+    // Choices made for the file hold for its drive as well; many of them are made again.
     let decided: Vec<String> = file.notes().iter().filter(|note| !resolved.notes.contains(note)).cloned().collect();
     resolved.notes.splice(..0, decided);
     Ok(resolved)
@@ -494,7 +494,7 @@ pub(crate) fn load(drive: &str) -> Result<Profile, Failure> {
     Profile::load(drive).map_err(told)
 }
 
-/// As [`resolve_with`], of a profile that was read, with what errors call it.
+/// As [`resolve_with`], for a profile that was read, with its name in errors.
 pub(crate) fn resolve_profile(
     (drive, mut profile): (&str, Profile),
     changes: &[String],
@@ -540,7 +540,7 @@ pub(crate) fn prepare_files(args: &SimArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Whether a file can be written; what is in it stays.
+/// Checks that a file can be written; its contents stay.
 pub(crate) fn can_write(path: &Path) -> anyhow::Result<()> {
     nandscape_files::output::check_can_write(path).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -70,7 +70,7 @@ pub(crate) fn profiles(
     names.iter().enumerate().map(of).collect()
 }
 
-/// Settings that were given and have no effect beside the others, in sentences.
+/// Settings without effect next to the others, in sentences.
 pub(crate) fn without_effect(config: &Config, set: &[String], is_served: bool) -> Vec<String> {
     let (technique, has_windows) = (config.technique, config.window_mode() != WindowMode::None);
     let keys = [
@@ -102,7 +102,7 @@ fn unheard_of(config: &Config, drives: &[String]) -> Option<String> {
     })
 }
 
-/// Checks layers against the drives that they are to lie over, and says what a user should know.
+/// Checks layers against the drives below them, and prints notes for the user.
 fn check(args: &SimArgs, layers: &[Named], profiles: &[Resolved]) -> Result<(), Failure> {
     let profile = &profiles[0];
     let words = args.array.map_or("--over".to_owned(), |shape| format!("--array {shape}"));

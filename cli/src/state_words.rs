@@ -1,5 +1,5 @@
-//! The options of `nandscape sim` for the state that a drive begins in, and for saving it; and the states that a live drive begins in,
-//! as words.
+//! The options of `nandscape sim` for the initial state of a drive, and for saving its state; and the initial states of live
+//! drives, in words.
 
 use std::path::{Path, PathBuf};
 
@@ -59,10 +59,10 @@ impl From<StateArg> for Precondition {
     }
 }
 
-/// The state that a live drive begins in, as a word: one that takes no drive time.
+/// The initial state of a live drive, as a word: a state that takes no drive time.
 ///
 /// # Errors
-/// When it is none of these: what is valid, and the way to one that a load brings about.
+/// For other words: the valid ones, and how to start in the state after a load.
 pub(crate) fn live_state(word: &str) -> Result<Precondition, String> {
     let known = Precondition::ALL.into_iter().find(|(name, _)| *name == word);
     known.map(|(_, state)| state).ok_or_else(|| match word {

@@ -1,13 +1,13 @@
-//! Drives on which stores of a host can lie.
+//! Drives for a host's stores.
 
 use nandscape_device_ssd::Resolved;
 
 use crate::failure::Failure;
 
-/// A drive whose blocks are written in any order, as stores with places of their own need it.
+/// A drive whose blocks are written in any order, as stores that place data themselves need it.
 ///
 /// # Errors
-/// What the drive is, and what is valid.
+/// The kind of the drive, and the valid ones.
 pub(crate) fn conventional(drive: Resolved) -> Result<Resolved, Failure> {
     let what = match (drive.zone(), drive.open_channel(), drive.lsm()) {
         (Some(_), ..) => "zones",

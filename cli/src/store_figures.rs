@@ -1,4 +1,4 @@
-//! Figures that all commands on stores have: latencies of operations, ratios, and tables as lines.
+//! Figures of all commands on stores: latencies of operations, ratios, and tables as lines.
 
 use std::collections::BTreeMap;
 

@@ -97,7 +97,7 @@ pub(crate) fn latencies(measured: &Latencies, corrected: &Latencies, operations:
     text
 }
 
-/// Latencies with what a closed load did not ask while it waited, where that doubles a percentile.
+/// Latencies with the requests that a closed load did not issue while it waited, where that doubles a percentile.
 fn doubled<'a>(measured: &'a Latencies, corrected: &'a Latencies) -> impl Iterator<Item = (String, &'a Latency)> {
     corrected.iter().filter_map(|(way, latency)| {
         let pairs = latency.figures().into_iter().zip(measured[way].figures());
@@ -353,7 +353,7 @@ pub(crate) fn faults(report: &Report, name: &str) -> String {
     text
 }
 
-/// Faults, and what they did to the drive.
+/// Faults, and their damage to the drive.
 fn damage(report: &Report) -> String {
     let Some(damage) = &report.damage else { return String::new() };
     let mut text = faults(report, "");
@@ -380,7 +380,7 @@ fn collects(report: &Report) -> bool {
     report.reserve_blocks > 0
 }
 
-/// The cost of writes. Collections may also go on that writes before the measured phase began.
+/// The cost of writes. Collections may result from writes before the measured phase.
 fn amplification(report: &Report) -> String {
     let gc = &report.gc;
     if report.waf.is_none() && (gc.blocks, gc.pages_moved, gc.blocked_reads) == (0, 0, 0) {

@@ -1,4 +1,4 @@
-//! What `nandscape --version` prints: the version, the commit with its date, and the digest of the sources that results
+//! The output of `nandscape --version`: the version, the commit with its date, and the digest of the sources that results
 //! depend on. Sweeps and the lab keep the digest with their points, and measure again when it has changed.
 
 use std::sync::LazyLock;

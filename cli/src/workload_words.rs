@@ -168,7 +168,7 @@ pub(crate) struct WorkloadWords {
 }
 
 impl WorkloadWords {
-    /// The workload's file, if it is in one; names of built-in workloads are none.
+    /// The workload's file, if it has one; names of built-in workloads are no files.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.workload.as_deref().map(Path::new).filter(|path| path.is_file())
     }
@@ -254,7 +254,7 @@ impl WorkloadWords {
         }
     }
 
-    /// One job; two of a mix whose reads and writes have rates of their own.
+    /// One job; two for a mix with separate rates of reads and writes.
     fn jobs(&self) -> Result<Vec<JobSpec>, Failure> {
         let Some(rw) = self.rw else {
             return Err(Failure::Input(anyhow::anyhow!(

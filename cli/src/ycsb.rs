@@ -263,7 +263,7 @@ impl YcsbArgs {
     }
 }
 
-/// Why there is no tree: sizes that do not fit, what the drive is or holds, or a drive that fails.
+/// Why the tree cannot be opened: sizes that do not fit, the kind or contents of the drive, or a drive that fails.
 fn not_opened(error: &OpenError, drive: &str) -> Failure {
     match error {
         OpenError::Size(_) => {

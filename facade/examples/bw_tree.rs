@@ -1,5 +1,5 @@
-//! Ordered keys and values in a log-structured store (LLAMA) on a simulated drive, in both forms: the host keeps the log, or the drive
-//! does (OX-ELEOS). The power fails, and the store is opened again: what was committed is there.
+//! Ordered keys and values in a log-structured store (LLAMA) on a simulated drive, in both forms: the log is in the host, or in
+//! the drive (OX-ELEOS). The power fails, and the store reopens with all committed data.
 //!
 //! Run it with `cargo run --release -p nandscape --example bw_tree`.
 #![expect(clippy::print_stdout, reason = "an example prints")]
@@ -35,7 +35,7 @@ async fn work(sim: &Sim, ssd: &Rc<Ssd>, is_offloaded: bool) -> Result<()> {
     for number in 0..5_000 {
         tree.put(&account(number), &100u64.to_le_bytes().repeat(20)).await?;
     }
-    // A transfer is there as a whole or not at all.
+    // A transfer survives as a whole or not at all.
     let (less, more) = (90u64.to_le_bytes().repeat(20), 110u64.to_le_bytes().repeat(20));
     tree.apply(&[Change::Put(account(17), less.clone()), Change::Put(account(4_000), more)]).await?;
     tree.commit().await?;

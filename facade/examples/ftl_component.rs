@@ -1,8 +1,8 @@
 //! A component of your own in OX-Block: one that chooses the blocks to collect. `docs/ftl-components.md` explains it line by line.
 //!
-//! Windowed greedy looks at the blocks that became full longest ago, and takes the one with the most garbage of them: between
-//! "oldest" and "most_garbage". The example registers it, runs the same load with all three, and prints what that does to write
-//! amplification.
+//! Windowed greedy considers the blocks that became full longest ago, and takes the block with the most garbage among them:
+//! between "oldest" and "most_garbage". The example registers it, runs the same load with all three, and prints the resulting
+//! write amplification.
 //!
 //!     cargo run --release -p nandscape --example ftl_component
 
@@ -17,7 +17,7 @@ use nandscape::run::{Precondition, Report, Simulation, StoreKind};
 use nandscape::ssd::Profile;
 use nandscape::workload::{JobSpec, Limit, Workload};
 
-/// Blocks of a channel that are looked at.
+/// Blocks of a channel that are considered.
 const WINDOW: usize = 12;
 
 /// P8-GC: the block with the most garbage among the oldest.
@@ -32,7 +32,7 @@ impl GarbageCollection for Windowed {
     }
 }
 
-/// Gives the component its name. From here on, profiles can say `ftl.ox.gc = "windowed"`.
+/// Registers the component under its name. From here on, profiles can set `ftl.ox.gc = "windowed"`.
 fn register() -> Result<(), registry::Taken> {
     let make: MakeGarbageCollection = |_| Box::new(Windowed);
     let about = "the block with the most garbage of those that became full longest ago";

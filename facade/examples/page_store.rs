@@ -1,4 +1,4 @@
-//! A page store on a drive that knows pages (OX-ELEOS): counters in pages far apart, which are raised together. Power fails again and
+//! A page store on a drive that knows pages (OX-ELEOS): counters in distant pages, raised together. Power fails again and
 //! again, and the counters never differ.
 //!
 //! Run it with `cargo run --release -p nandscape --example page_store`.
@@ -21,7 +21,7 @@ fn page(count: u64) -> Page {
     page
 }
 
-/// The numbers of all counters. A read that power is cut during is made again.
+/// The numbers of all counters. A read interrupted by a power cut is repeated.
 async fn counts(issuer: &Issuer, drive: &dyn Drive, limits: &Limits) -> Result<Vec<u64>, Error> {
     loop {
         match read(issuer, drive, limits, &COUNTERS).await {

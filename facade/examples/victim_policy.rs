@@ -1,5 +1,5 @@
-//! A victim policy of your own in the page-mapping FTL: d-choices, which draws a few blocks at random and cleans the one of
-//! them with the most garbage. It looks at fewer blocks than greedy, and costs a little write amplification.
+//! A victim policy of your own in the page-mapping FTL: d-choices, which draws a few blocks at random and cleans the one
+//! with the most garbage. It examines fewer blocks than greedy, and costs a little write amplification.
 //!
 //! The example runs the same load with greedy, with d-choices of a few sizes, and twice with one seed: chance is part of the
 //! seed, so both runs give the same figures.

@@ -16,8 +16,8 @@
 //! | [`drive`] | one command in, one completion out: the interface at which drives are stacked |
 //! | [`mod@array`] | arrays of drives: levels, techniques against tails, journals, rebuilds |
 //! | [`layer`] | layers of a host over drives: arrays, block layers, page caches, FTLs of open-channel drives, and chains of them |
-//! | [`host`] | what a host does over a drive: transactions, garbage collection on order, open-channel drives |
-//! | [`fox`] | uFLIP-OC on open-channel drives, and engines of one's own |
+//! | [`host`] | libraries of hosts over a drive: transactions, host-controlled garbage collection, open-channel drives |
+//! | [`fox`] | uFLIP-OC on open-channel drives, and custom engines |
 //! | [`nvme`] | commands, completions and statuses as bytes |
 //! | [`sim`] | the executor and its clock, time, resources, randomness, histograms |
 //!
@@ -88,8 +88,8 @@
 //! ```
 //!
 //! # Transactions
-//! On a drive with OX-Block, writes to several places are one transaction: whatever cuts the power, and whenever, all of them
-//! are there afterwards, or none. Here two accounts hold 100 together, always:
+//! On a drive with OX-Block, writes to several places are one transaction: after a power cut at any time, either all of them
+//! are on the drive, or none. Here two accounts hold 100 together, always:
 //!
 //! ```
 //! use std::rc::Rc;
@@ -138,7 +138,7 @@
 //! # }
 //! ```
 //!
-//! Left out: the internals of the controller, the FTLs and the flash, which are in the crates behind this one.
+//! Left out: the internals of the controller, the FTLs and the flash, in the crates behind this one.
 
 /// Time, the executor and its clock, resources, randomness, measurement.
 pub mod sim {
@@ -260,7 +260,7 @@ pub mod ftl {
     }
 }
 
-/// Policies of the page-mapping FTL: the traits, those that profiles name, and how a program brings its own
+/// Policies of the page-mapping FTL: the traits, the built-in ones, and how a program adds its own
 /// ([`Resolved::with_policies`](ssd::Resolved::with_policies)).
 pub mod policy {
     pub use nandscape_device_ftl_core::policy::{

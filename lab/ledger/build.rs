@@ -1,6 +1,6 @@
-//! Takes the digest of every source that a result depends on, so that a result says which program it is of: the model, the
+//! Takes the digest of every source that a result depends on, so that a result names its program: the model, the
 //! load generators, the experiments, and the versions of the crates they use. The form of reports is left out: changing it
-//! makes no result old.
+//! invalidates no result.
 
 #[path = "build/digest.rs"]
 mod digest;

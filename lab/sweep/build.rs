@@ -1,4 +1,4 @@
-//! Takes the digest of every source that a simulated run depends on, so that a point's file says which program measured it.
+//! Takes the digest of every source that a simulated run depends on, so that a point's file names the program that measured it.
 
 #[path = "../ledger/build/digest.rs"]
 mod digest;

@@ -1,4 +1,4 @@
-//! Points of sweeps that are measured elsewhere: a point from its text, and a runner that gives points to a function of Python.
+//! Points of sweeps measured elsewhere: a point from its text, and a runner that passes points to a function of Python.
 
 use std::ops::ControlFlow;
 

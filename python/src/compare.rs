@@ -1,4 +1,4 @@
-//! Reports of runs side by side, as `nandscape compare` sets them.
+//! Reports of runs in comparison, as in `nandscape compare`.
 
 use std::path::PathBuf;
 

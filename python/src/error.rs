@@ -1,4 +1,4 @@
-//! Failures as the exceptions of `nandscape._errors`, which find the key that is meant in the text.
+//! Failures as the exceptions of `nandscape._errors`, which find the key in the text.
 
 use nandscape_lab_run::RunError as Problem;
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ pub(crate) enum Failure {
     Input(String),
     /// A run that failed.
     Run(String),
-    /// The user ended it before anything was measured.
+    /// The user ended it before the first measurement.
     Interrupted,
 }
 

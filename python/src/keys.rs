@@ -1,4 +1,4 @@
-//! Keys and values of Python as those of a sweep: text is read as the command reads it.
+//! Keys and values of Python as those of a sweep: text is parsed as on the command line.
 
 use nandscape_lab_sweep::{Axis, Choice, Inputs, Sweep, SweepError, Value, WorkloadFrom};
 use pyo3::FromPyObject;

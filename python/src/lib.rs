@@ -1,12 +1,12 @@
 //! The extension module `nandscape._native`: runs and sweeps for the Python package, which gives them their form in Python.
-//! It stands on the same crates as the command, so that both report the same bytes.
+//! It uses the same crates as the command, so that both report the same bytes.
 //!
 //! | file | what |
 //! |---|---|
 //! | `cluster` | points that are measured elsewhere |
 //! | `compare` | reports side by side |
 //! | `error` | failures as Python's exceptions |
-//! | `stop` | work beside the interpreter, which Ctrl-C ends |
+//! | `stop` | work without the interpreter's lock, which Ctrl-C ends |
 //! | `keys` | keys of Python as those of a sweep |
 //! | `lab` | the claims of the source papers |
 //! | `lists` | built-in drives and workloads, and all keys |

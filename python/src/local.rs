@@ -1,4 +1,5 @@
-//! Points of a sweep whose policies are functions of Python: measured in this process, one after another, as the functions are.
+//! Points of a sweep whose policies are functions of Python: measured in this process, one after another, since the functions run
+//! so.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Policies that are functions of Python. The first exception of one ends the run, which raises it; until then a plain policy decides.
+//! Policies that are functions of Python. The first exception ends the run, which raises it; until then a plain policy decides.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -97,7 +97,7 @@ pub(crate) struct Options {
 /// A run, prepared on the thread of the interpreter.
 struct Prepared {
     inputs: Inputs,
-    /// Whether its jobs have names of their own.
+    /// Whether its jobs have names.
     has_names: bool,
     functions: Option<Functions>,
     save_state: Option<PathBuf>,

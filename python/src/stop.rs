@@ -1,5 +1,5 @@
-//! Work on a thread of its own, without the interpreter's lock. The caller's thread looks for signals meanwhile: the first Ctrl-C
-//! asks the work to end with what is done, and a second one leaves it alone.
+//! Work on a separate thread, without the interpreter's lock. The caller's thread checks for signals meanwhile: the first Ctrl-C
+//! asks the work to end with the results so far, a second one abandons it.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;

@@ -69,7 +69,7 @@ pub(crate) fn sweep(
     }
 }
 
-/// A sweep that Python has measured. Its own exceptions pass; Ctrl-C leaves what was measured until then.
+/// A sweep that Python has measured. Its own exceptions pass; Ctrl-C keeps the measurements so far.
 fn ended(
     py: Python<'_>,
     value: Result<String, Failure>,
@@ -85,7 +85,7 @@ fn measure(sweep: Sweep, out: &Path, runner: &mut dyn Runner, fresh: bool) -> Re
     SweepReport::check(&sweep).map_err(Failure::Input)?;
     let plan = sweep.plan().map_err(|error| Failure::Input(keys::plain(&error)))?;
     let session = Session { folder: Folder::at(out), fresh };
-    // A folder that cannot be used is bad input, found before anything runs.
+    // An unusable folder is bad input, found before anything runs.
     drop(session.folder.lock().map_err(|error| Failure::Input(error.to_string()))?);
     let outcome = session.run(plan, runner, &mut ()).map_err(|error| Failure::Run(error.to_string()))?;
     let report = SweepReport::new(&outcome).map_err(Failure::Input)?;

@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz`: runs a program of the fuzzer (`fuzz/`), with the known inputs that are kept in the repository and
-//! those that it has found before on this machine.
+//! `cargo xtask fuzz`: runs a program of the fuzzer (`fuzz/`), with the known inputs in the repository and
+//! inputs that it found before on this machine.
 //!
 //! Left out: installing the fuzzer, which needs a nightly toolchain and `cargo install cargo-fuzz`.
 

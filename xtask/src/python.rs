@@ -1,5 +1,5 @@
 //! The Python package. Its tests: a virtual environment with pinned packages, a wheel of the dev profile installed in it, mypy, pytest.
-//! Its wheel: built in the release profile, installed in an environment of its own, and used.
+//! Its wheel: built in the release profile, installed in a separate environment, and used.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,7 +30,7 @@ pub(crate) fn test(is_whole: bool) -> anyhow::Result<()> {
 /// A run that shows that a package works.
 const USE: &str = "import nandscape; print(nandscape.run(rw='randread', capacity='64MiB', io_count=1000))";
 
-/// Builds the wheel of a release, and installs and uses it as one who gets it would.
+/// Builds the wheel of a release, and installs and uses it as a user would.
 pub(crate) fn wheel() -> anyhow::Result<()> {
     let wheel = release()?;
     say::line(&format!("\nThe wheel is {}", wheel.display()));
@@ -68,7 +68,7 @@ fn virtual_environment(folder: &Path) -> Command {
     venv
 }
 
-/// Makes the virtual environment, unless one with the same packages is there.
+/// Makes the virtual environment, unless one with the same packages exists.
 fn environment(folder: &Path) -> anyhow::Result<()> {
     let list = root().join("python/requirements.txt");
     let wanted = std::fs::read_to_string(&list).with_context(|| format!("cannot read {}", list.display()))?;

@@ -1,9 +1,9 @@
 //! `cargo xtask release`: the release program, optimised for the branches that training runs take.
 //!
-//! It is built three times over: with counters in it, then the training runs, then with their counts. LLVM's `llvm-profdata`
-//! merges the counts; it comes with the toolchain's component `llvm-tools`.
+//! Three steps: a build with counters, the training runs, and a build with their counts. LLVM's `llvm-profdata`
+//! merges the counts; it is part of the toolchain's component `llvm-tools`.
 //!
-//! Left out: training of commands that are not simulations or servers. Code that no run has reached is made small, not fast.
+//! Left out: training of commands that are not simulations or servers. Code that no run has reached is optimised for size.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

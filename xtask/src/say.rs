@@ -16,7 +16,7 @@ pub(crate) fn output(bytes: &[u8]) {
     let _ = std::io::stdout().lock().write_all(bytes);
 }
 
-/// The same under test, where it is shown if the test fails: the run that this one is a part of would take it for its own progress.
+/// The same under test, shown only if the test fails: the enclosing run would treat the output as its own progress.
 #[expect(clippy::print_stdout, reason = "only what is printed so is captured")]
 fn captured(bytes: &[u8]) {
     print!("{}", String::from_utf8_lossy(bytes));

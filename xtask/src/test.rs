@@ -1,6 +1,6 @@
-//! `cargo xtask test`: everything that must pass before a change is accepted, or the tests of a part. The fastest checks run first. The first
-//! check that fails ends the run; the tests of all crates run to their end, so that one run names all that fail. Tests that
-//! hang are ended and named ([`watchdog`](crate::watchdog)).
+//! `cargo xtask test`: everything that must pass before a change is accepted, or the tests of a part. The fastest checks run
+//! first. The first check that fails ends the run. The tests of all crates run to their end, so that one run names all failed
+//! tests. Hanging tests are ended and named ([`watchdog`](crate::watchdog)).
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
 //! `cargo xtask tools`: external programs that tests run: clients of live drives, a browser for reports, Python for its
-//! package, and what fetches QEMU and the programs of guests, which tests do themselves.
+//! package, and the tools that fetch QEMU and the programs of guests; tests do the fetching.
 //!
 //! Left out: versions. The tests use only old features of the clients.
 

@@ -1,5 +1,5 @@
-//! The client of a control socket: an order is a line of JSON, and so is its reply. It gives up after a bounded time, whatever is at the
-//! other end.
+//! The client of a control socket: an order is a line of JSON, and so is its reply. It gives up after a bounded time, whatever
+//! the server does.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;

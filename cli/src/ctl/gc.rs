@@ -1,5 +1,5 @@
-//! `nandscape ctl gc`: garbage collection at the operator's command. The orders are settings of the control socket; what the drive does is
-//! in its counters.
+//! `nandscape ctl gc`: garbage collection at the operator's command. The orders are settings of the control socket; the drive's
+//! counters show their effect.
 
 use clap::{Args, Subcommand};
 use nandscape_lab_report::format::{count, size};
@@ -119,7 +119,7 @@ struct ReadyArgs {
     drive: DriveArgs,
 }
 
-/// The space of a drive, and what it does.
+/// The space of a drive, and its state.
 struct Status {
     user_bytes: u64,
     device_bytes: u64,
@@ -157,7 +157,7 @@ pub(super) fn run(args: &GcArgs) -> Result<(), Failure> {
 }
 
 impl DriveArgs {
-    /// Gives an order, if there is one, and prints what the drive does then.
+    /// Sends an order, if there is one, and prints the drive's state afterwards.
     fn ask(&self, order: Option<(&str, &str)>, words: impl FnOnce(&Status) -> String) -> Result<(), Failure> {
         let mut client = self.server.connect()?;
         if let Some((key, value)) = order {

@@ -1,4 +1,4 @@
-//! What the words of the command line mean, and which of them go together.
+//! The meaning of the words on the command line, and which of them combine.
 
 use nandscape_papers_fox::{Benchmark, Choice, Engines, Kind, Mix, Plan, Unit, Wanted, WearPlan};
 
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 
 /// Cycles of oc-1.
 const CYCLES: u64 = 1_000;
-/// Lines of oc-1, unless it is told otherwise.
+/// Lines of oc-1 by default.
 const LINES: u64 = 20;
 
 fn bad(problem: String) -> Failure {

@@ -1,4 +1,4 @@
-//! What is run on a drive, in simulated time or at the wall clock.
+//! The runs on a drive, in simulated time or at the wall clock.
 
 use std::fs::File;
 use std::rc::Rc;

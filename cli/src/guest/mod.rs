@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `server` | the drive: `nandscape serve` as a process of its own |
+//! | `server` | the drive: `nandscape serve` as a separate process |
 //! | `arrival` | how the drive comes into the guest, by transport |
 
 mod arrival;
@@ -205,7 +205,7 @@ fn run_shell(machine: &Machine, kit: &Kit, server: Server) -> Result<(), Failure
     }
 }
 
-/// Ends the server, and tells the figures of its drive: on standard error, as the output is the command's.
+/// Ends the server, and prints the figures of its drive on standard error: the output is the command's.
 fn tell_figures(server: Server) -> Result<(), Failure> {
     let figures = server.stop()?;
     output::note(&format!("the drive:\n{}", figures.trim_end()));

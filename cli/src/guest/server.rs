@@ -1,5 +1,5 @@
-//! The drive of a guest: `nandscape serve` as a process of its own, so that it is the same drive, and that QEMU's end does
-//! not take its figures along.
+//! The drive of a guest: `nandscape serve` as a separate process. So it is the same drive, and its figures survive the end
+//! of QEMU.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::output;
 
 /// The name of the drive.
 const NAME: &str = "drive";
-/// Where it listens for QEMU, in a folder of its own.
+/// Where it listens for QEMU, in its own folder.
 const SOCKET: &str = "drive.sock";
 
 /// A server that serves. Dropping it ends it at once.
@@ -26,9 +26,9 @@ pub(super) struct Server {
     child: Child,
     _belonging: Belonging,
     folder: TempDir,
-    /// Its line that says where it serves.
+    /// The line with the server's address.
     place: String,
-    /// All that it says after that.
+    /// All output after that line.
     rest: Option<JoinHandle<String>>,
 }
 
@@ -59,7 +59,7 @@ impl Server {
                         // Only the first is waited for.
                         let _ = tell.send(line.clone());
                     }
-                    // Later ones would be in the way of the guest's terminal.
+                    // Later notes would disturb the guest's terminal.
                     Some(note) if !serves => output::note(note),
                     _ => {}
                 }
@@ -79,14 +79,14 @@ impl Server {
         self.folder.path().join(SOCKET)
     }
 
-    /// Its line that says where it serves.
+    /// The line with the server's address.
     pub(super) fn place(&self) -> &str {
         &self.place
     }
 
     /// Ends it in order; its figures.
     pub(super) fn stop(mut self) -> Result<String, Failure> {
-        // It may have ended by itself, which its status tells.
+        // It may have ended by itself; its status shows that.
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let mut figures = String::new();
         let out = self.child.stdout.as_mut().expect("it was asked for");

@@ -69,7 +69,7 @@ pub(super) struct BenchArgs {
     json: bool,
 }
 
-/// Clients of servers, as far as it is the same for all policies.
+/// The part of the clients' settings that all policies share.
 pub(super) fn clients(servers: Vec<Address>, deadline: Span, load: Load, seed: u64) -> Clients {
     Clients {
         replicas: servers.len().min(3),

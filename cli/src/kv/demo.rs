@@ -63,12 +63,12 @@ pub(super) struct DemoArgs {
     json: bool,
 }
 
-/// What the servers have said: each note once, for they have the same drives.
+/// The output of the servers so far. Each note appears once, since the servers have the same drives.
 #[derive(Clone, Default)]
 struct Said(Arc<Mutex<BTreeSet<String>>>);
 
 impl Said {
-    /// Passes on what a server says until it has ended.
+    /// Passes on the output of a server until it ends.
     fn listen(&self, stream: impl Read + Send + 'static) -> JoinHandle<()> {
         let said = self.clone();
         spawn(move || BufReader::new(stream).lines().map_while(Result::ok).for_each(|line| said.pass_on(&line)))
@@ -190,7 +190,7 @@ fn start(args: &DemoArgs, folder: &Path) -> anyhow::Result<(Servers, Vec<Address
 
 /// Runs it.
 pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
-    // What is wrong with the drive is told here rather than by a server.
+    // Errors of the drive are reported here rather than by a server.
     let (_, set) = super::block_layer(&args.set)?;
     crate::sim::resolve(&args.drive, &set)?;
     let folder = tempfile::tempdir().context("a folder for sockets").map_err(Failure::Run)?;

@@ -92,7 +92,7 @@ impl ServeArgs {
     }
 }
 
-/// Whether it may listen there: what is never allowed is wrong usage, and what is taken may be free later.
+/// Whether it may listen there: a forbidden address is wrong usage; a busy address may be free later.
 fn check_listen(args: &ServeArgs) -> Result<(), Failure> {
     use std::io::ErrorKind::{InvalidInput, PermissionDenied};
     args.listen.check(args.allow_remote).map_err(|error| {

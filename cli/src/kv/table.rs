@@ -53,7 +53,7 @@ pub(crate) fn check(runs: &[(String, Outcome)]) -> Result<(), Failure> {
     }
 }
 
-/// The deadlines that runs have come to.
+/// The deadlines that runs have settled on.
 pub(crate) fn deadlines(runs: &[(String, Outcome)]) -> String {
     let told = |(name, outcome): &(String, Outcome)| {
         outcome

@@ -1,4 +1,4 @@
-//! `nandscape paper mitt`: failing fast where something other than a drive is busy.
+//! `nandscape paper mitt`: fail-fast for busy resources other than drives.
 
 mod table;
 

@@ -399,7 +399,7 @@ impl ServeArgs {
         self.seed.unwrap_or(1)
     }
 
-    /// The drives by name, with what each is: of an array, its members and spares.
+    /// The drives by name, each with its kind; of an array, its members and spares.
     fn named(&self) -> Result<Vec<(String, Named<'_>)>, Failure> {
         if self.drive.is_empty() {
             if let Some(array) = &self.array {
@@ -450,7 +450,7 @@ impl ServeArgs {
         }
     }
 
-    /// Options that remote drives have no use for: one that concerns no drive at all is refused.
+    /// Options without effect on remote drives. An option without effect on any drive is rejected.
     fn check_remote(&self, named: &[(String, Named<'_>)], names: &[String]) -> Result<(), Failure> {
         let Some((name, url)) = named.iter().find_map(|(name, what)| match what {
             Named::Url(url) => Some((name, url)),
@@ -602,7 +602,7 @@ impl ServeArgs {
         Ok((0..drives).map(|drive| of(drive) > 0 && of(drive) + others > 1).collect())
     }
 
-    /// A drive, and what was decided for it.
+    /// A drive, and the values chosen for it.
     fn spec(&self, name: String, resolved: Resolved, (number, store): (u64, &StoreArg)) -> (DriveSpec, Vec<String>) {
         let resolved = if self.no_delay { resolved.without_delay() } else { resolved };
         let keeps_data = *store != StoreArg::None;

@@ -39,7 +39,7 @@ impl FromStr for ArrayArg {
 }
 
 impl ArrayArg {
-    /// The drives of the array: those that are named, or, where one profile is, as many of it as the array has members and spares.
+    /// The drives of the array: the named ones; or, with a single profile, one drive of it for each member and spare.
     pub(super) fn members<'a>(
         &self,
         named: Vec<(String, Named<'a>)>,
@@ -70,7 +70,7 @@ impl ArrayArg {
         }
     }
 
-    /// Stores of the members: a path that names no drive is for all of them, each with a file of its own.
+    /// Stores of the members: a path that names no drive is for all of them, with a separate file for each.
     pub(super) fn spread(words: &[String], names: &[String]) -> Vec<String> {
         let is_path = |word: &String| {
             let is_kind = word == "ram" || word == "none";
@@ -88,8 +88,8 @@ impl ArrayArg {
         words.iter().flat_map(of).collect()
     }
 
-    /// Members in memory beside members that outlast the server: each start finds those in memory empty. The array is then degraded
-    /// until they are rebuilt, which is told; where that would lose it, or nobody would notice, it is refused.
+    /// Members in memory together with members that outlast the server: each start finds those in memory empty. The array is then
+    /// degraded until they are rebuilt, which is reported. If that would lose the array, or pass unnoticed, it is rejected.
     fn check_lasting(&self, drives: &[PlannedDrive], stores: &[StoreArg], config: &Config) -> Result<(), Failure> {
         let lasts = |(drive, store): &(&PlannedDrive, &StoreArg)| {
             matches!(drive, PlannedDrive::Remote(_)) || store.path().is_some()

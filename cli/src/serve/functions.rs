@@ -39,7 +39,7 @@ pub(super) struct FunctionArg {
 /// Splits the words. A path alone is the first drive's.
 pub(super) fn of_words(words: &[String], names: &[String]) -> Result<Vec<FunctionArg>, Failure> {
     let split = |word: &String| {
-        // Of two names of which one begins as the other, the longer one.
+        // If one name begins with the other, the longer one.
         let named = names.iter().enumerate();
         let named = named.filter_map(|(drive, name)| Some((drive, word.strip_prefix(name)?.strip_prefix('=')?)));
         let (drive, path) = match named.min_by_key(|(_, path)| path.len()) {

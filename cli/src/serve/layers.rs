@@ -1,5 +1,5 @@
-//! `serve --over`: layers of a host between each drive, or an array of them, and its clients; and layers between the drives of an array and
-//! the array. `--set block.KEY=VALUE` puts a block layer there.
+//! `serve --over`: layers of a host between each drive, or an array of them, and its clients; and layers between an array and
+//! its drives. `--set block.KEY=VALUE` adds a block layer.
 
 use nandscape_lab_run::chain::Chain;
 

@@ -21,7 +21,7 @@ pub(super) struct Listeners {
 }
 
 impl ServeArgs {
-    /// Where clients connect, each with the option that says so.
+    /// Where clients connect, each with its option.
     pub(super) fn addresses(&self) -> impl Iterator<Item = (&'static str, &Address)> {
         let nbd = self.nbd.iter().map(|address| ("--nbd", address));
         nbd.chain(self.nvme_tcp.iter().map(|address| ("--nvme-tcp", address)))

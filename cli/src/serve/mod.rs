@@ -92,7 +92,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<(), Failure> {
     }
 }
 
-/// Serves clients until the server is to end: why, and what is to go on beside it until its drives have ended.
+/// Serves clients until the server is to end. Returns why it ends, and what continues until its drives have ended.
 fn serve_clients(
     args: &ServeArgs,
     running: &Running,
@@ -111,7 +111,7 @@ fn serve_clients(
     Ok((wait(ending), beside))
 }
 
-/// Removes the sockets at a panic: release builds abort, without dropping anything.
+/// Removes the sockets at a panic: release builds abort without drops.
 fn remove_sockets_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -120,7 +120,7 @@ fn remove_sockets_on_panic() {
     }));
 }
 
-/// Checks before anything is served that the files to write at the end can be written.
+/// Checks before serving that the files to write at the end can be written.
 fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
     let outputs = [("--record", &args.record), ("--chrome-trace", &args.chrome_trace)];
     let outputs = outputs.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
@@ -258,7 +258,7 @@ fn ignores_hang_ups() -> bool {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
 }
 
-/// The servers beside the drives; dropping them ends them.
+/// The servers next to the drives; dropping them ends them.
 struct Beside {
     _metrics: Option<MetricsServer>,
     _dashboard: Option<DashboardServer>,

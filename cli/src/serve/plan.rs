@@ -1,4 +1,4 @@
-//! The drives of `nandscape serve` and the reactors that they are spread over: models by profile, and remote drives by URL.
+//! The drives of `nandscape serve`, and the reactors that serve them: models by profile, and remote drives by URL.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -69,7 +69,8 @@ impl PlannedDrive {
         }
     }
 
-    /// The same; a model's recording says whether it is reached by several controllers, one of them a PCI function: a replay reports the same.
+    /// The same. A model's recording notes whether several controllers reach the model, one of them a PCI function: a replay
+    /// reports the same.
     pub(super) fn shared(mut self, is_shared: bool) -> PlannedDrive {
         if let Some(spec) = self.model_mut() {
             spec.is_shared = is_shared;
@@ -160,7 +161,7 @@ impl Part {
         }
     }
 
-    /// Makes the drives, those that have a file in it.
+    /// Makes the drives; those with a file open it.
     pub(super) fn build(
         &self,
         executor: &mut Executor,
@@ -239,7 +240,7 @@ impl PlannedDrive {
     }
 }
 
-/// A drive that is served, and what it was made from: its profile, or its URL.
+/// A served drive, and its origin: its profile, or its URL.
 pub(super) enum Served {
     Model(Rc<SsdExport>, String),
     Remote(Rc<RemoteExport>, String),
@@ -317,7 +318,7 @@ impl Served {
         }
     }
 
-    /// Saves the drive's state if it is to be saved, or turns it off. What went wrong with its file.
+    /// Saves the drive's state if requested, or turns it off. Returns the error of its file.
     pub(super) fn end(
         &self,
         planned: &PlannedDrive,
@@ -344,7 +345,7 @@ impl Served {
         }
     }
 
-    /// Turns the drive off. What went wrong with its file.
+    /// Turns the drive off. Returns the error of its file.
     fn close(&self, executor: &mut Executor, name: &str) -> Option<anyhow::Error> {
         match self {
             Served::Model(export, _) => close(executor, name, export),
@@ -359,7 +360,7 @@ impl Served {
         }
     }
 
-    /// Has `tell` told of what happens to the members of an array.
+    /// Calls `tell` with a line for each event of an array's members.
     pub(super) fn tell(&self, tell: impl Fn(&str) + 'static) {
         match self {
             Served::Array(export, _) => export.tell(tell),
@@ -395,7 +396,7 @@ fn close(executor: &mut Executor, name: &str, export: &SsdExport) -> Option<anyh
     Some(anyhow::anyhow!("the file of drive {name} cannot be written: {error}; {left}"))
 }
 
-/// A drive's name, and what it is.
+/// A drive's name, and its kind.
 pub(super) fn named(word: &str) -> Result<(String, Named<'_>), Failure> {
     let (name, what) = parts_of(word)?;
     match name.len() > MAX_NAME || name.chars().any(char::is_control) {
@@ -409,7 +410,7 @@ pub(super) fn named(word: &str) -> Result<(String, Named<'_>), Failure> {
 }
 
 fn parts_of(word: &str) -> Result<(String, Named<'_>), Failure> {
-    // A URL may have an = of its own, in its options.
+    // A URL may contain an = in its options.
     let (name, what) = match word.split_once('=') {
         Some((name, what)) if !name.contains("://") => (name, what),
         _ => ("", word),

@@ -69,7 +69,7 @@ impl Ends {
     /// Writes the event trace, and the reports.
     ///
     /// # Errors
-    /// The first thing that went wrong, once everything is written that can be.
+    /// The first error, once everything else is written.
     pub(super) fn settle(mut self, args: &ServeArgs) -> Result<(), Failure> {
         if let Some(path) = &args.chrome_trace {
             let written = self.traces.iter().map(|trace| crate::sim::write(path, trace).context("--chrome-trace"));

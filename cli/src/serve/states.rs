@@ -1,4 +1,4 @@
-//! `--from-state` and `--save-state` of `nandscape serve`: the files that drives begin in the states of, and are saved to at the end.
+//! `--from-state` and `--save-state` of `nandscape serve`: the state files with which drives begin, and those written at the end.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use nandscape_lab_run::{DriveSpec, StateFile};
 use super::plan::PlannedDrive;
 use crate::failure::Failure;
 
-/// The file of each drive that has one, as an option says.
+/// The state file of each drive that an option names.
 pub(super) fn of_each(option: &str, words: &[String], names: &[String]) -> Result<Vec<Option<PathBuf>>, Failure> {
     let mut files = vec![None; names.len()];
     for word in words {
@@ -33,7 +33,7 @@ pub(super) fn of_each(option: &str, words: &[String], names: &[String]) -> Resul
     Ok(files)
 }
 
-/// Checks before anything is served that the state of a drive, which may be in a file of its own, can be saved at the end.
+/// Checks before serving that the state of a drive, which may be in a file itself, can be saved at the end.
 pub(super) fn check_save(drive: &PlannedDrive, store: Option<&Path>, path: &Path) -> Result<(), Failure> {
     let (name, to) = (drive.name(), path.display());
     let refused = |why: String| Err(Failure::Input(anyhow!("--save-state {name}={to}: {why}")));
@@ -49,7 +49,7 @@ pub(super) fn check_save(drive: &PlannedDrive, store: Option<&Path>, path: &Path
     }
 }
 
-/// A drive that begins in the state of a file, if there is one: it fits, and is told as what it is.
+/// A drive that begins in the state of a file, if there is one. Checks that the state fits, and describes the drive accordingly.
 pub(super) fn begins_in(mut spec: DriveSpec, path: Option<&Path>) -> Result<DriveSpec, Failure> {
     let Some(path) = path else { return Ok(spec) };
     let failed = |error| Failure::Input(anyhow!("--from-state {error}"));

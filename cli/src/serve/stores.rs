@@ -32,7 +32,7 @@ impl StoreArg {
     }
 }
 
-/// The stores of all drives. `ram` and `none` without a name are for all that have no store of their own; a path is for the
+/// The stores of all drives. `ram` and `none` without a name are for all drives without a separate store; a path is for the
 /// drive that it names, or for the only one.
 pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<StoreArg>, Failure> {
     let (mut rest, mut own) = (None, vec![None; names.len()]);
@@ -52,7 +52,7 @@ pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<StoreArg
     Ok(own.into_iter().map(|store| store.unwrap_or_else(|| rest.clone())).collect())
 }
 
-/// The drive that a file holds, and its name, where `--drive` does not say what is served: the only word is its file.
+/// The drive in a file, and its name, if `--drive` does not name the served drive: the only word is its file.
 pub(super) fn held(words: &[String]) -> Result<(String, StoredDrive), Failure> {
     let missing = |problem: &str| {
         let valid = "give --drive, or the file of one drive that is there already: --store file:PATH";
@@ -94,10 +94,10 @@ fn split(word: &str, names: &[String]) -> Result<(usize, StoreArg), Failure> {
     }
     let named = names.iter().enumerate();
     let named = named.filter_map(|(drive, name)| Some((drive, word.strip_prefix(name.as_str())?.strip_prefix('=')?)));
-    // Of two names of which one begins as the other, the longer one.
+    // If one name begins with the other, the longer one.
     let (drive, path) = match named.min_by_key(|(_, path)| path.len()) {
         Some(found) => found,
-        // A path with an = in it is told by file: from a name.
+        // A path with an = is marked by file: to distinguish it from a name.
         None if names.len() == 1 && (word.starts_with("file:") || Target::is_one(word) || !word.contains('=')) => {
             (0, word)
         }
@@ -148,14 +148,14 @@ impl NewFiles {
 impl Drop for NewFiles {
     fn drop(&mut self) {
         for path in &self.0 {
-            // The reason why the start fails is told; a file that stays is the smaller problem.
+            // The reason for the failed start is reported; a file that stays is the smaller problem.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// Opens the files of a reactor's drives, and makes those that do not exist, which are added to `new`. `stores` are those of its drives.
-/// Of an array, which may go on without, those that cannot be opened are noted in the plan.
+/// Opens the files of a reactor's drives, and makes missing ones, which are added to `new`. `stores` are those of its drives.
+/// For an array, which may start without some members, the files that cannot be opened are noted in the plan.
 pub(super) fn open_all(
     part: &mut Part,
     stores: &[StoreArg],
@@ -226,7 +226,7 @@ enum Role {
     Alone,
     /// One of an array that is opened.
     Member,
-    /// One of an array that is made anew, whatever the drive holds.
+    /// A member of a new array, whatever the drive holds.
     NewMember,
 }
 

@@ -1,6 +1,6 @@
 //! The summary of a server's work, printed at its end.
 //!
-//! Left out: counters of drives and of parts of drives, which JSON has; but those of an array are told.
+//! Left out: counters of drives and of parts of drives, which JSON has. Those of an array are printed.
 
 use std::collections::BTreeMap;
 

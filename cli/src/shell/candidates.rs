@@ -25,7 +25,7 @@ fn completed(command: &str, arg: Arg) -> Arg {
     arg.add(completer)
 }
 
-/// Built-in drives with what they are, and profile files. `serve` takes a name before each: NAME=PROFILE.
+/// Built-in drives with their descriptions, and profile files. `serve` takes a name before each: NAME=PROFILE.
 fn drives(current: &OsStr) -> Vec<CompletionCandidate> {
     let text = current.to_string_lossy();
     let (name, profile) = match text.rsplit_once('=') {

@@ -1,5 +1,5 @@
-//! `nandscape completions`: what a shell reads so that it can complete the words of a command line. The shell then asks the
-//! program itself at each word, so that the answers are those of the program that is installed.
+//! `nandscape completions`: the script with which a shell completes the words of a command line. The shell then asks the
+//! program itself at each word, so that the answers are those of the installed program.
 
 use std::str::FromStr as _;
 

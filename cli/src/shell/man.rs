@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ManArgs) -> Result<(), Failure> {
     }
 }
 
-/// The commands as they are parsed, with their full names.
+/// The commands of the parser, with their full names.
 fn tree() -> Command {
     let mut root = Cli::command().disable_help_subcommand(true);
     root.build();

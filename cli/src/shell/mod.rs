@@ -1,4 +1,4 @@
-//! What the program gives to a shell: completion of its command line, and pages for man(1). Both are made from the tree of
+//! The program's interface to a shell: completion of its command line, and pages for man(1). Both are made from the tree of
 //! commands that parses it.
 //!
 //! | file | what |

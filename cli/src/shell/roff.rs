@@ -29,7 +29,7 @@ pub(super) fn page(command: &Command) -> String {
     page
 }
 
-/// Lines as they are: neither backslashes nor a period at the start of a line are instructions, and hyphens can be copied.
+/// Escapes lines: neither backslashes nor a period at the start of a line are instructions, and hyphens can be copied.
 fn escaped(text: &str) -> String {
     let line = |line: &str| {
         let line = line.replace('\\', "\\e").replace('-', "\\-");

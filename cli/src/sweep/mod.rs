@@ -120,7 +120,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
     output::create_folder(&out).map_err(Failure::Input)?;
     output::check_page(&out.join("sweep.html"))?;
     let session = Session { folder: Folder::at(&out), fresh: args.fresh };
-    // A folder that cannot be used is bad input, found before anything runs.
+    // An unusable folder is bad input, found before anything runs.
     drop(session.folder.lock().map_err(Failure::input)?);
     let (mut runner, stopper) = runner(args);
     screen::on_interrupt(stopper).map_err(Failure::Run)?;
@@ -146,7 +146,7 @@ fn runner(args: &SweepArgs) -> (Box<dyn Runner>, Stopper) {
     (Box::new(threads), stopper)
 }
 
-/// The beginning of the name of the folder: sweeps without a file have no name of their own.
+/// The beginning of the name of the folder: sweeps without a file have no name.
 fn folder_name(args: &SweepArgs, sweep: &Sweep) -> String {
     match args.file {
         Some(_) => sweep.name.clone(),

@@ -22,7 +22,7 @@ impl Screen {
         Screen { bar: ProgressBar::with_draw_target(Some(1_000), target), left: 0.0 }
     }
 
-    /// The time left, if the rest takes as long as what was done.
+    /// The time left, if the rest proceeds at the rate so far.
     fn time_left(&self, done: f64) -> String {
         let passed = self.bar.elapsed().as_secs_f64();
         if done <= 0.0 || passed < 1.0 {
@@ -80,7 +80,7 @@ impl Drop for Screen {
     }
 }
 
-/// Has a panic, which ends the program in a release, say in which point of the sweep it was.
+/// Makes a panic, which ends the program in a release, name the point of the sweep.
 pub(super) fn name_point_of_a_panic() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -114,7 +114,7 @@ pub(super) fn on_interrupt(stopper: Stopper) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Elsewhere Ctrl-C ends the process, and what was measured is kept.
+/// On other systems Ctrl-C ends the process, and finished points are kept.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn on_interrupt(_: Stopper) -> anyhow::Result<()> {
     Ok(())

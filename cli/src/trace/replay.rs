@@ -1,4 +1,4 @@
-//! `sim --trace`: how a trace is replayed.
+//! `sim --trace`: the replay of a trace.
 
 use std::path::{Path, PathBuf};
 

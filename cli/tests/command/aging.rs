@@ -11,7 +11,7 @@ fn aged(more: &[&str]) -> Value {
     sim(&[&READS[..], more].concat())
 }
 
-/// A drive write a day, of which flash beyond the capacity takes a share: 547 days are some 430 to 547 of 3,000 erases.
+/// A drive write a day; over-provisioned flash takes a share: 547 days are some 430 to 547 of 3,000 erases.
 #[test]
 fn a_life_shows_in_the_figures_of_wear() {
     let report = aged(&["--age", "18months"]);
@@ -97,7 +97,7 @@ fn the_table_tells_of_age() {
     assert!(!succeed(&[&SMALL[..], &READS].concat()).contains("aging: "));
 }
 
-/// Blocks that wear out take the spare with them, and the drive says why it takes no more.
+/// Blocks that wear out use up the spare blocks, and the drive reports why it accepts no more writes.
 #[test]
 fn a_worn_drive_ends_read_only_with_its_reason() {
     let worn = [
@@ -120,7 +120,7 @@ fn a_worn_drive_ends_read_only_with_its_reason() {
     assert!(ran.err.contains("note: the drive is read-only: no spare blocks are left"), "{}", ran.err);
 }
 
-/// A life that leaves no spare block is refused, with the keys that decide on it; one that leaves some takes its share of them.
+/// A life without a spare block left is rejected, with the keys that determine it; other lives take their share of spare blocks.
 #[test]
 fn a_life_before_the_run_takes_spare_blocks_or_is_refused() {
     let lived = |cycles| {

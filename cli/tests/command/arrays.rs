@@ -1,4 +1,4 @@
-//! `sim --array`: what cannot be an array, with what is said of it, and what can.
+//! `sim --array`: invalid arrays with their messages, and valid ones.
 
 use serde_json::Value;
 
@@ -203,7 +203,7 @@ fn a_fault_names_a_drive_that_is_there() {
         |fault: &str, parts: &[&str]| refused(&["--array", "raid1:2", "--drive", "default", "--fault", fault], parts);
     of("drive-2=dead", &["there is no drive \"drive-2\"", "one of drive-0, drive-1"]);
     of("drive-1=dies", &["\"dies\" is no kind of fault"]);
-    // Errors show what was given, not the rule with its defaults.
+    // Errors show the given text, without the rule's defaults.
     of("drive-2=dead  from=1s", &["--fault \"drive-2=dead  from=1s\": there is no drive"]);
     of("drive-1=dead channel=99", &["drive default: --fault \"drive-1=dead channel=99\": channel 99 is not there"]);
     of("slow by=2ms die=99", &["drive default: --fault \"slow by=2ms die=99\": die 99 is not there"]);
@@ -224,7 +224,7 @@ fn what_was_decided_for_all_drives_is_said_once() {
     let told = |err: &str| err.matches("geometry.channels x dies_per_channel is").count();
     assert!(ran.code == 0 && told(&ran.err) == 1, "{}", ran.err);
     assert!(ran.err.contains("note: each of 4 drives: geometry.channels x"), "{}", ran.err);
-    // A server says it before it finds that it cannot listen.
+    // A server reports it before it finds that it cannot listen.
     let socket = ["serve", "--array", "a=raid5:4", "--store", "none", "--nbd", "unix:/nowhere/at/all.sock"];
     let ran = run(&[&socket[..], &small].concat());
     assert!(ran.code == 2 && told(&ran.err) == 1, "{}", ran.err);

@@ -6,7 +6,7 @@ fn sim(words: &[&str], parts: &[&str]) {
     refuse(&[&["sim", "--drive", "default", "--set", "capacity=64MiB"], words].concat(), parts);
 }
 
-/// A file of this content; the folder goes with it.
+/// A file with this content; dropping the folder removes it.
 fn file(content: &str) -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("t.trace");

@@ -1,4 +1,4 @@
-//! Flags that contradict each other or lead nowhere, and what the exit status tells.
+//! Flags that contradict each other or lead nowhere, and the exit status.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -96,7 +96,7 @@ fn files_that_cannot_be_written_are_found_before_the_run() {
     refuse(&[&start[..], &long, &["--chrome-trace", &inside]].concat(), &["--chrome-trace", "cannot write", &inside]);
 }
 
-/// What a file was before a command that is refused, it is afterwards.
+/// A rejected command leaves all files unchanged.
 #[cfg(unix)]
 #[test]
 fn no_output_overwrites_an_input_or_another_output() {

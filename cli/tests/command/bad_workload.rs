@@ -153,7 +153,7 @@ fn what_is_not_there_or_no_file_is_refused() {
     workload(&folder.path().display().to_string(), &["cannot be read"]);
 }
 
-/// Where nothing takes time there is no end to wait for; a drive of which everything is dead may be such a one.
+/// If nothing takes time, a limit in drive time is never reached; a drive whose flash is all dead is such a case.
 #[test]
 fn a_run_that_would_never_end_is_given_up() {
     let problem = ["no drive time passes, so --runtime would never be reached: limit the run by requests (--io-count)"];

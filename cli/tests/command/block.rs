@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::program::{number, refuse, run, succeed};
 
-/// Reads beside writes of a small drive in steady state, whose collections make reads late.
+/// Reads among writes of a small drive in steady state, whose collections make reads late.
 const RUN: [&str; 15] = [
     "sim",
     "--drive",

@@ -1,4 +1,4 @@
-//! Opens pages in a browser without a screen, and tells what became of them.
+//! Opens pages in a headless browser, and returns the resulting document.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ pub(crate) fn data(html: &str) -> serde_json::Value {
     serde_json::from_str(json).expect("the data are JSON")
 }
 
-/// Opens the page and holds that its code runs to the end without an error and that every chart is drawn. Gives the page
-/// as it is then.
+/// Opens the page, and checks that its code runs to the end without an error and that every chart is drawn. Returns the page
+/// in its final state.
 #[cfg(target_os = "linux")]
 pub(crate) fn open(page: &Path) -> String {
     let profile = tempfile::tempdir().expect("a folder");

@@ -110,7 +110,7 @@ fn every_drive_works_at_any_size_in_every_state() {
                         assert_eq!(report["errors"], serde_json::json!({}), "{shown}");
                         let waf = report["waf"].as_f64().expect("there are writes");
                         assert!(waf < 50.0, "{shown}: {waf}");
-                        // Nothing to collect on a new drive: what it programs is what was written, and at the most
+                        // A new drive has nothing to collect: it programs what was written, and at most
                         // once more to fill pages.
                         assert!(state != "none" || report["gc"]["pages_moved"] == 0, "{shown}");
                     }
@@ -127,7 +127,7 @@ fn every_workload_runs() {
         let report = report(&[&small[..], &["--workload", &workload]].concat());
         assert_eq!((&report["requests"], &report["workload"]), (&2_000.into(), &workload.as_str().into()));
         assert_eq!(report["errors"], serde_json::json!({}), "{workload}");
-        // What threads do has operations, what jobs do has none.
+        // Threads have operations, jobs have none.
         let has_threads = PERSONALITIES.contains(&&*workload) || YCSB.contains(&&*workload);
         assert_eq!(report.get("operations_us").is_some(), has_threads, "{workload}");
     }
@@ -168,7 +168,7 @@ fn ox_block_runs_every_workload_and_pattern() {
     }
 }
 
-/// A job for each FTL of a drive that has two, and a namespace that there is not.
+/// A job for each FTL of a drive with two, and a missing namespace.
 #[test]
 fn jobs_run_on_the_ftl_of_their_namespace() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -240,7 +240,7 @@ fn components_are_listed_with_the_key_that_chooses_them() {
     }
 }
 
-/// The FTLs that keep or find their tables in flash run from the command line, and say what they take of memory.
+/// The FTLs that keep or find their tables in flash run from the command line, and report their memory.
 #[test]
 fn ftls_of_components_run_and_report_their_memory() {
     for kind in ["ox_block", "pblk", "spdk"] {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::browser::open;
 use crate::program::{number, refuse, run, succeed};
 
-/// Reads beside a few writes of a small drive with slow programs, into a folder.
+/// Reads among a few writes of a small drive with slow programs, into a folder.
 fn measure(out: &Path, more: &[&str]) -> Value {
     let out = out.to_str().expect("UTF-8");
     let drive = ["sim", "--drive", "default", "--set", "capacity=1GiB", "--set", "geometry.channels=2", "--set"];

@@ -15,7 +15,7 @@ fn failed(report: &Value) -> f64 {
 
 #[test]
 fn a_rule_strikes_as_often_as_it_says_and_the_report_counts_it() {
-    // Few planes, so that there are spare blocks beyond what each needs to turn.
+    // Few planes, so that there are more spare blocks than the planes need for collections.
     let writes = ["--rw", "randwrite", "--io-count", "20000", "--set", "geometry.channels=2"];
     let writes = [&writes[..], &["--set", "geometry.dies_per_channel=2"]].concat();
     let faults = ["--fault", "fail program every=400 count=9", "--fault", "slow erase by=1ms nth=2"];
@@ -32,12 +32,12 @@ fn a_rule_strikes_as_often_as_it_says_and_the_report_counts_it() {
     let again = sim(&[&writes[..], &faults].concat());
     let but_host = |mut report: Value| report.as_object_mut().and_then(|fields| fields.remove("host")).map(|_| report);
     assert_eq!(but_host(again), but_host(report));
-    // Without a plan there is nothing to tell.
+    // Without a plan, no faults are reported.
     let plain = sim(&writes);
     assert!(plain.get("faults").is_none() && plain.get("damage").is_none());
 }
 
-/// With one request at a time, each that is struck is later by what the rule says, and nothing else changes.
+/// With one request at a time, each struck request is later by the rule's delay, and nothing else changes.
 #[test]
 fn slow_reads_add_to_the_mean_what_they_are_slowed_by() {
     let reads = ["--rw", "randread", "--iodepth", "1", "--io-count", "5000"];
@@ -57,7 +57,7 @@ fn rules_add_to_those_of_the_profile() {
     assert_eq!(rules, ["slow read by=1ms nth=7", "slow read by=1ms nth=9"]);
 }
 
-/// Every kind of workload goes on after requests that fail, and the run is done: status 0.
+/// Every kind of workload continues after failed requests, and the run succeeds: status 0.
 #[test]
 fn what_fails_as_planned_is_counted_and_the_run_goes_on() {
     let uncorrectable = ["--fault", "uncorrectable probability=20%"];
@@ -76,7 +76,7 @@ fn what_fails_as_planned_is_counted_and_the_run_goes_on() {
     let report = sim(&[&varmail[..], &uncorrectable].concat());
     assert!(failed(&report) > 10.0 && number(&report, "/virtual_s") >= 0.05);
 
-    // A trace: 200 reads, one each 10 us, of which every fourth fails.
+    // A trace: 200 reads, one each 10 us; every fourth fails.
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("reads.trace").display().to_string();
     let lines: String = (0..200).map(|at| format!("{:.3} 0 {} 8 1\n", f64::from(at) / 100.0, at * 8)).collect();
@@ -103,13 +103,13 @@ fn a_power_cut_takes_a_volatile_buffer_along_and_leaves_one_with_capacitors() {
         assert_eq!((number(report, "/damage/power_cuts"), number(report, "/faults/0/struck")), (1.0, 1.0));
         assert_eq!(number(report, "/requests") + failed(report), 20_000.0);
     }
-    // Nothing happens while it is off, and what comes after does not depend on how long that was.
+    // Nothing happens while power is off, and the time afterwards does not depend on the length of the outage.
     let longer = number(&cut(70, "capacitor"), "/virtual_s") - number(&capacitor, "/virtual_s");
     assert!((longer - 0.050).abs() < 1e-9, "{longer}");
     assert!(number(&volatile, "/damage/dropped_units") > 0.0 && number(&capacitor, "/damage/dropped_units") == 0.0);
 }
 
-/// An outage is no fault of the host: it has a cause of its own, sentences, and marks on the page.
+/// An outage is no fault of the host: it has a separate cause, sentences, and marks on the page.
 #[test]
 fn what_waits_for_power_is_told_apart_and_explained() {
     let folder = tempfile::tempdir().unwrap();

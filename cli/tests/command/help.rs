@@ -1,4 +1,4 @@
-//! What the program says of itself.
+//! The help of the program.
 
 use crate::program::{refuse, succeed};
 
@@ -34,7 +34,7 @@ fn commands(above: &[String]) -> Vec<Vec<String>> {
 
 #[test]
 fn help_gives_examples_that_run() {
-    // A long example goes on in the next line.
+    // A long example continues on the next line.
     let help = succeed(&["sim", "--help"]).replace(" \\\n", " ");
     let examples = help.lines().filter_map(|line| line.trim().strip_prefix("nandscape sim "));
     // A server makes recordings, and the tests of servers replay them.

@@ -235,7 +235,8 @@ fn the_guide_on_completions_works_in_a_short_form() {
         let cpu: Vec<(f64, f64)> = both("/report/cpu/request_us").collect();
         let adaptive = of("adaptive", threads, mean).into_iter().zip(of("adaptive", threads, "/report/cpu/request_us"));
         for (drive, ((interrupt, poll), (latency, time))) in both(mean).zip(adaptive).enumerate() {
-            // In this size the fast drive has one die, which eight threads keep busy: what waits at a processor does not wait there.
+            // At this size the fast drive has one die, which eight threads keep busy: requests that wait at a processor do not
+            // wait for the die.
             if threads > 4.0 && drive > 0 {
                 continue;
             }

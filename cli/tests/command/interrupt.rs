@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::command;
 
-/// A run of hours, if nobody ends it.
+/// A run of hours, unless it is interrupted.
 const LONG: [&str; 12] = [
     "sim",
     "--json",

@@ -1,4 +1,4 @@
-//! `nandscape lab`: lists, runs that go on where they were, reports, and what is refused.
+//! `nandscape lab`: lists, runs that resume, reports, and rejected input.
 
 use std::fs;
 
@@ -154,7 +154,7 @@ fn the_score_is_that_of_results_or_of_a_page() {
     refuse(&["lab", "score", "--page", &page], &["--page", "no table of verdicts"]);
 }
 
-/// What one core, or another system, cannot measure is said, and no miss.
+/// What a single core, or another system, cannot measure is reported, and is no miss.
 #[test]
 fn real_time_is_measured_or_the_reason_told() {
     let (_kept, out) = folder();

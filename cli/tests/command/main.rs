@@ -1,25 +1,25 @@
-//! The command line as a user meets it: the program itself is run, and what it prints and returns is looked at.
+//! The command line as a user meets it: the tests run the program, and check its output and exit status.
 //!
 //! | file | what |
 //! |---|---|
 //! | `program` | runs it |
-//! | `help` | what it says of itself |
-//! | `bad_drive`, `bad_workload`, `bad_usage` | input that cannot be, with what is said of it |
+//! | `help` | its help |
+//! | `bad_drive`, `bad_workload`, `bad_usage` | invalid input, with the messages |
 //! | `report` | the fields of `--json`, their types, and what must hold between them |
 //! | `meaning` | what each flag does |
-//! | `pressure` | what a run says of itself: overload, standstills, its state at the start, its inputs |
-//! | `faults` | what goes wrong as planned |
-//! | `partitioning` | tenants with dies of their own |
+//! | `pressure` | notes of a run: overload, standstills, its state at the start, its inputs |
+//! | `faults` | planned faults |
+//! | `partitioning` | tenants with their own dies |
 //! | `arrays` | arrays of drives |
 //! | `layers` | layers of a host over drives, in any order |
 //! | `aging` | a life before the run, and flash that ages |
 //! | `fox` | uFLIP-OC on open-channel drives |
-//! | `lsm` | loads of db_bench on an LSM-tree, on a generic FTL and on that for LSM-trees |
+//! | `lsm` | loads of db_bench on an LSM-tree, over a generic FTL and over the FTL for LSM-trees |
 //! | `engine` | readers and writers on the engine over several drives, and its server |
 //! | `ycsb` | YCSB on a log-structured store, conventional and offloaded |
 //! | `mitt` | failing fast beyond drives |
 //! | `zones` | resets and finishes of drives with zones |
-//! | `traces`, `bad_traces` | traces described, converted and replayed, and what is no trace |
+//! | `traces`, `bad_traces` | traces described, converted and replayed, and invalid traces |
 //! | `pages`, `browser` | the files of `--out`, and the pages among them as a browser shows them |
 //! | `questions` | percentiles, the highest rate under a bound, fio's job files, requests one by one, several jobs |
 //! | `states` | preconditioning under a load, and states in files |
@@ -27,8 +27,8 @@
 //! | `interrupt` | runs that the user ends |
 //! | `shell` | completion of the command line, and manual pages |
 //! | `block` | the host's block layer over a drive |
-//! | `compare`, `demo` | runs side by side, and the tour |
-//! | `catalogue` | every drive and workload that comes with it, in every state |
+//! | `compare`, `demo` | comparison of runs, and the tour |
+//! | `catalogue` | every built-in drive and workload, in every state |
 //! | `lab` | claims listed, run, kept and reported |
 
 mod aging;

@@ -124,7 +124,7 @@ fn tables_hold_the_same_figures() {
     assert!(!folder.path().join("cdf.parquet").exists() || cfg!(feature = "parquet"));
 }
 
-/// Runs of which there is little to draw: no time, no reads, one request.
+/// Runs with little to draw: no time, no reads, one request.
 #[test]
 fn pages_of_odd_runs_come_to_their_end() {
     let loads: [&[&str]; 4] = [

@@ -1,5 +1,5 @@
-//! Tenants with dies of their own, in a profile and two jobs: what the program prints of them, and that one's reads do not wait for
-//! the flash that the other writes.
+//! Tenants with their own dies, in a profile and two jobs: the output about them, and that the reads of one tenant do not wait
+//! for flash that the other writes.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! What a run says of itself: overload, standstills that a closed load hides, percentiles that too few requests cannot
-//! carry, the state the drive began in, and the inputs of the run.
+//! Notes of a run: overload, standstills that a closed load hides, percentiles with too few requests,
+//! the state in which the drive began, and the inputs of the run.
 
 use serde_json::{Value, json};
 

@@ -52,7 +52,7 @@ pub(crate) fn number(report: &Value, path: &str) -> f64 {
     found.unwrap_or_else(|| panic!("{path} is no number in {report:#}"))
 }
 
-/// Holds that the input is refused with status 2, and that the message has these parts.
+/// Checks that the input is rejected with status 2, and that the message has these parts.
 pub(crate) fn refuse(args: &[&str], parts: &[&str]) {
     let ran = run(args);
     assert_eq!(ran.code, 2, "{args:?}\n{}\n{}", ran.err, ran.out);

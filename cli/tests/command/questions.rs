@@ -1,5 +1,5 @@
-//! Questions that people ask of `nandscape sim`: chosen percentiles, the rate at which a bound holds, job files of fio, requests
-//! one by one, and several jobs beside each other.
+//! Questions to `nandscape sim`: chosen percentiles, the rate at which a bound holds, job files of fio, requests
+//! one by one, and several concurrent jobs.
 
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use crate::program::{number, sim};
 
 const STAGES: [&str; 8] = ["queue", "firmware", "die_wait", "array", "channel_wait", "transfer", "ecc", "link"];
 const WAITS: [&str; 3] = ["queue", "die_wait", "channel_wait"];
-/// Percentiles that some 2,500 requests of a direction carry, and those that they do not.
+/// Percentiles for which some 2,500 requests of a direction suffice, and others.
 const PERCENTILES: [&str; 4] = ["p50", "p90", "p99", "p99_9"];
 const BEYOND: [&str; 2] = ["p99_99", "p99_9999"];
 
@@ -132,8 +132,8 @@ fn write_amplification_is_units_programmed_over_units_written() {
     let report = write(&[]);
     let written = number(&report, "/bytes") / 4_096.0;
     assert!(close(number(&report, "/waf"), number(&report, "/flash/units_programmed") / written));
-    // Pages of one unit: each program is one unit's, whether a host's or a collection's. A program counts when it begins
-    // and its units when they are there, so that what is under way at the end, one a plane at most, is between them.
+    // Pages of one unit: each program is one unit's, whether a host's or a collection's. A program counts when it begins,
+    // its units when they are programmed. So programs in progress at the end, at most one a plane, are the difference.
     let small = write(&["--set", "geometry.page_size=4KiB"]);
     let (pages, units) = (number(&small, "/flash/page_programs"), number(&small, "/flash/units_programmed"));
     assert!(units > 15_000.0 && (0.0..=128.0).contains(&(pages - units)), "{pages} pages, {units} units");

@@ -111,13 +111,13 @@ fn await_points(child: &std::process::Child, folder: &Path, points: usize) {
     panic!("waited a minute for {points} points, and there are {}", measured());
 }
 
-/// Ctrl-C, and a kill that nothing can be done about: what was measured is kept, and the next run goes on to the same table.
+/// After Ctrl-C, and after a kill, measured points are kept, and the next run completes the same table.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupted_sweep_goes_on() {
     let folders = [(); 3].map(|()| tempfile::tempdir().expect("a folder"));
     let [whole, stopped, killed] = folders.each_ref().map(tempfile::TempDir::path);
-    // The last point alone takes minutes: it is under way when the others are done.
+    // The last point alone takes minutes: it is in progress when the others are done.
     let vary = ["--vary", "warmup_count=0,1,2,300000000", "--jobs", "1"];
     let short = ["--vary", "warmup_count=0,1,2", "--jobs", "1"];
     for (folder, signal) in [(stopped, rustix::process::Signal::INT), (killed, rustix::process::Signal::KILL)] {
@@ -238,7 +238,7 @@ fn points_fork_the_state_of_a_file() {
     refuse(&[&sweep[..], &other].concat(), &["from_state", "is of another drive: capacity"]);
 }
 
-/// The figures of an array and of its drives: what is left out depends on the machine, or names the jobs.
+/// The figures of an array and of its drives. Left out: figures that depend on the machine, or name the jobs.
 fn figures_of(report: &Value) -> Value {
     let fields =
         ["requests", "virtual_s", "latency_us", "breakdown_us", "layers_us", "array", "gc", "waf", "flash", "busy"];

@@ -216,7 +216,7 @@ fn what_a_format_does_not_express_is_noted_or_refused() {
     assert!(ran.out.starts_with("0,0,128,0,0\n"));
 }
 
-/// The cut of a server's trace that the papers use; where it does not lie beside the project, there is nothing to run.
+/// The cut of a server's trace that the papers use; without that file the test does nothing.
 #[test]
 fn the_cut_of_a_server_is_replayed() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces/msr-40-60.trace");

@@ -112,7 +112,7 @@ fn a_drive_that_fails_fails_the_run() {
     assert!(ran.err.contains("Unrecovered Read Error (2:81h)") && !ran.err.contains("--records"), "{}", ran.err);
 }
 
-/// A profile file keeps what it says.
+/// A profile file keeps its own settings.
 #[test]
 fn defaults_are_for_built_in_drives() {
     let folder = tempfile::tempdir().unwrap();

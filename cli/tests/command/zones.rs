@@ -1,4 +1,4 @@
-//! Drives with zones: what the report counts of their resets, and what is told before a run.
+//! Drives with zones: the report's counters of their resets, and the notes before a run.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Failures are told as failures: a run without a server, keys that nobody has, and a demo that a signal ends.
+//! Failures are reported as failures: a run without a server, missing keys, and a demo that a signal ends.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

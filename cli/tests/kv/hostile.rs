@@ -13,7 +13,7 @@ use nandscape_wire_kv::{Frame, MAX_FRAME, Reply, Request, split};
 
 use crate::{Server, socket};
 
-/// Bytes of a value of which sockets hold few.
+/// Bytes of a value; sockets hold only few such values.
 const LARGE: usize = 100_000;
 /// How long a test waits for bytes of a server.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ impl Good {
         Good { stream: UnixStream::connect(socket(folder, 0)).unwrap(), id: 0 }
     }
 
-    /// Sends a request, and looks at the reply.
+    /// Sends a request, and passes the reply to `look`.
     fn ask(&mut self, request: Request<'_>, look: impl FnOnce(&Reply<'_>)) {
         self.id += 1;
         self.stream.write_all(&request.to_frame(self.id).unwrap()).unwrap();
@@ -59,7 +59,7 @@ impl Good {
         });
     }
 
-    /// Is served until something has come about.
+    /// Serves it until a condition holds.
     fn until(&mut self, what: &str, is_so: impl Fn() -> bool) {
         for _ in 0..200_000 {
             if is_so() {
@@ -75,7 +75,7 @@ fn get(key: &[u8]) -> Request<'_> {
     Request::Get { deadline_us: 0, tell_begun: false, key }
 }
 
-/// A server, and a good client whose value is there.
+/// A server, and a good client with a stored value.
 fn begin(folder: &Path) -> (Server, Good) {
     let server = Server::start(folder, 0);
     let mut good = Good::new(folder);
@@ -104,7 +104,7 @@ fn all_go(server: &Server, good: &mut Good, before: usize) {
     good.until("the connections are gone", || descriptors(server) <= before);
 }
 
-/// A frame that says of itself what it likes.
+/// A frame with arbitrary fields in its header.
 fn frame(len: u32, version: u8, kind: u8, flags: u16, body: &[u8]) -> Vec<u8> {
     let mut bytes = len.to_le_bytes().to_vec();
     bytes.extend([version, kind]);

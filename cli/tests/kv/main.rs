@@ -1,5 +1,5 @@
-//! Three servers of the key-value store in processes of their own. One is killed under load, and comes back. Others have hostile clients.
-//! And a server of memcached's protocols.
+//! Three servers of the key-value store in separate processes. One is killed under load, and restarts. Others have hostile
+//! clients. And a server of memcached's protocols.
 #![cfg(target_os = "linux")]
 
 mod failures;
@@ -48,7 +48,7 @@ impl Server {
         (Server { child }, address.parse().unwrap())
     }
 
-    /// Has its process stand still, or go on.
+    /// Stops its process, or lets it continue.
     fn signal(&self, signal: &str) {
         let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success(), "kill {signal}");
@@ -129,7 +129,7 @@ fn one_of_three_processes_is_killed_under_load_and_nothing_acknowledged_is_lost(
             };
             more(60).await;
             servers[victim].take().unwrap().kill();
-            // Two are enough to go on.
+            // Two are enough to continue.
             more(60).await;
             servers[victim] = Some(Server::start(&path, victim));
             let keys: Vec<u64> = model.borrow().keys().copied().collect();

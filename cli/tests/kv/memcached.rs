@@ -69,7 +69,7 @@ impl Client {
         line
     }
 
-    /// The lines of an answer up to that which begins with one of these words.
+    /// The lines of an answer up to the one that begins with one of these words.
     fn ask(&mut self, command: &str, last: &str) -> String {
         self.send(command.as_bytes());
         let mut answer = String::new();

@@ -162,7 +162,7 @@ fn an_array_in_files_outlasts_kill_9_and_goes_on() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
-/// What fio writes beside the client whose writes are looked at, until it is ended.
+/// The writes of fio next to the tested client, until fio is ended.
 pub(crate) const LOAD: [&str; 7] = [
     "--rw=randwrite",
     "--bsrange=4k-64k",
@@ -225,7 +225,7 @@ fn a_member_in_memory_beside_members_in_files_is_told_of_and_rebuilt_after_a_res
     let ended = again.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.err.contains("it is degraded, member 2 is missing"), "{}", ended.err);
-    // Where that would lose the array, or nobody would notice, it is refused.
+    // If that would lose the array, or pass unnoticed, it is rejected.
     let folder = tempfile::tempdir().unwrap();
     for (more, words) in [
         (
@@ -532,7 +532,7 @@ fn a_start_that_fails_leaves_drives_in_files_turned_off_in_order() {
     };
     in_order();
     let own = ["--store", "file:a.nand", "--nbd", "unix:n.sock"];
-    // Of another level; without two of its members; beside another drive that cannot be; with an address of another host.
+    // Of another level; without two of its members; together with another invalid drive; with an address of another host.
     let of_another: Vec<&str> =
         ARRAY.iter().map(|word| if *word == "small=raid5:4" { "small=raid6:4" } else { word }).collect();
     let refused = refuse(folder.path(), &[&of_another[..], &own].concat());

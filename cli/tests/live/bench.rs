@@ -80,7 +80,7 @@ fn jobs_run_on_a_pci_function() {
     assert!(ended.code == Some(1) && ended.err.contains("is lost"), "{ended:?}");
 }
 
-/// The host enables the directive before it writes, by an admin queue of its own.
+/// The host enables the directive before it writes, by a separate admin queue.
 #[test]
 fn jobs_write_by_streams_over_every_transport_with_an_admin_queue() {
     let streams = ["--set", "ftl.streams.count=4", "--vfio-user", "f.sock", "--nvme-tcp", "127.0.0.1:0"];
@@ -179,7 +179,7 @@ fn a_drive_that_answers_nothing_is_given_up() {
     server.signal(rustix::process::Signal::KILL);
 }
 
-/// It takes connections and says nothing, or does not even take them.
+/// The server accepts connections and sends nothing, or does not even accept them.
 #[test]
 fn a_server_that_does_not_negotiate_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -209,7 +209,7 @@ fn failed_requests_and_lost_servers_fail_the_run() {
     assert!(told.contains("it is tried again for 1 s (?patience=SECONDS of the URL)"), "{told}");
 }
 
-/// Ends a server that a client loads. What the client tells.
+/// Ends a server under the load of a client. Returns the client's output.
 fn lost_under_load(url: String, server: Server) -> String {
     let endless = std::thread::spawn(move || bench(&["--to", &url, "--rw", "randwrite", "--runtime", "3600s"]));
     until_at_work(&server);

@@ -124,7 +124,7 @@ fn an_operator_orders_collections() {
     patience::until("it is ready", is_ready);
     assert_eq!(status()["ready_for_read"], true);
     assert!(order(&server, &["settings", "control"]).contains(&format!("small: gc.watermarks=1-{high}\n")));
-    // More free blocks than there can be: the drive collects what it can, and is not held off.
+    // More free blocks than possible: the drive collects what it can, and is not blocked.
     order(&server, &["gc", "watermarks", "control", "--low", &blocks.to_string(), "--high", &blocks.to_string()]);
     assert_eq!(status()["ready_for_read"], false);
 

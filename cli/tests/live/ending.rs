@@ -1,4 +1,4 @@
-//! Clients that are killed, and servers that are told to end.
+//! Clients that are killed, and servers that are asked to end.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -9,11 +9,10 @@ use crate::patience::{self, PATIENCE};
 use crate::server::{SMALL, Server, command, number, sim};
 use crate::tools::{fio, run, start_fio};
 
-/// Writes for as long as it is let.
+/// Writes until it is stopped.
 const ENDLESS: [&str; 6] = ["--rw=randrw", "--bs=16k", "--iodepth=32", "--size=64m", "--time_based", "--runtime=600"];
 
-/// Waits until the server's drive has work: its recording, or in this case its replies to a client of our own, would tell
-/// less than the drive itself, which a second client sees get slower; so the recording's length is looked at.
+/// Waits until the server's drive has work, by the length of its recording. A second client would disturb the drive.
 pub(crate) fn until_at_work(server: &Server) {
     let recorded = || std::fs::metadata(server.path("run.rec")).map_or(0, |found| found.len());
     patience::until("the drive has work", || recorded() >= 256 << 10);
@@ -64,7 +63,7 @@ fn a_server_whose_messages_are_not_read_serves_on() {
     assert_eq!(patience::wait(&mut server, "the server").code(), Some(0));
 }
 
-/// It takes long to make this drive. Its trace's file is there from the beginning.
+/// It takes long to make this drive. Its trace's file exists from the beginning.
 #[test]
 fn a_server_that_is_told_to_end_before_it_serves_ends() {
     let folder = tempfile::tempdir().unwrap();
@@ -141,7 +140,7 @@ fn a_server_without_work_rests() {
     assert!(turns < 20_000.0, "{turns} turns with nothing to do");
 }
 
-/// It either holds the request open as long as it serves, or says that it may not.
+/// The server either holds the request open while it serves, or reports that it may not.
 #[test]
 fn a_server_that_never_sleeps_keeps_processors_awake_where_it_may() {
     let server = Server::small(&["--poll", "busy"]);

@@ -1,4 +1,4 @@
-//! `serve --array` over drives of other servers, some of which are killed, stand still or come back as others.
+//! `serve --array` over remote drives; some are killed, stall, or return as others.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -202,7 +202,7 @@ fn a_member_takes_writes_of_its_array_alone() {
     drop(client);
     beside(&mut members);
     assert_eq!(array.end().code, Some(0));
-    // No array is there to notice a write.
+    // No array is running to notice a write.
     beside(&mut members);
     let mut array = Server::start(tempfile::tempdir().unwrap(), &[&OWN[..], &drives].concat());
     model.verify(&mut Client::connect(&mut array));
@@ -280,7 +280,7 @@ fn a_server_that_stood_still_while_another_one_took_its_array_over_writes_nothin
     let mut refused = 0;
     for _ in 0..3 {
         let before = refused;
-        // Each would go on after a write that has ended well.
+        // Each client would continue after a successful write.
         Model::new().write_telling(&mut late, &mut rng, 10, (&mut refused, true), |_| ());
         assert_eq!(refused, before + 1, "a write of the first server has ended well");
     }

@@ -13,7 +13,7 @@ fn fault(server: &Server, rule: &str) {
     assert_eq!(reply["faults"].as_array().unwrap().last().unwrap()["rule"], rule, "{reply}");
 }
 
-/// Runs commands of qemu-io on the drive, each to end as told.
+/// Runs commands of qemu-io on the drive, each with its expected end.
 fn qemu_io(server: &Server, commands: &[(&str, Ends)]) {
     for (command, ends) in commands {
         let output = patience::output(&mut tool("qemu-io", &["-f", "raw", "-c", command, &server.uri()]));

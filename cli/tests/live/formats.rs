@@ -12,12 +12,12 @@ use serde_json::Value;
 use crate::server::{SMALL, Server, run};
 use crate::tools;
 
-/// What a client of an export is told by GO.
+/// The answer to a client's GO for an export.
 fn told(server: &Server) -> DriveInfo {
     NbdDrive::connect(&server.uri().parse().unwrap(), true, NbdDrive::PATIENCE).unwrap().info()
 }
 
-/// Clients that come after a format are told of the blocks that the drive has then, by INFO and by GO.
+/// Clients that connect after a format get the new number of blocks, by INFO and by GO.
 #[test]
 fn an_nbd_export_is_described_as_it_is_after_a_format() {
     let more = ["--nbd", "unix:n.sock", "--nvme-tcp", "127.0.0.1:0"];
@@ -45,7 +45,7 @@ fn an_nbd_export_is_described_as_it_is_after_a_format() {
     assert_eq!(told(&server).lba_bytes, 512);
 }
 
-/// The hosts of this program know of no metadata: they refuse such a namespace, and say why.
+/// The hosts of this program do not support metadata: they reject such a namespace, and report why.
 #[test]
 fn a_namespace_with_metadata_is_refused_by_hosts_that_do_not_know_of_it() {
     let more = ["--nbd", "unix:n.sock", "--nvme-tcp", "127.0.0.1:0", "--vfio-user", "f.sock"];

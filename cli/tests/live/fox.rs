@@ -20,7 +20,7 @@ fn patterns_run_on_a_live_drive_again_and_again() {
         ["--store", "ram", "--no-delay", "--nvme-tcp", "127.0.0.1:0", "--vfio-user", "f.sock", "--check", "--json"];
     let server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &more].concat());
     let function = format!("vfio-user://{}", server.path("f.sock").display());
-    // A later run finds the blocks of an earlier one, of which some are open.
+    // A later run finds the blocks of an earlier one, some of them open.
     for (url, pages) in [(server.url(), "12"), (&*function, "8"), (&*function, "16"), (server.url(), "16")] {
         let words =
             ["round-robin", "--channels", "4", "--pus", "2", "--threads", "4", "--mix", "WWWR", "--blocks", "2"];

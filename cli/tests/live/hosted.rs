@@ -47,7 +47,7 @@ fn figures(ended: &Ended) -> Value {
 fn fio_verifies_an_ftl_whose_flash_is_an_open_channel_drive() {
     let first = first(&[]);
     let url = first.url().to_owned();
-    // The second server begins with what the first has left in the chunks.
+    // The second server begins with the chunks as the first has left them.
     for moves in ["copy", "read-write"] {
         let server = second(&url, &["--store-moves", moves, "--store-reset"]);
         let writes = ["--rw=randwrite", "--bs=4k", "--iodepth=16", "--size=24m", "--io_size=120m", "--norandommap=1"];
@@ -116,7 +116,7 @@ fn fio_verifies_a_mirror_of_two_ftls_under_a_page_cache() {
     flash.into_iter().for_each(|server| assert_eq!(server.end().code, Some(0)));
 }
 
-/// Two FTLs would write into the same chunks. One that has ended, or was killed, is not in the way.
+/// Two FTLs would write into the same chunks. An FTL that has ended, or was killed, does not block another.
 #[test]
 fn a_drive_has_one_ftl_at_a_time() {
     let first = first(&[]);

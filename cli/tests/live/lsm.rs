@@ -61,7 +61,7 @@ fn stores_of_both_forms_run_on_live_drives_and_stay() {
     }
 }
 
-/// Drives with runs are in no file of their own: their state is saved when the server ends, and the next one begins in it.
+/// Drives with runs cannot be in files: the server saves their state when it ends, and the next one begins in it.
 #[test]
 fn a_store_on_runs_outlasts_the_server_in_a_state() {
     let drive = ["--drive", "default", "--set", "capacity=256MiB"];

@@ -1,33 +1,33 @@
-//! `nandscape serve` as users meet it: the program is run, and unmodified clients use its drives: fio, nbdinfo, nbdcopy,
+//! `nandscape serve` as users meet it: the tests run the program, and unmodified clients use its drives: fio, nbdinfo, nbdcopy,
 //! qemu-img, qemu-io. `cargo xtask tools` installs them.
 //!
 //! | file | what |
 //! |---|---|
-//! | `server` | runs the server, tells when it serves, ends it |
+//! | `server` | runs the server, waits until it serves, ends it |
 //! | `tools` | runs the clients |
-//! | `integrity` | what is written is read, under garbage collection, by each client |
+//! | `integrity` | written data is read back, under garbage collection, by each client |
 //! | `arrays` | arrays of drives, some of which are killed |
 //! | `dashboard` | the live page, in a browser |
 //! | `ctl` | orders of the operator |
-//! | `ending` | clients that are killed, servers that are told to end |
+//! | `ending` | clients that are killed, servers that are asked to end |
 //! | `guests` | Linux guests as hosts |
 //! | `formats` | drives that are formatted while they are served |
 //! | `namespaces` | a drive with several namespaces, over each transport |
 //! | `hang_ups` | clients that hang up at bad moments |
-//! | `hostile` | hostile clients of every kind and transport beside others |
+//! | `hostile` | hostile clients of every kind and transport among others |
 //! | `patience` | waiting, with an end |
-//! | `sockets` | where it listens, and where it refuses to |
+//! | `sockets` | where the server listens, and where it refuses to |
 //! | `bench` | workloads of our own on served drives |
-//! | `faults` | what goes wrong on order, as clients meet it |
+//! | `faults` | injected faults, as clients meet them |
 //! | `fox` | uFLIP-OC on a served drive |
-//! | `ycsb` | YCSB on a tree that lies on a served drive |
-//! | `lsm` | an LSM-tree on a served drive, and who may have a store on one |
+//! | `ycsb` | YCSB on a tree on a served drive |
+//! | `lsm` | an LSM-tree on a served drive, and which clients may have a store on one |
 //! | `remote` | a drive of one server, served by another |
 //! | `states` | the state in which a server leaves a drive |
 //! | `store` | drives in files, killed and started again |
 //! | `tour` | the lines of docs/tour.md on a drive in a file |
-//! | `recordings` | recorded and replayed, and what is no recording |
-//! | `refusals` | commands that are refused, recorded and replayed |
+//! | `recordings` | recorded and replayed, and invalid recordings |
+//! | `refusals` | commands that are rejected, recorded and replayed |
 #![cfg(target_os = "linux")]
 
 mod arrays;

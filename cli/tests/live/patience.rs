@@ -1,4 +1,4 @@
-//! Waiting, with an end: a test that hangs fails and says for what it waited.
+//! Waiting, with an end: a test that hangs fails and names what it waited for.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// The longest that a program runs: a multiple of what any takes.
+/// The longest run of a program: a multiple of any program's time.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
-/// The longest wait for anything else.
+/// The longest wait for all else.
 const MOMENT: Duration = Duration::from_secs(60);
 
 /// Waits until something holds.
@@ -66,7 +66,7 @@ pub(crate) fn output(command: &mut Command) -> std::io::Result<Output> {
     Ok(end(child, &format!("{command:?}")))
 }
 
-/// Waits until a process has ended; what it has written to pipes.
+/// Waits until a process has ended. Returns its output.
 pub(crate) fn end(mut child: Child, what: &str) -> Output {
     let (out, err) = (read(child.stdout.take()), read(child.stderr.take()));
     let status = wait(&mut child, what);

@@ -38,7 +38,7 @@ fn a_recorded_run_of_fio_replays_to_the_byte_and_half_of_it_as_far_as_it_goes() 
         assert_eq!(number(&figures, live), number(&report, replayed), "{live}");
     }
     assert!(number(&report, "/latency_us/flush/count") > 0.0);
-    // The report of the server itself, which is told to be one of the clock on the wall.
+    // The report of the server itself, marked as one in wall time.
     let page: serde_json::Value = serde_json::from_slice(&file("page/report.json")).unwrap();
     for figure in
         ["/requests", "/latency_us/read/p99", "/latency_us/flush/max", "/breakdown_us/write/queue", "/gc/blocks"]
@@ -58,7 +58,7 @@ fn a_recorded_run_of_fio_replays_to_the_byte_and_half_of_it_as_far_as_it_goes() 
     let part: serde_json::Value = serde_json::from_str(&torn.out).unwrap();
     assert!(number(&part, "/requests") < number(&report, "/requests"));
 
-    // Data, and a length, which must not be taken for the end of the file.
+    // Data, and a length, which must not be treated as the end of the file.
     let second_chunk = 8 + 16 + u32::from_le_bytes(*whole[8..].first_chunk().unwrap()) as usize;
     for place in [whole.len() / 2, second_chunk + 2] {
         let mut damaged = whole.clone();
@@ -84,7 +84,7 @@ fn a_replay_has_the_events_of_the_run_in_each_mode() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let again = sim(server.folder.path(), &["--replay", "run.rec", "--chrome-trace", "again.json", "--json"]);
         assert_eq!(again.code, Some(0), "{again:?}");
-        // Most of the flash's work comes after the last completion.
+        // Most of the flash's work follows the last completion.
         let report: serde_json::Value = serde_json::from_str(&again.out).unwrap();
         let busy = number(&report, "/busy/die/max");
         assert!((f64::MIN_POSITIVE..=1.0).contains(&busy), "{mode} {more:?}: busy for {busy} of the time");
@@ -282,7 +282,7 @@ fn a_live_run_has_a_page_and_a_what_if_beside_it() {
     }
 }
 
-/// A recording is a trace: the same requests, as it is and converted, whichever transport they came by.
+/// A recording is a trace: the same requests, directly and converted, from any transport.
 #[test]
 fn a_recording_is_described_converted_and_run_as_a_trace() {
     let folder = recorded_by_bench(&["--vfio-user", "f.sock"], |server| {

@@ -27,7 +27,7 @@ const ADMIN: [u8; 26] = [
 /// I/O opcodes beyond the first 32.
 const IO: [u8; 12] = [0x20, 0x7d, 0x80, 0x81, 0x82, 0x83, 0x8f, 0x90, 0x91, 0x92, 0x93, 0xc1];
 
-/// A data pointer, and what the capsule holds.
+/// A data pointer, and the data in the capsule.
 fn pointers() -> Vec<(SglDescriptor, usize)> {
     let transport = [0, 256, 512, 4_096, 8_704, u32::MAX].map(|len| (SglDescriptor::transport(len), 0));
     let in_capsule = [(0, 0), (256, 256), (512, 512), (4_096, 4_096), (4_096, 512), (512, 0)];
@@ -37,7 +37,7 @@ fn pointers() -> Vec<(SglDescriptor, usize)> {
     transport.into_iter().chain(in_capsule).chain(others).collect()
 }
 
-/// An entry with an opcode, and one with each way of being not valid beside its data pointer.
+/// A valid entry with an opcode, and one with each kind of error next to its data pointer.
 fn entries(opcode: u8, rng: &mut Rng) -> Vec<SubmissionEntry> {
     let plain = SubmissionEntry { opcode, nsid: 1.into(), ..SubmissionEntry::default() };
     let plain = plain.with_sgl(SglDescriptor::transport(512));
@@ -66,7 +66,7 @@ impl<'a> Rude<'a> {
         Rude { target, hosts: NvmeTcpHost::with_io_queue(target, Digests::default()), sent: 0 }
     }
 
-    /// Sends a command and takes what comes, until it has ended in one way or another.
+    /// Sends a command and receives until it has ended in one way or another.
     fn send(&mut self, entry: SubmissionEntry, held: usize, is_admin: bool) {
         self.sent += 1;
         let entry = SubmissionEntry { cid: (self.sent as u16).into(), ..entry };
@@ -84,7 +84,7 @@ impl<'a> Rude<'a> {
     }
 }
 
-/// Takes what comes until a command has ended, and sends what is asked for; `false` when the server has ended the connection.
+/// Receives until a command has ended, and sends requested data; `false` when the server has ended the connection.
 fn take_end(host: &mut NvmeTcpHost) -> bool {
     loop {
         let mut common = Common::default();

@@ -35,11 +35,11 @@ pub(crate) const SMALL: [&str; 14] = [
 pub(crate) struct Server {
     child: Child,
     pub(crate) folder: tempfile::TempDir,
-    /// The first line that says where it serves.
+    /// The first line with an address that it serves.
     place: String,
     /// The other lines that do.
     places: Mutex<Receiver<String>>,
-    /// What it says on standard error after it has begun to serve.
+    /// Its output on standard error after it has begun to serve.
     rest: Option<JoinHandle<String>>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Ended {
 }
 
 impl Server {
-    /// Serves the small drive at `n.sock` in a folder of its own, and checks its tables at the end.
+    /// Serves the small drive at `n.sock` in its own folder, and checks its tables at the end.
     pub(crate) fn small(more: &[&str]) -> Server {
         let folder = tempfile::tempdir().unwrap();
         let mut args: Vec<&str> = SMALL.to_vec();
@@ -61,7 +61,7 @@ impl Server {
         Server::start(folder, &args)
     }
 
-    /// Runs the program in a folder and waits until it says that it serves.
+    /// Runs the program in a folder and waits until it reports that it serves.
     pub(crate) fn start(folder: tempfile::TempDir, args: &[&str]) -> Server {
         let command = command(folder.path(), args);
         Server::of(folder, command)
@@ -122,12 +122,12 @@ impl Server {
         format!("nbd+unix:///small?socket={}", self.path("n.sock").display())
     }
 
-    /// The URL in the first line that says where it serves.
+    /// The URL in the first line with an address.
     pub(crate) fn url(&self) -> &str {
         self.place.split(" at ").nth(1).expect("it says where")
     }
 
-    /// What follows `before` in one of the next lines that say where it serves.
+    /// The text after `before` in one of the next lines with an address.
     pub(crate) fn next_place(&self, before: &str) -> String {
         let places = self.places.lock().unwrap();
         loop {
@@ -138,7 +138,7 @@ impl Server {
         }
     }
 
-    /// The URL of its dashboard, which is told before it serves anything else.
+    /// The URL of its dashboard, reported before all other addresses.
     pub(crate) fn dashboard(&self) -> String {
         self.url().to_owned()
     }
@@ -196,7 +196,7 @@ pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Reads standard error to its end; tells each line in which the server says that it serves.
+/// Reads standard error to its end; sends each line with an address that the server serves.
 fn listen(child: &mut Child) -> (Receiver<String>, JoinHandle<String>) {
     let (tell, heard) = channel();
     let err = BufReader::new(child.stderr.take().unwrap());

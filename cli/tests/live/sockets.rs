@@ -35,7 +35,7 @@ fn a_socket_is_its_owners_serves_as_soon_as_it_is_there_and_goes_with_the_server
         assert_eq!(server.path(socket).metadata().unwrap().permissions().mode() & 0o7777, 0o600);
         run("nbdinfo", &["--size", &format!("nbd+unix:///?socket={}", server.path(socket).display())]);
     }
-    // Another server is refused, and harms neither the socket nor what this one would record.
+    // Another server is rejected, and harms neither the socket nor this server's recording.
     std::fs::write(server.path("run.rec"), "precious").unwrap();
     let mut args = at(&["unix:n.sock"]);
     args.extend(["--record", "run.rec"]);

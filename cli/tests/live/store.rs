@@ -1,5 +1,5 @@
-//! Drives in files under `kill -9`. A client writes and counts what was acknowledged, and fio writes beside it. The server is killed
-//! amid these writes and started again. What was acknowledged or flushed is there, and each block of fio holds one whole write.
+//! Drives in files under `kill -9`. A client writes and counts acknowledged writes, while fio writes as well. The server is
+//! killed amid these writes and restarted. Acknowledged or flushed data survives, and each block of fio holds one whole write.
 //!
 //! `NANDSCAPE_TEST_KILLS` gives another number of kills of each mode.
 
@@ -30,7 +30,7 @@ const FLUSH: u16 = 3;
 pub(crate) struct Client(UnixStream);
 
 impl Client {
-    /// A client of a server. What a server says that takes none is told.
+    /// A client of a server. Panics with the server's output if the connection fails.
     pub(crate) fn connect(server: &mut Server) -> Client {
         Client::open(&server.path("n.sock")).unwrap_or_else(|error| {
             server.signal(Signal::KILL);
@@ -88,7 +88,7 @@ impl Model {
         Model(vec![vec![0]; BLOCKS as usize])
     }
 
-    /// Writes until the server is gone, or `most` times. `is_durable` tells whether an acknowledged write is promised.
+    /// Writes until the server is gone, or `most` times. `is_durable`: whether an acknowledged write is promised.
     fn write(&mut self, client: &mut Client, rng: &mut Rng, most: u64, promise: (&mut u64, bool)) {
         self.write_telling(client, rng, most, promise, |_| ());
     }
@@ -180,7 +180,7 @@ fn prepare(server: &Server, kill: u64) {
     fio(server, &[&FLUSHED[..], &[&pattern(kill), "--do_verify=0", "--end_fsync=1"]].concat());
 }
 
-/// After a kill: what fio had flushed is there, and each block of its load holds one of the writes to it.
+/// After a kill: data that fio had flushed is present, and each block of its load holds one of the writes to it.
 fn verify_fio(server: &Server, kill: u64) {
     fio(server, &[&FLUSHED[..], &[&pattern(kill), "--verify_only=1"]].concat());
     fio(server, &[&LOAD[..6], &["--verify_only=1"]].concat());
@@ -225,9 +225,9 @@ fn kills(mode: &str, count: u64, more: &[&str]) {
     let mut server = serve(folder, &args);
     model.verify(&mut Client::connect(&mut server));
     verify_fio(&server, count - 1);
-    // What fio writes to the drive as it is by now is read back.
+    // Data that fio writes to the present drive is read back.
     fio(&server, &["--rw=randwrite", "--bs=4k", "--iodepth=16", "--offset=32m", "--size=8m", "--verify=crc32c"]);
-    // A stop in order, after which all of it is there.
+    // After a regular stop all data is present.
     model.write(&mut Client::connect(&mut server), &mut rng, 500, (&mut next, true));
     server.signal(Signal::TERM);
     let ended = server.wait();
@@ -263,7 +263,7 @@ fn what_was_acknowledged_outlasts_kills_without_a_cache() {
     kills("through", count(1), &["--store-sync"]);
 }
 
-/// Writes to it do not fail, so its length is looked at.
+/// Writes to the truncated file do not fail, so the server checks its length.
 #[test]
 fn a_file_that_is_cut_short_while_it_is_served_is_a_failed_run() {
     let args = [&SMALL[..], &["--nbd", "unix:n.sock", "--store", "small=file:drive.nand"]].concat();
@@ -317,7 +317,7 @@ fn what_was_acknowledged_outlasts_kills_of_ox_block_without_a_cache() {
     kills("through", count(1), &[&OX[..], &["--store-sync"]].concat());
 }
 
-/// The same of a drive with two FTLs, of which the first has the namespace that the client uses.
+/// The same for a drive with two FTLs; the first has the namespace that the client uses.
 #[test]
 fn what_was_acknowledged_outlasts_kills_of_two_ftls() {
     let ox = "ftl={kind=\"ox_block\",over_provisioning=\"42.86%\"}";
@@ -327,7 +327,7 @@ fn what_was_acknowledged_outlasts_kills_of_two_ftls() {
     }
 }
 
-/// The log and the map of an OX-Block that was killed, as they are in the file.
+/// The log and the map of a killed OX-Block, as they are in the file.
 #[test]
 fn log_and_map_of_a_killed_ox_block_are_shown() {
     // No checkpoint cuts the log meanwhile.
@@ -366,7 +366,7 @@ fn log_and_map_of_a_killed_ox_block_are_shown() {
     assert!(wrong.code == Some(2) && wrong.err.contains("blocks of 512 bytes go from 0 to"), "{wrong:?}");
 }
 
-/// One part in the file and one in memory: the first outlasts a kill, and what looks at the file says where the other is.
+/// One part in the file and one in memory: the first outlasts a kill, and `inspect` prints where the other is.
 #[test]
 fn a_part_in_memory_is_no_part_of_the_file() {
     let parts = "ftl.parts=[{channels=\"0\",name=\"kept\"},{channels=\"1\",name=\"scratch\",store=\"ram\"}]";
@@ -392,7 +392,7 @@ fn a_part_in_memory_is_no_part_of_the_file() {
     assert_eq!(server.end().code, Some(0));
 }
 
-/// Two FTLs, of which the file says all that is needed to start them: their profile, and on each channel the FTL that owns it. The
+/// Two FTLs whose file has all that is needed to start them: their profile, and the owner of each channel. The
 /// faults of the run before are not kept.
 #[test]
 fn a_drive_starts_from_its_file_alone() {
@@ -435,8 +435,8 @@ fn options_that_a_drive_in_a_file_has_no_use_for_are_told() {
     }
 }
 
-/// A new drive in a file has the life that was asked for, and keeps it: stopped, killed, started from its file alone. Another life is
-/// refused.
+/// A new drive in a file has the requested life, and keeps it: stopped, killed, started from its file alone. Another life is
+/// rejected.
 #[test]
 fn a_drive_in_a_file_keeps_its_life() {
     let life = ["--set", "wear.age=18months", "--set", "wear.shelf=3months", "--set", "wear.cycles=1500"];
@@ -549,7 +549,7 @@ fn look_at(folder: &Path) {
     assert_eq!(nandscape(folder, &["fsck", "drive.nand"]).code, Some(0));
 }
 
-/// A disk that is full, as a limit on the length of files: writes fail, nothing crashes, and what was written is there.
+/// A full disk, emulated by a limit on the length of files: writes fail, nothing crashes, and written data is present.
 #[test]
 fn a_full_disk_fails_writes_and_the_server_says_so() {
     full_disk(&[]);

@@ -22,7 +22,7 @@ pub(crate) fn run(name: &str, args: &[&str]) -> String {
 }
 
 fn fio_args(server: &Server, more: &[&str]) -> Vec<String> {
-    // Its files, such as the state of a verification, belong beside the socket.
+    // Its files, such as the state of a verification, belong next to the socket.
     let aux = format!("--aux-path={}", server.folder.path().display());
     let mut args: Vec<String> =
         ["--name=job", "--ioengine=nbd", "--randseed=7", "--thread", &aux].map(str::to_owned).into();

@@ -1,13 +1,13 @@
-//! The lines of docs/tour.md on a drive in a file, run as they stand there: what fio wrote before `kill -9` is there after the
+//! The lines of docs/tour.md on a drive in a file, run unchanged: the data that fio wrote before `kill -9` is present after the
 //! next start.
 
 use std::process::{Command, Stdio};
 
-/// What the page says before and after the lines.
+/// The page's text before and after the lines.
 const BEFORE: &str = "A drive in a file outlasts the server, even `kill -9`:\n";
 const AFTER: &str = "The second fio finds what the first one wrote.";
 
-/// Waits until a socket is there that was not there before, as one who types does. Bounded, as all of the script is.
+/// Waits until a new socket exists, as a user would. Bounded, as all of the script is.
 const WAIT: &str = r#"
 for _ in $(seq 600); do
     new=$(stat -c %i nandscape.sock 2>/dev/null || true)

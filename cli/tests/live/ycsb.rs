@@ -41,7 +41,7 @@ fn trees_of_all_forms_run_on_live_drives_and_stay() {
     }
 }
 
-/// Every value is checked, and records that an earlier run inserted are there.
+/// Every value is checked, and records that an earlier run inserted are present.
 #[test]
 fn all_core_workloads_run_on_a_live_drive_one_after_the_other() {
     let drive = ["--drive", "default", "--set", "capacity=256MiB", "--set", "ftl.kind=ox_block"];
@@ -71,12 +71,12 @@ fn all_core_workloads_run_on_a_live_drive_one_after_the_other() {
             assert_eq!(operations.iter().map(|operation| count(*operation)).sum::<f64>(), 1_000.0, "{workload}");
         }
     }
-    // What was formatted for chains has no blocks, and is told so.
+    // A drive formatted for chains has no blocks, and is described so.
     let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
     command.args(["ycsb", "--to", server.url(), "--form", "offloaded"]);
     let ended = run(command);
     assert!(ended.code == Some(2) && ended.err.contains("the namespace has pages of any length"), "{ended:?}");
-    // Unless that is given up.
+    // `--overwrite` gives up the contents.
     for words in [
         &["ycsb", "--form", "offloaded", "--records", "1000"][..],
         &["ycsb", "--form", "chains", "--records", "1000"],
@@ -92,7 +92,8 @@ fn all_core_workloads_run_on_a_live_drive_one_after_the_other() {
     assert_eq!(server.end().code, Some(0));
 }
 
-/// A server that is killed and comes back at the same port is to the stores as a power cut: they go on, and every value is checked.
+/// To the stores, a server that is killed and restarts at the same port is a power cut: they continue, and every value is
+/// checked.
 #[test]
 fn trees_of_all_forms_go_on_when_their_server_is_killed_and_started_again() {
     for (form, workload, operations) in

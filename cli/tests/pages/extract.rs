@@ -73,7 +73,7 @@ fn turned(block: Block, word: &str, found: &mut [Command]) -> Block {
 /// The command of a piece of code, if it is one of ours with words.
 fn command(index: usize, code: &str) -> Option<Command> {
     let code = code.trim().trim_start_matches("$ ");
-    // What stands in a column of its own explains the command.
+    // Text in a separate column explains the command.
     let code = code.split("  ").next().unwrap_or(code);
     let words = code.strip_prefix("nandscape ").or_else(|| code.strip_prefix("cargo run --release -- "))?;
     // `nandscape 0.1.0` is what the program prints of itself.

@@ -1,5 +1,5 @@
-//! The pages of the documentation: what they say a command prints is what it prints. Commands that take long, real time or another
-//! machine show their output in a block without the word `output`, which is not compared.
+//! The pages of the documentation: each output on a page equals the command's output. Commands that take long, real time or
+//! another machine show their output in a block without the word `output`, which is not compared.
 
 mod extract;
 

@@ -58,9 +58,9 @@ pub(crate) enum Role {
     Judged,
     /// The sum of the published times of its steps: within 1%.
     Sum,
-    /// Not within 10%, with the reason.
+    /// Not within 10%, and why.
     Missed(&'static str),
-    /// Shown for information, with the reason.
+    /// Shown for information, and why.
     Shown(&'static str),
 }
 

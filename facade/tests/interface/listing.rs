@@ -1,7 +1,7 @@
 //! The public interface as lines of paths, compared with the listing in the repository.
 //!
-//! A line is a path of an item, or of a public field, variant, method or constant of one. Types and signatures are left out: a change
-//! of those is found by the compiler in the examples and tests of the facade.
+//! A line is a path of an item, or of a public field, variant, method or constant of one. Types and signatures are left out: the
+//! compiler finds changes of those in the examples and tests of the facade.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The sources of the workspace, in which items are found by their paths, through re-exports.
+//! The sources of the workspace: finds items by their paths, through re-exports.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +46,7 @@ fn name_of(item: &Item) -> Option<String> {
     })
 }
 
-/// The paths that a `use` gives a name, and the modules of which it takes everything.
+/// The paths that a `use` names, and the modules of its globs.
 fn of_use(tree: &UseTree, name: &str, at: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
     match tree {
         UseTree::Path(path) => {

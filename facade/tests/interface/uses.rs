@@ -1,4 +1,4 @@
-//! Arrays, layers and sweeps, by the public interface alone.
+//! Arrays, layers and sweeps, through the public interface alone.
 
 use std::rc::Rc;
 

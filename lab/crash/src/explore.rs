@@ -58,13 +58,13 @@ impl Course {
     }
 }
 
-/// Builds a subject and takes it through cut points. Each [`Cut::All`] is followed by a restart and a check; points that end without
-/// one are followed by a check of the host that outlived them.
+/// Builds a subject and takes it through cut points. A restart and a check follow each [`Cut::All`]; after points without
+/// one, the host has outlived the points and is checked.
 ///
 /// Points are drawn one at a time, each after the step before it; the first of a life is drawn before its load begins.
 ///
 /// # Errors
-/// The first thing that the subject finds wrong, and a life without a needed acknowledgement.
+/// The first error that the subject finds, and a life without a needed acknowledgement.
 pub async fn explore<S: Subject>(
     sim: &Sim,
     subject: &S,

@@ -1,6 +1,7 @@
 //! The path of a host to its drive: once the host is dead, no command passes.
 //!
-//! Left out: answers to commands that the drive has. A drive without power ends them, and a dead host's next command is held.
+//! Left out: answers to commands already in the drive. A drive without power ends them, and the next command of a dead host is
+//! held.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

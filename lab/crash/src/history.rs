@@ -1,7 +1,7 @@
 //! Whole states by number, for stores that change several keys as one.
 //!
-//! Each change also sets the key `batch` to its number. The store that a restart finds therefore names the change that it must be the
-//! state of: at least the last acknowledged one, and with no half of any.
+//! Each change also sets the key `batch` to its number. The store after a restart therefore names the change whose state it must
+//! have: at least the last acknowledged change, and no half change.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -47,8 +47,8 @@ impl History {
         self.acknowledged.get()
     }
 
-    /// The next change begins: what the store is to make as one, the key `batch` included. Changes are made in the order of their
-    /// numbers.
+    /// The next change begins: the keys that the store is to change as one, `batch` included. Changes are made in the order of
+    /// their numbers.
     pub fn begin(&self, mut changes: Vec<Change>) -> Vec<Change> {
         self.last.set(self.last.get() + 1);
         changes.push((BATCH.to_vec(), Some(self.last.get().to_le_bytes().to_vec())));

@@ -1,4 +1,4 @@
-//! A drive with a deliberate mistake: a campaign that passes over it tests nothing.
+//! A drive with a deliberate mistake: a campaign that misses it tests nothing.
 
 use std::cell::Cell;
 use std::rc::Rc;

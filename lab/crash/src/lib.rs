@@ -71,7 +71,7 @@
 //! assert_eq!(explored.restarts, 3);
 //! ```
 //!
-//! Left out: failures of flash below the subject, which a profile's faults give, and processes that are killed at the wall clock.
+//! Left out: failures of flash below the subject, which a profile's faults cause, and processes that are killed in wall time.
 
 mod explore;
 mod gate;

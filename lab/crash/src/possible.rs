@@ -1,7 +1,7 @@
 //! The possible versions of items, such as the blocks of an array or the keys of a cache.
 //!
-//! A change makes its version possible when it begins, and the only one when it is acknowledged. A power cut leaves whatever was
-//! possible; a read that finds a version makes it the only one. Version 0 is the state before any change.
+//! A change makes its version possible when it begins; its acknowledgement makes all other versions impossible. A power cut
+//! leaves any possible version; a read that finds a version makes it the only one. Version 0 is the state before any change.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

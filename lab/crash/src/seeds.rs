@@ -9,7 +9,7 @@ fn number(name: &str) -> Option<u64> {
 /// Runs a test with each seed, by default this many. A seed that fails is printed with the setting that repeats it.
 ///
 /// # Panics
-/// If the test does, or a variable is no number.
+/// If the test panics, or a variable is no number.
 pub fn each(usual: u64, mut test: impl FnMut(Seed)) {
     let seeds = match number("NANDSCAPE_TEST_SEED") {
         Some(seed) => seed..seed + 1,

@@ -23,17 +23,17 @@ pub trait Subject {
     /// Cuts power. After [`Cut::All`] nothing of this host may reach a drive ([`Gate`](crate::Gate)).
     fn cut(&self, host: &Self::Host, what: Cut);
 
-    /// Opens what the cut has left, as the next host.
+    /// Opens the state after the cut, as the next host.
     ///
     /// # Errors
     /// When it cannot be opened.
     fn restart(&self) -> impl Future<Output = Result<Self::Host, String>>;
 
-    /// Compares what is present with what was acknowledged, and continues from there. If the load still runs, it ends first: the host
-    /// outlived the cuts.
+    /// Compares the present data with the acknowledged data, and continues from there. If the load still runs, it ends first: the
+    /// host outlived the cuts.
     ///
     /// # Errors
-    /// What was lost, torn or stale.
+    /// The data that is lost, torn or stale.
     fn check(&self, host: &Self::Host) -> impl Future<Output = Result<(), String>>;
 }
 

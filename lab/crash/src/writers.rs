@@ -112,10 +112,10 @@ impl Writers {
         }
     }
 
-    /// Compares the store that a restart found.
+    /// Compares the store after a restart.
     ///
     /// # Errors
-    /// What the load met, or what is lost, torn or stale.
+    /// The error of the load, or data that is lost, torn or stale.
     pub async fn check<S: Store>(&self, store: &S) -> Result<(), String> {
         if let Some(what) = self.wrong.take() {
             return Err(what);

@@ -1,5 +1,5 @@
-//! A store of two copies on a drive of the model, whole and with deliberate mistakes: the explorer passes the whole one and notices
-//! each mistake, of the store and of the drive below it.
+//! A store of two copies on a drive of the model, correct and with deliberate mistakes: the explorer passes the correct store and
+//! notices each mistake, of the store and of the drive below it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -30,7 +30,7 @@ const BLOCKS: u64 = 128;
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Mistake {
     None,
-    /// It acknowledges what is in the drive's volatile buffer.
+    /// It acknowledges data in the drive's volatile buffer.
     Early,
     /// It has one copy, which each change overwrites.
     OneCopy,
@@ -51,7 +51,7 @@ struct Copies {
     rng: RefCell<Rng>,
 }
 
-/// A host: its path to the drive, and the version of each item with the copy that it is in.
+/// A host: its path to the drive, and the version and the copy of each item.
 struct Host {
     gate: Rc<Gate>,
     issuer: Issuer,

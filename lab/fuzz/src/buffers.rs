@@ -1,4 +1,4 @@
-//! Buffers and batches of pages that are chains of pieces, mostly right ones: no script would find them.
+//! Buffers and batches of pages in chains of pieces, mostly valid: a random script would not build one.
 
 use nandscape_drive::HostMem;
 use nandscape_wire_nvme::SubmissionEntry;
@@ -12,7 +12,7 @@ use crate::input::Input;
 /// Pages that scripts use.
 const LPIDS: usize = 24;
 
-/// The data of an I/O command that is a flush or a batch, whose entry is made to fit; `None` of another one.
+/// The data of an I/O command that is a flush or a batch, with its entry made to fit; `None` for other commands.
 pub(crate) fn of(entry: &mut SubmissionEntry, input: &mut Input<'_>) -> Option<HostMem> {
     match entry.opcode {
         opcode if opcode == LSS_FLUSH.0 => Some(flush(entry, input)),
@@ -33,7 +33,7 @@ fn flush(entry: &mut SubmissionEntry, input: &mut Input<'_>) -> HostMem {
             _ => input.number32() & 0xffff,
         };
         let piece = Entry::of(lpid, offset, bytes, shape & 1 != 0);
-        // One field in 16 is anything.
+        // One field in 16 is arbitrary.
         entries.push(match input.byte() {
             0..4 => Entry { lpid: input.number().into(), ..piece },
             4..8 => Entry { offset: input.number32().into(), ..piece },

@@ -1,4 +1,4 @@
-//! Inputs at random, made from seeds and from known inputs: bytes of any kind, and known inputs with changes.
+//! Random inputs, made from seeds and from known inputs: bytes of any kind, and known inputs with changes.
 //!
 //! Left out: guidance by coverage, which the fuzzer has.
 

@@ -90,14 +90,15 @@ impl Host {
         self.wait(sim, 0).await;
         self.controller.set_register(CC, cc | CC_EN);
         self.wait(sim, CSTS_RDY).await;
-        // One that does not support what was configured does not become ready.
+        // A controller that does not support the configuration does not become ready.
         self.pairs.clear();
         if self.is_ready() {
             self.pairs = Host::new(sim, self.controller.clone()).pairs;
         }
     }
 
-    /// Whether it is enabled and has not failed, as it does where its host is silent for longer than it has said.
+    /// Whether the controller is enabled and has not failed. A controller fails if its host is silent beyond the keep-alive
+    /// timeout.
     fn is_ready(&self) -> bool {
         self.controller.register(CSTS) & (CSTS_RDY | CSTS_CFS) == CSTS_RDY
     }

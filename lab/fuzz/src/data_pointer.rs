@@ -1,5 +1,5 @@
 //! PRPs and SGLs of any bytes in a host's memory of any bytes: a walk ends after bounded work, with a status or with
-//! pieces that do not depend on how they are asked for.
+//! pieces that do not depend on how the walk is done.
 
 use std::rc::Rc;
 
@@ -13,12 +13,12 @@ use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 use crate::input::Input;
 
 const PAGE: u64 = 4_096;
-/// Pages of the host's memory, of which the first is not mapped.
+/// Pages of the host's memory; the first is not mapped.
 const PAGES: u64 = 32;
 const BYTES: usize = (PAGE * PAGES) as usize;
 /// The most bytes of a command's data.
 const MOST_DATA: u64 = 2 << 20;
-/// More accesses than this are not needed for that much: one an entry, one a list, and one for each piece when copied.
+/// More accesses than any pointer needs: one an entry, one a list, and one for each piece when copied.
 const MOST_ACCESSES: u64 = 40_000;
 
 /// Walks a command's data pointer.

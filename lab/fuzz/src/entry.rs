@@ -5,19 +5,19 @@ use zerocopy::FromBytes as _;
 
 use crate::input::Input;
 
-/// The opcodes of admin commands and of I/O commands, from which entries are made.
+/// The opcodes of admin commands and of I/O commands for entries.
 #[derive(Copy, Clone)]
 pub(crate) struct Opcodes {
     admin: &'static [u8],
     io: &'static [u8],
 }
 
-/// Those that a controller with the NVM command set may know, and some that it does not.
+/// Opcodes that a controller with the NVM command set may know, and some that it does not.
 pub(crate) const NVM: Opcodes = Opcodes { admin: &ADMIN, io: &IO };
 /// Those of every command set that a drive can have.
 pub(crate) const ALL: Opcodes = Opcodes { admin: &ALL_ADMIN, io: &ALL_IO };
 
-// Known inputs name an opcode by its place: what is new goes to the end of the tables of `ALL`.
+// Known inputs name an opcode by its position: new opcodes go to the end of the tables of `ALL`.
 const ADMIN: [u8; 24] = [
     Admin::IDENTIFY.0,
     Admin::GET_LOG_PAGE.0,

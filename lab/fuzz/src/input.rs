@@ -1,4 +1,4 @@
-//! Bytes as numbers and choices. What is missing at the end is zero.
+//! Bytes as numbers and choices. Missing bytes at the end are zero.
 
 /// The rest of an input.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// A number of 32 bits; where it is too large, the upper bits are lost, so that `u32::MAX` takes one byte, too.
+    /// A number of 32 bits. Upper bits beyond 32 are lost, so that one byte can encode `u32::MAX`.
     pub fn number32(&mut self) -> u32 {
         self.number() as u32
     }

@@ -1,5 +1,5 @@
-//! The kinds of drives that [`commands`](crate::commands) and [`command_sets`](crate::command_sets) run their scripts on: small
-//! ones, so that a script reaches their ends.
+//! The kinds of drives on which [`commands`](crate::commands) and [`command_sets`](crate::command_sets) run their scripts: small
+//! drives, so that a script reaches their limits.
 
 use nandscape_device_ssd::Profile;
 
@@ -7,7 +7,7 @@ use nandscape_device_ssd::Profile;
 pub(crate) struct Kind {
     /// Its keys, on top of the profile `default`.
     keys: &'static str,
-    /// Two namespaces of different formats take the place of the one that it begins with. Some have only that one.
+    /// Two namespaces of different formats replace the initial one. Some kinds support only the initial one.
     pub(crate) has_several_namespaces: bool,
     /// The namespace is formatted for pages that are chains of pieces.
     pub(crate) has_pieces: bool,
@@ -35,7 +35,7 @@ buffer.mode = "volatile"
 pub(crate) const KINDS: [Kind; 9] =
     [ZONES, OPEN_CHANNEL_THROUGH, OPEN_CHANNEL_CACHED, PLACEMENT, STREAMS, TRANSACTIONS, PARTS, WINDOWS, PIECES];
 
-/// Windows in which the drive does its own work, and reads that fail or are let in.
+/// Windows for the drive's own work, and reads that fail fast or preempt.
 const WINDOWS: Kind = Kind {
     keys: r#"capacity = "6MiB"
 geometry = { channels = 2, dies_per_channel = 1, planes_per_die = 2, pages_per_block = 12, page_size = "16KiB" }
@@ -150,7 +150,7 @@ ox_block = { checkpoint_interval = "50ms" }
     has_pieces: true,
 };
 
-/// A namespace of pages beside one of OX-Block.
+/// A page-mapped namespace next to a namespace of OX-Block.
 const PARTS: Kind = Kind {
     keys: r#"capacity = "8MiB"
 geometry = { channels = 2, dies_per_channel = 1, planes_per_die = 2, pages_per_block = 16 }

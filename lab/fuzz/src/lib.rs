@@ -1,5 +1,5 @@
-//! Hostile input. Each target is a function that takes any bytes, has the code under test handle them, and panics where
-//! that breaks a promise. The fuzzer (`fuzz/` in the root) and the tests on the stable toolchain call the same functions.
+//! Hostile input. Each target is a function that passes any bytes to the code under test, and panics if that code
+//! breaks a promise. The fuzzer (`fuzz/` in the root) and the tests on the stable toolchain call the same functions.
 //!
 //! Most targets read the bytes as a script of small steps ([`Input`]), so that a mutation of a byte changes one field of one
 //! message. A script that ends early is complete: missing bytes are zeros.
@@ -20,7 +20,7 @@
 //! | `profiles` | profiles, and the drives that they describe |
 //! | `cases` | inputs at random, made from seeds and from known inputs |
 //!
-//! Left out: what the command line takes, which its user controls.
+//! Left out: the command line, which the user controls.
 
 mod buffers;
 pub mod cases;

@@ -1,4 +1,4 @@
-//! Parsers of messages: a message is refused with a reason, or its parts are what its sizes say.
+//! Parsers of messages: a message is either rejected with a reason, or its parts have the sizes in its header.
 
 use nandscape_wire_kv::{Frame, Reply, Request as KvRequest, split};
 use nandscape_wire_nvme::tcp::{Common, Digests, MAX_HEADER, Receiver, Shape};
@@ -33,7 +33,7 @@ pub fn nvme_tcp_pdu(bytes: &[u8]) {
 /// Parses a message of vfio-user.
 ///
 /// # Panics
-/// When an accepted message has other sizes than it says, or a refused one no error number.
+/// When an accepted message differs from the sizes in its header, or a rejected one has no error number.
 pub fn vfio_user_message(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let command = u16::from(input.byte());
@@ -55,7 +55,7 @@ pub fn vfio_user_message(bytes: &[u8]) {
 /// Takes a stream of frames of the key-value store apart, as server and as client.
 ///
 /// # Panics
-/// When an accepted message is another one after it was written and read again, or a refused one gives no reason.
+/// When an accepted message changes by being written and read again, or a rejected one gives no reason.
 pub fn kv_message(bytes: &[u8]) {
     let mut rest = bytes;
     loop {

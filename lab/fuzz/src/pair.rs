@@ -1,4 +1,4 @@
-//! A queue pair that counts what completes: no command completes twice, and all end.
+//! A queue pair that counts completions: no command completes twice, and all end.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ impl Pair {
         })
     }
 
-    /// Takes what has completed.
+    /// Takes completed commands.
     ///
     /// # Panics
     /// When a command has completed that was not outstanding.
@@ -62,8 +62,8 @@ impl Pair {
         self.controller.ring_completion(self.id, self.head.get());
     }
 
-    /// Submits a command, unless the queue is full. The first half of a fused operation waits for the next command, with
-    /// which it is made known by one doorbell.
+    /// Submits a command, unless the queue is full. The first half of a fused operation waits for the next command; one
+    /// doorbell announces both.
     pub(crate) fn submit(&self, entry: SubmissionEntry, mem: HostMem) {
         self.reap();
         let cid = self.next_cid.replace(self.next_cid.get().wrapping_add(1));

@@ -1,4 +1,4 @@
-//! Profiles of any text: they are refused with a reason, or written and read again as the same, and a drive that is small
+//! Profiles of any text: each is rejected with a reason, or equal after it is written and read again. A drive that is small
 //! enough works.
 
 use nandscape_device_media::StoreKind;

@@ -1,7 +1,7 @@
-//! Recordings of any bytes: they are refused with a reason, or read, taken as a trace, and replayed on a drive.
+//! Recordings of any bytes: they are rejected with a reason, or read, converted to a trace, and replayed on a drive.
 //!
-//! The bytes are records; the file around them, with its checksums, is made here, so that a changed byte reaches the reader of records.
-//! The first byte chooses: 1 has the bytes for the whole file after its first eight.
+//! The bytes are records; the file around them, with its checksums, is made here, so that a changed byte reaches the reader of
+//! records. If the first byte is 1, the bytes are instead the whole file after its first eight.
 //!
 //! Left out: the header's drives, which the program builds as those of a profile.
 
@@ -17,13 +17,13 @@ use crate::served::export;
 
 /// Bytes of a chunk at most.
 const CHUNK: usize = 1 << 20;
-/// The kind of the first record, which says how the drives are built; and the length of a body that is empty.
+/// The kind of the first record, which has the configuration of the drives; and the length of an empty body.
 const HEADER: [u8; 2] = [0, 0];
 
 /// Reads a recording.
 ///
 /// # Panics
-/// When an error has no text, or the drive does not survive what is replayed.
+/// When an error has no text, or the drive does not survive the replay.
 pub fn recording(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let is_whole = input.byte() == 1;

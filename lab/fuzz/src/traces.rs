@@ -1,4 +1,4 @@
-//! Trace files of any bytes: they are refused with a reason, or read, described and converted.
+//! Trace files of any bytes: they are rejected with a reason, or read, described and converted.
 
 use std::io::{Seek as _, Write as _};
 

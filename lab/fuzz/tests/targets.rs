@@ -1,5 +1,5 @@
-//! Each target with its known inputs and with inputs at random. `NANDSCAPE_TEST_SEED` sets the first seed,
-//! `NANDSCAPE_TEST_CASES` the number of inputs (for long runs, say 100000); a failure prints its seed.
+//! Each target with its known inputs and with random inputs. `NANDSCAPE_TEST_SEED` sets the first seed,
+//! `NANDSCAPE_TEST_CASES` the number of inputs (100000 for a long run); a failure prints its seed.
 
 use std::panic::catch_unwind;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What can fail with a guest, with what to do about it.
+//! Failures of a guest, each with its remedy.
 
 use std::io;
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::process::ExitStatus;
 /// Why there is no guest, or why its command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
-    /// The system refused something.
+    /// The system rejected a call.
     #[error("{what}: {source}")]
     System {
         /// The operation and its object.
         what: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Something that this crate does not fetch is missing. Says how to get it.
@@ -62,7 +62,7 @@ pub enum GuestError {
 }
 
 impl GuestError {
-    /// For `map_err`: the system refused `what`.
+    /// For `map_err`: the system rejected `what`.
     pub(crate) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> GuestError {
         let what = what.into();
         move |source| GuestError::System { what, source }

@@ -20,7 +20,7 @@ use crate::pulse::Pulse;
 
 /// Begins the line after a command's output: with the number of the command and its exit status.
 pub(crate) const MARK: &str = "\u{1e}ended";
-/// The interval in which a silent guest is looked at.
+/// The interval between checks of a silent guest.
 const LOOK: Duration = Duration::from_secs(1);
 /// Lines of an error.
 const LAST_LINES: usize = 60;
@@ -52,7 +52,7 @@ impl Guest {
     pub(crate) fn start(machine: &Machine, kit: &Kit) -> Result<Guest, GuestError> {
         let folder = tempfile::tempdir().map_err(GuestError::system("cannot make a folder for the guest"))?;
         let mut command = machine.qemu(kit, folder.path(), Mode::Commands)?;
-        // What QEMU itself says belongs to the end of the console.
+        // QEMU's own messages belong to the end of the console.
         let errors =
             fs::File::create(folder.path().join("errors")).map_err(GuestError::file("write to", folder.path()))?;
         let qemu = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors).spawn();
@@ -112,10 +112,10 @@ impl Guest {
         }
     }
 
-    /// Writes what is cached, powers off, and waits for the end of QEMU.
+    /// Flushes caches, powers off, and waits for the end of QEMU.
     ///
     /// # Errors
-    /// When it does not come to its end.
+    /// When it does not end.
     pub fn power_off(mut self) -> Result<ExitStatus, GuestError> {
         self.run("sync")?;
         self.commands = None;
@@ -128,7 +128,7 @@ impl Guest {
         self.end();
     }
 
-    /// What the guest's kernel and its first process have said.
+    /// Output of the guest's kernel and its first process so far.
     pub fn console(&self) -> String {
         let read = |name| fs::read(self.folder.path().join(name)).unwrap_or_default();
         String::from_utf8_lossy(&[read(CONSOLE), read("errors")].concat()).into_owned()
@@ -159,7 +159,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Receives output, or looks at the guest after a while without; `false` when it has ended.
+    /// Receives output, or checks the guest after a silent interval; `false` when it has ended.
     fn receive(&mut self, pulse: &mut Pulse, during: &str) -> Result<bool, GuestError> {
         match self.output.recv_timeout(LOOK) {
             Ok(chunk) => {
@@ -181,7 +181,7 @@ impl Guest {
         }
     }
 
-    /// Passes on complete lines; the output of the last command, if it has ended. `told` is the length passed on.
+    /// Passes on complete lines, and returns the output of the last command if it has ended. `told` is the length passed on.
     fn completed(&mut self, told: &mut usize, line: &mut dyn FnMut(&str)) -> Option<Output> {
         let mark = format!("{MARK} {} ", self.number);
         // The mark may come in parts.

@@ -7,13 +7,13 @@
 //! | `image` | that file system: programs with their libraries, kernel modules, `init.sh` |
 //! | `machine` | what a guest has: memory, processors, devices, files; QEMU's arguments for it |
 //! | `guest` | a guest that runs commands, one after the other |
-//! | `pulse` | tells a guest that is stuck from one that is slow |
+//! | `pulse` | distinguishes a stuck guest from a slow one |
 //! | `processes` | what a signal has to end with this process |
 //! | `shell` | a guest on the terminal |
 //! | `error` | what can fail |
 //!
-//! Left out: hardware virtualization (guests run under TCG), other architectures than x86-64, and drives: a machine is
-//! given a socket or an address of one.
+//! Left out: hardware virtualization (guests run under TCG), other architectures than x86-64, and drives: a machine gets
+//! the socket or the address of a drive.
 #![cfg(target_os = "linux")]
 
 mod error;

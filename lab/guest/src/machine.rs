@@ -1,4 +1,4 @@
-//! What a guest has, and QEMU's arguments for it.
+//! The configuration of a guest, and QEMU's arguments for it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Write as _};
@@ -96,9 +96,9 @@ impl Machine {
             command.arg("-L").arg(kit.tree().path(share));
         }
         command.arg("-kernel").arg(kit.kernel()).arg("-initrd").arg(initrd);
-        // A kernel that panics reboots at once, and QEMU ends instead. nvme-cli maps the registers of a device that has a
-        // driver, which Debian's kernel forbids (CONFIG_IO_STRICT_DEVMEM) unless it is told otherwise. On a loaded machine, timer
-        // interrupts come too late for the test that Linux makes of them at the start, and it panics.
+        // After a panic the kernel reboots at once, and QEMU ends instead. nvme-cli maps the registers of a device that has a
+        // driver; Debian's kernel forbids this (CONFIG_IO_STRICT_DEVMEM) without `iomem=relaxed`. On a loaded machine, timer
+        // interrupts come too late for Linux's test at boot, and it panics.
         command.args(["-append", "console=ttyS0 panic=-1 quiet iomem=relaxed no_timer_check", "-no-reboot"]);
         command.args(self.arguments(&folder.join(CONSOLE), mode));
         Ok(command)

@@ -1,5 +1,5 @@
-//! The processes that belong to this one: QEMU, and servers of drives. A signal that ends this process does not end them, so that it
-//! has to end them first. Left out: an end by SIGKILL, after which they remain.
+//! The child processes of this one: QEMU, and servers of drives. A signal that ends this process does not end them, so this
+//! process ends them first. Left out: SIGKILL, after which they remain.
 
 use std::process::Child;
 use std::sync::Mutex;
@@ -10,8 +10,8 @@ use rustix::process::{Pid, Signal, kill_process};
 static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// A process that is ended with this one. It counts until this value is dropped, which is to be as soon as it has been waited
-/// for: its number may be that of another process later.
+/// A process that ends with this one. Drop this value as soon as the process has been waited for: another process may
+/// get its number later.
 #[derive(Debug)]
 pub struct Belonging(Pid);
 

@@ -1,5 +1,5 @@
-//! Tells a guest that is stuck from one that is slow. Under emulation on a loaded machine any time limit is wrong; a guest
-//! that computes nothing and says nothing is stuck, and so is one that computes for long and says nothing.
+//! Distinguishes a stuck guest from a slow one. Under emulation on a loaded machine any time limit is wrong. A guest is
+//! stuck if it prints nothing and either computes nothing, or computes for long.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ impl Pulse {
         Pulse { process, ticks: ticks(process), console: 0, idle: 0, silent_ticks: 0 }
     }
 
-    /// It has said something.
+    /// The guest has printed something.
     pub(crate) fn output(&mut self) {
         self.idle = 0;
         self.silent_ticks = 0;

@@ -1,4 +1,4 @@
-//! A guest on the terminal: a shell in it, and QEMU's monitor beside it (Ctrl-A c).
+//! A guest on the terminal: a shell in it, and QEMU's monitor (Ctrl-A c).
 
 use std::process::ExitStatus;
 

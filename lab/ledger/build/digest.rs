@@ -1,4 +1,4 @@
-//! The digest of source files, for build scripts. A result names it, so that a result of other sources is told apart.
+//! The digest of source files, for build scripts. A result names it, which identifies results of other sources.
 
 use std::path::Path;
 

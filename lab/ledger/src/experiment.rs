@@ -14,7 +14,7 @@ pub struct Experiment {
     pub claim: Claim,
     /// Its clock.
     pub clock: Clock,
-    /// The runs with seeds of their own that the points have of each case; 1 if each case is one point.
+    /// Points of a case with different seeds; 1 if each case is one point.
     pub runs: u32,
     /// The published figures of the criteria.
     pub published: &'static [Published],
@@ -131,7 +131,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// A point without parameters of its own.
+    /// A point without parameters.
     pub fn new(
         name: impl Into<String>,
         measure: impl Fn(&Run<'_>) -> Result<Figures> + Send + Sync + 'static,
@@ -148,8 +148,8 @@ impl Point {
 }
 
 impl Experiment {
-    /// How often all points are to be measured, so that the spread between the runs is known: with three seeds in simulated time, five
-    /// times in real time. Formulas, and points that have runs of their own, are measured once.
+    /// How often all points are measured, so that the spread between runs is known: with three seeds in simulated time, five
+    /// times in real time. Formulas, and points with their own runs, are measured once.
     pub fn repeats(&self) -> u32 {
         match self.clock {
             Clock::Wall => 5,

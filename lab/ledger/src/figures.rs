@@ -103,7 +103,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Number(number) => f.write_str(&short(*number)),
-            // The beginning of a table tells which it is.
+            // The beginning of a table identifies it.
             Value::Text(text) if text.len() > 40 && !text.contains(' ') => {
                 let begin: String = text.chars().take(28).collect();
                 write!(f, "{begin}... ({} entries)", text.chars().count())

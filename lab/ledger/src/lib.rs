@@ -1,5 +1,5 @@
-//! What a ledger of the source papers' claims is: one experiment per claim, judged by fixed rules. A figure that misses is
-//! reported as missed, with the reason.
+//! The ledger of the source papers' claims: one experiment per claim, judged by fixed rules. A figure that misses is
+//! reported as missed, and why.
 //!
 //! | file | what |
 //! |---|---|

@@ -40,7 +40,7 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The requirement of experiments in real time that this machine does not meet, if any.
+/// The first requirement of experiments in real time that this machine lacks, if any.
 pub fn lacks() -> Option<String> {
     if !cfg!(target_os = "linux") {
         return Some("drives in real time need Linux".to_owned());

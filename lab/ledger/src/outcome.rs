@@ -69,7 +69,7 @@ impl Outcome {
         }
     }
 
-    /// Of what a folder holds.
+    /// Of the results in a folder.
     pub fn held(experiment: &'static Experiment, folder: &Folder) -> Outcome {
         let missing = |what: String| match experiment.lacks() {
             Some(lack) => format!("{what}, and cannot be measured here: {lack}"),
@@ -87,7 +87,7 @@ impl Outcome {
         }
     }
 
-    /// The verdict, in words. A short run cannot tell that a claim is missed.
+    /// The verdict, in words. A short run cannot show that a claim is missed.
     pub fn verdict(&self) -> &'static str {
         let is_short = self.circumstances.as_ref().is_some_and(|circumstances| !circumstances.inputs.effort.is_full());
         match self.verdict {
@@ -152,7 +152,7 @@ impl Outcome {
     }
 }
 
-/// Judges all runs together, with the published figures beside, and with what the rules ask for and is not measured.
+/// Judges all runs together. Adds the published figures, and what the rules require and no run measured.
 fn judged(experiment: &Experiment, results: &[Results]) -> anyhow::Result<Judgement> {
     let mut runs = results.iter();
     let mut judgement = (experiment.judge)(runs.next().context("there are no results")?)?;

@@ -22,7 +22,7 @@ enum Count {
     Reproduced,
     /// In part; in order, not in size; or depending on an open choice.
     InPart,
-    /// Missed, or not told apart.
+    /// Missed, or within the spread between runs.
     Missed,
     /// No verdict: not measured by this program, or the rules ask for a run.
     Again,

@@ -50,7 +50,7 @@ impl Watch for () {}
 /// An experiment in progress.
 struct Work {
     experiment: &'static Experiment,
-    /// Its points, those of one run after those of another, with the figures of existing ones.
+    /// Its points, run by run, with the figures of existing ones.
     points: Vec<Slot>,
     /// The runs of all points.
     runs: u32,

@@ -1,4 +1,4 @@
-//! The page that a server shows of its drives while they work. Its figures come from the server, which fills in the two marks
+//! The live page of a server's drives. Its figures come from the server, which fills in the two marks
 //! each time it sends the page.
 
 use minijinja::context;

@@ -51,7 +51,7 @@ enum Out {
     Parquet(crate::parquet::Groups<BufWriter<File>>),
 }
 
-/// The times of a request: the name of the column, the stage, and the cause if it is of waits behind one.
+/// The times of a request: the name of the column, the stage, and the cause of a wait.
 pub fn request_times() -> Vec<(String, Stage, Option<Cause>)> {
     let mut times: Vec<_> = Stage::ALL.iter().map(|stage| (format!("{}_ns", stage.name()), *stage, None)).collect();
     // Causes of trouble come last: columns keep their places.

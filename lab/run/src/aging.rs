@@ -1,4 +1,4 @@
-//! What aging has done to the flash of a drive: counted since the drive was built, including the warm-up, as damage is.
+//! The effects of aging on the flash of a drive: counted since the drive was built, including the warm-up, as damage is.
 //!
 //! Left out: preconditioning, which performs no flash operation.
 
@@ -23,7 +23,7 @@ pub struct AgingReport {
     pub failed_programs: u64,
     /// Erases that failed because of wear.
     pub failed_erases: u64,
-    /// Pages read to look at them, which are among `page_reads`.
+    /// Pages that scrubbing read, included in `page_reads`.
     pub scrub_reads: u64,
     /// The raw bit error rate of the first attempt, in the mean; null without reads.
     pub rber_mean: Option<f64>,

@@ -16,7 +16,7 @@ use crate::simulation::RunError;
 
 /// Entries of queue pairs for reads.
 pub(crate) const ENTRIES: u32 = 1_024;
-/// Entries of those for writes at the most.
+/// The most entries of queue pairs for writes.
 const WRITE_ENTRIES: u32 = 512;
 
 /// Entries of queue pairs for writes: half of the commands that the drive takes at a time. Writes to a drive that collects wait in it;
@@ -68,7 +68,7 @@ pub struct ArrayReport {
     pub reads_for_writes: u64,
     /// Changes of the length of windows.
     pub window_changes: u64,
-    /// Whether windows were to be set, which the drives have refused.
+    /// Whether the drives rejected requested windows.
     pub windows_refused: bool,
     /// The length of windows in force, in milliseconds; null without windows.
     pub window_ms: Option<f64>,
@@ -76,11 +76,11 @@ pub struct ArrayReport {
     pub missing: Vec<usize>,
     /// Whether more have failed than the level tolerates.
     pub is_lost: bool,
-    /// The member that is being rebuilt, and the share of it that is there; null if none is.
+    /// The member that is being rebuilt, and the rebuilt share of it; null if none is.
     pub rebuilding: Option<(usize, f64)>,
     /// Stripes that rebuilds have moved to spares.
     pub stripes_rebuilt: u64,
-    /// The reads that the rebuild of those takes, which are among the sub-reads.
+    /// Sub-reads for these rebuilds, included in the sub-reads.
     pub reads_for_rebuilds: u64,
     /// Members that have failed, in order; left out without any, and of arrays that are served.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -90,7 +90,7 @@ pub struct ArrayReport {
     pub rebuilds: Vec<Rebuild>,
     /// Chunks that could not be read, and were written again.
     pub chunks_repaired: u64,
-    /// Chunks that can no longer be told, or parts of them: reads of them fail.
+    /// Chunks, or parts of them, that can no longer be reconstructed: reads of them fail.
     pub chunks_condemned: u64,
     /// By member; none with technique `rails`, which counts nothing of the above.
     pub members: Vec<MemberReport>,
@@ -99,12 +99,12 @@ pub struct ArrayReport {
     pub rails: Option<RailsReport>,
 }
 
-/// What Flash on Rails tells.
+/// The counters of Flash on Rails.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct RailsReport {
     /// Changes of roles.
     pub swaps: u64,
-    /// Bytes of writes in the host's memory at the most.
+    /// The most bytes of missed writes in the host's memory.
     pub most_missed_bytes: u64,
 }
 
@@ -179,7 +179,7 @@ impl ArrayReport {
         }
     }
 
-    /// That a run is too short to tell of windows, if it is: not every drive has collected in its own.
+    /// A note that a run is too short to judge windows, if it is: some drive did not collect in its own window.
     pub(crate) fn short_of_a_cycle(&self, run_s: f64) -> Option<String> {
         let cycle_s = self.window_ms? * self.members.len() as f64 / 1e3;
         (run_s < 2.0 * cycle_s).then(|| {
@@ -232,7 +232,7 @@ impl ArrayReport {
     }
 }
 
-/// An array over all drives of a rig, through queue pairs of its own: a drive for experiments, with [`Array::stats`].
+/// An array over all drives of a rig, through its own queue pairs: a drive for experiments, with [`Array::stats`].
 ///
 /// # Errors
 /// Why these drives cannot be such an array.

@@ -1,6 +1,6 @@
-//! What became of the members of an array under a run, and when: failures and rebuilds.
+//! Failures and rebuilds of the members of an array under a run, with their times.
 //!
-//! Left out: arrays that are served, which tell it as it happens.
+//! Left out: served arrays, which report these events as they happen.
 
 use std::cell::RefCell;
 
@@ -32,7 +32,7 @@ pub struct Rebuild {
     pub took_s: Option<f64>,
 }
 
-/// All that was told of the members, in order.
+/// All events of the members, in order.
 #[derive(Default)]
 pub(crate) struct History {
     told: RefCell<Vec<(Time, News)>>,
@@ -57,7 +57,7 @@ impl History {
         let told = self.told.borrow();
         let rebuild = |(number, (at, news)): (usize, &(Time, News))| {
             let News::Rebuilding { member, drive } = *news else { return None };
-            // The next news of the member are that it is whole, or that its spare has failed.
+            // The next event of the member: it is whole, or its spare has failed.
             let next = told[number + 1..].iter().find(|(_, news)| member_of(*news) == Some(member));
             let took_s = match next {
                 Some((end, News::Rebuilt { .. })) => Some((*end - *at).as_s()),

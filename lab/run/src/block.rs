@@ -1,7 +1,7 @@
-//! The host's block layer over the drive of a run, and what it has counted.
+//! The host's block layer over the drive of a run, and its counters.
 //!
-//! The host knows its flash as one that runs the FTL itself does, with an open-channel drive (Li 3.1.7): where data is, which operations
-//! are sent, and how long they take by the vendor's word.
+//! The host knows the flash as a host does that runs the FTL itself, on an open-channel drive (Li 3.1.7): where data is, which
+//! operations are sent, and the vendor's times for them.
 
 use std::rc::Rc;
 
@@ -43,7 +43,7 @@ pub struct BlockReport {
     pub rejected: u64,
     /// Rejected while they waited in the layer.
     pub cancelled: u64,
-    /// Predicted to be late, and served all the same (`block.predict_only`).
+    /// Predicted to be late, and still served (`block.predict_only`).
     pub attached: u64,
     /// Served with a deadline, and compared with their prediction.
     pub compared: u64,
@@ -51,7 +51,7 @@ pub struct BlockReport {
     pub false_positives: u64,
     /// Predicted to be in time, and late.
     pub false_negatives: u64,
-    /// Both as a share of what was compared; null without any.
+    /// Both as a share of the compared predictions; null without any.
     pub inaccuracy: Option<f64>,
     /// By how much reads took longer than predicted, of those that did.
     pub longer_us: Latency,
@@ -85,10 +85,10 @@ impl BlockReport {
     }
 }
 
-/// The layer over a drive whose chips serve in an order.
+/// The block layer over a drive, with the service order of its chips.
 ///
 /// # Errors
-/// When the predictor does not know such a drive, or another one is told of its flash.
+/// When the predictor does not know such a drive, or another layer already gets the reports of its flash.
 pub fn layer(sim: &Sim, ssd: &Rc<Ssd>, priority: Priority, config: &Config) -> Result<Rc<BlockLayer>, String> {
     config.check().map_err(|error| error.to_string())?;
     let predictor = match config.predictor {

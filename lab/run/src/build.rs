@@ -19,7 +19,7 @@ pub enum Precondition {
     Full,
     /// The steady state of this drive under continuous uniform random overwrites of single mapping units.
     Steady,
-    /// The state in which write amplification stands still under a load, which takes drive time: a run begins in it by
+    /// The state in which write amplification has settled under a load, which takes drive time: a run begins in it by
     /// [`Begin`](crate::Begin).
     Load,
 }
@@ -59,7 +59,7 @@ pub fn build_drive(
     progress: &dyn Progress,
 ) -> Result<Ssd, DriveError> {
     let ssd = Ssd::new(sim, profile, store, seed.child("drive")).map_err(|error| match error.kind() {
-        // It has a life behind it that it has not survived.
+        // The drive has not survived its life before the run.
         std::io::ErrorKind::InvalidInput => DriveError::State(error.to_string()),
         _ => DriveError::Memory(error),
     })?;

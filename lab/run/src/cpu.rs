@@ -1,4 +1,4 @@
-//! The host under a run: its threads, in which jobs issue their requests, and what its processors did in the measured phase.
+//! The host under a run: the threads in which jobs issue their requests, and the work of its processors in the measured phase.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -45,17 +45,17 @@ pub struct CpuReport {
     pub interrupts_per_request: Option<f64>,
     /// The processor time of the longest handler of an interrupt of the drive; 0 without interrupts.
     pub longest_interrupt_us: f64,
-    /// What the host made of the drive's notices; left out unless it asks for them.
+    /// How the host used the drive's notices; left out unless it asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub woken: Option<WokenReport>,
 }
 
-/// The share of the processors' time from which on they have no room for more, as for the parts of a drive.
+/// The share of time from which the processors are saturated, as for the parts of a drive.
 const FULL: f64 = 0.9;
 
 impl CpuReport {
-    /// The name of the processors as what bounds the rate, if they have no room for more. A thread that polls takes what nothing else
-    /// wants: only where threads outnumber processors does that keep others waiting.
+    /// The name of the processors if they bound the rate. A polling thread takes only idle time:
+    /// it keeps others waiting only where threads outnumber processors.
     pub(crate) fn limits(&self) -> Option<&'static str> {
         let spin = self.request_us_by.as_ref().and_then(|by| by.get("spin")).copied().unwrap_or(0.0);
         let work = self.request_us.filter(|all| *all > 0.0).map_or(0.0, |all| self.busy * (1.0 - spin / all));
@@ -126,7 +126,7 @@ impl Host {
         Host::over(rig.sim(), profile, Queues { drives, tags, stripe: None }, (asking, trace))
     }
 
-    /// A host over what is at the top of a chain: the ports of a controller, or as many connections as it has queue pairs.
+    /// A host over the top of a chain: the ports of a controller, or as many connections as it has queue pairs.
     ///
     /// # Errors
     /// When the host is impossible, or the top has no connection left.

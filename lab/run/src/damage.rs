@@ -1,4 +1,4 @@
-//! The faults planned for a drive's flash, and the damage they have done: counted since the drive was built, including the
+//! The planned faults of a drive's flash, and their damage: counted since the drive was built, including the
 //! warm-up. Preconditioning performs no flash operation and triggers no rule.
 
 use nandscape_device_media::fault::RuleCount;
@@ -28,7 +28,7 @@ pub struct Fault {
 /// The damage that faults have done to a drive.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Damage {
-    /// Blocks that went bad in use.
+    /// Blocks that failed in use.
     pub retired_blocks: u64,
     /// Planes out of use: they do not answer, or have no page left for their collector.
     pub planes_out_of_use: u64,

@@ -1,6 +1,6 @@
 //! The figures of each of several jobs, and how fairly the drive serves them.
 //!
-//! A job's slowdown is its mean latency beside the others over that of the same job alone. Fairness is the smallest slowdown
+//! A job's slowdown is its mean latency among the other jobs over its mean latency alone. Fairness is the smallest slowdown
 //! over the largest: 1 where all jobs suffer alike, near 0 where one suffers alone (Gabor et al. 2006; FLIN, ISCA 2018).
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! A drive that is no model by itself, behind controllers of this process, which forward commands to it: how clients reach a drive of another
-//! server, an array, and a block layer.
+//! A drive without its own model, behind controllers of this process that forward commands to it. Clients reach a remote
+//! drive, an array, and a block layer this way.
 
 use std::rc::Rc;
 

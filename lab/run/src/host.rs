@@ -30,7 +30,7 @@ impl Moment {
     }
 }
 
-/// CPU time of the process so far, all threads; zero where the system does not tell it.
+/// CPU time of the process so far, all threads; zero where the system does not report it.
 pub fn process_cpu() -> Span {
     Span::from_ns(cpu_ns().unwrap_or_default().max(0) as u64)
 }

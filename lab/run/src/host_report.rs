@@ -1,5 +1,5 @@
-//! The view of a workload on several drives: its latencies, and the part of each layer in them. The state of the drives
-//! stands in their own reports.
+//! The view of a workload on several drives: its latencies, and the part of each layer in them. The drives' own reports
+//! have the state of the drives.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct HostReport {
     pub workload_lines: Vec<String>,
     /// The seed.
     pub seed: u64,
-    /// Whether the user ended the run before its limit: the figures are of what was measured until then. Left out of others.
+    /// Whether the user ended the run before its limit: the figures cover the time until then. Left out of others.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// Requests that succeeded.
@@ -51,7 +51,7 @@ pub struct HostReport {
     pub standstill_us: f64,
     /// Latencies by direction.
     pub latency_us: BTreeMap<&'static str, Latency>,
-    /// Latencies of a closed load with what it did not ask while it waited; left out of others.
+    /// Latencies of a closed load, with the requests that it did not issue while it waited; left out of others.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub latency_corrected_us: BTreeMap<&'static str, Latency>,
     /// Each job, where there are several; left out of others.
@@ -78,7 +78,7 @@ pub struct HostReport {
     pub cpu: Option<CpuReport>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<String, u64>,
-    /// What the figures do not tell by themselves.
+    /// What the figures alone do not show.
     pub notes: Vec<String>,
 }
 

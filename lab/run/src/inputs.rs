@@ -1,5 +1,5 @@
-//! What a run was made from, as far as its figures depend on it. Two runs with the same inputs, precondition and version
-//! differ in their seed only, which is how runs are pooled.
+//! The inputs of a run, as far as its figures depend on them. Two runs with the same inputs, precondition and version
+//! differ in their seed only, so their figures can be pooled.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ impl HostInputs {
 }
 
 impl Inputs {
-    /// Of a profile under a workload. `set` is empty: a resolved profile does not tell how it came about.
+    /// Of a profile under a workload. `set` is empty: a resolved profile does not record its changes.
     pub(crate) fn of(profile: &Resolved, workload: Option<&Workload>) -> Inputs {
         Inputs {
             set: Vec::new(),

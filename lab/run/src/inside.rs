@@ -1,4 +1,4 @@
-//! The inside of a live SSD: its dies and channels by name, how busy they were, and how worn its blocks are.
+//! The inside of a live SSD: its dies and channels by name, their busy shares, and the wear of its blocks.
 
 use nandscape_device_ftl_core::component::BlockState;
 use nandscape_device_media::{BlockId, Media, PlaneId};
@@ -7,7 +7,7 @@ use nandscape_drive::breakdown::cause;
 use nandscape_sim::account::{CAUSES, Totals};
 use nandscape_transport_reactor::inside::{Busy, DieWear, Inside, Lane, Layout, Wear};
 
-/// Groups of blocks that a die is drawn as, at the most.
+/// The most groups of blocks that a die is drawn as.
 const GROUPS: u32 = 64;
 
 /// The parts of a drive by name.
@@ -29,7 +29,7 @@ pub(crate) fn layout(ssd: &Ssd) -> Layout {
     layout
 }
 
-/// How busy the parts of a drive were, and how worn its blocks are, if that is wanted.
+/// The busy shares of a drive's parts, and the wear of its blocks if requested.
 pub(crate) fn now(ssd: &Ssd, with_wear: bool) -> Inside {
     let mut inside = Inside::default();
     for media in ssd.parts().iter().map(Part::media) {

@@ -36,7 +36,7 @@ pub struct Latency {
 /// Percentiles that every report has.
 const ALWAYS: [&str; 6] = ["p50", "p90", "p99", "p99_9", "p99_99", "p99_9999"];
 
-/// The fewest requests of which one lies above the percentile: with fewer, the percentile would be the maximum under
+/// The fewest requests with one above the percentile: with fewer, the percentile would be the maximum under
 /// another name.
 pub(crate) fn needed(quantile: f64) -> u64 {
     let exact = 1.0 / (1.0 - quantile);
@@ -51,7 +51,7 @@ pub(crate) fn percentile(latencies: &Histogram, samples: u64, quantile: f64) -> 
 }
 
 impl Latency {
-    /// Of what was measured.
+    /// Of measured latencies.
     pub(crate) fn of(latencies: &Histogram) -> Latency {
         Latency::resting_on(latencies, latencies.count())
     }

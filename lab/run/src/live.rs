@@ -1,4 +1,4 @@
-//! The model behind a live drive: its construction, its connections, its counters, and the orders it takes.
+//! The model behind a live drive: its construction, its connections, its counters, and the operator's commands.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,7 +28,7 @@ use crate::saved::{self, HeldLayers, History, StateError, StateFile};
 use crate::served_layers::LayersExport;
 use crate::simulation::Progress;
 
-/// What a model takes of what is forwarded. Deallocated blocks read as zeros.
+/// The forwarded commands that a model takes. Deallocated blocks read as zeros.
 pub fn offers_of_model(info: &DriveInfo) -> Offers {
     Offers {
         compare: info.keeps_data,
@@ -61,7 +61,7 @@ pub struct DriveSpec {
     /// The file that this state is taken from; `None` if the drive is brought into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_state: Option<PathBuf>,
-    /// Whether it is reached by several controllers, one of them a PCI function ([`Subsystem::report_several`]).
+    /// Whether several controllers reach it, one of them a PCI function ([`Subsystem::report_several`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_shared: bool,
 }
@@ -110,7 +110,7 @@ impl DriveSpec {
                 let is_new = file.before().starts == 0;
                 let failed = |error| BuildError::Store { name: self.name.clone(), error };
                 let ssd = Ssd::open(sim, &profile, file).map_err(failed)?;
-                // One that was used before goes on.
+                // A used drive continues in its state.
                 if is_new && precondition != Precondition::None {
                     ssd.set_filling(true).map_err(failed)?;
                     prepare(&ssd, &profile, precondition, seed, progress)?;
@@ -134,9 +134,9 @@ impl DriveSpec {
         saved::check_can_write(path)
     }
 
-    /// Saves the state of this drive, which a run with this seed has built, with the layers over it
-    /// and what each of them holds, to a file. No host is connected any more. If that succeeds,
-    /// the drive is not to be used any more.
+    /// Saves the state of this drive to a file, with the layers over it and their contents.
+    /// A run with this seed has built the drive, and no host is connected any more.
+    /// If that succeeds, the drive must not be used afterwards.
     ///
     /// # Errors
     /// When the drive cannot come to rest, or has other namespaces than its profile, or the file cannot be written.
@@ -158,7 +158,7 @@ impl DriveSpec {
         saved::save(ssd, profile, &history, (path, layers), |ssd| executor.block_on(ssd.come_to_rest()))
     }
 
-    /// What a new file for the drive of a run with this seed is made from: a store for each of its FTLs.
+    /// The contents of a new file for the drive of a run with this seed: a store for each of its FTLs.
     ///
     /// # Errors
     /// When its profile does not fit this program.
@@ -244,7 +244,7 @@ pub enum BuildError {
     },
 }
 
-/// An emulated SSD that gives each client a queue pair, and each host with queues of its own a controller.
+/// An emulated SSD. Each client gets a queue pair, and each host with its own queues a controller.
 pub struct SsdExport {
     ssd: Rc<Ssd>,
     profile: Resolved,
@@ -298,12 +298,12 @@ impl SsdExport {
     /// # Errors
     /// Why its file could not be written.
     pub fn turn_off(&self, executor: &mut Executor) -> io::Result<()> {
-        // A drive that stands still has no way to write more than it has.
+        // A stalled drive cannot write more than it has.
         let _ = executor.block_on(self.ssd.shut_down());
         self.ssd.close()
     }
 
-    /// Namespaces begin anew in a drive from a state, so that it would lose those that hosts have made or formatted.
+    /// A drive from a state begins with its profile's namespaces, so namespaces that hosts have made or formatted would be lost.
     fn check_namespaces(&self) -> Result<(), StateError> {
         match formats(&self.namespaces()) == self.made {
             true => Ok(()),

@@ -1,4 +1,4 @@
-//! Outages of a drive: the times after power cuts in which it serves nothing, and what they and the rules of its fault plan cost the
+//! Outages of a drive: the times after power cuts in which it serves nothing, and the cost of outages and of fault rules to the
 //! requests that met them.
 
 use nandscape_drive::breakdown::POWER_CUT;

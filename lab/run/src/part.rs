@@ -17,7 +17,7 @@ pub struct PartReport {
     /// Its dies of each of these channels; left out where it owns all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dies: Vec<u32>,
-    /// The NVM Set that it is, and the namespace of a new drive in it.
+    /// Its NVM Set, and the namespace of a new drive in it.
     pub nvm_set: u32,
     /// Bytes that the host wrote.
     pub host_written_bytes: u64,

@@ -1,8 +1,8 @@
-//! What placement by hosts did in the measured phase: the bytes of each reclaim unit handle, or of each stream resource.
+//! The placement by hosts in the measured phase: the bytes of each reclaim unit handle, or of each stream resource.
 //!
-//! They are the counts of the FDP Statistics log, as far as the measured phase goes: the log counts since the drive was made.
+//! They are the counts of the FDP Statistics log for the measured phase alone: the log counts since the drive was made.
 //!
-//! [`enable_streams`] is what a host does before it writes by streams.
+//! [`enable_streams`] is a host's preparation before it writes by streams.
 
 use nandscape_device_ftl_core::{HandleReport, Interface, Isolation, PlacementReport};
 use nandscape_device_ssd::Ssd;
@@ -19,7 +19,7 @@ pub struct PlacementFigures {
     pub isolation: &'static str,
     /// Host Bytes with Metadata Written.
     pub host_written_bytes: u64,
-    /// Media Bytes with Metadata Written: data, what was moved, and padding.
+    /// Media Bytes with Metadata Written: data, moved data, and padding.
     pub media_written_bytes: u64,
     /// Media Bytes Erased.
     pub media_erased_bytes: u64,

@@ -1,6 +1,6 @@
-//! Notices ahead of completions, as the host of a run asks for them: a queue for them, and the bit in each of its reads and writes. And
-//! how right they were, with how well the host knew whether a write would fit into the write buffer (Shin 4.3). Each notice goes to the
-//! receiver of its command's completion.
+//! Notices ahead of completions, as the host of a run asks for them: a queue for them, and the bit in each of its reads and
+//! writes. And the accuracy of the notices, and of the host's knowledge whether a write fits into the write buffer (Shin 4.3).
+//! Each notice goes to the receiver of its command's completion.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ pub struct PrecompletionReport {
     pub flash: ComponentReport,
     /// From there to the host.
     pub transfer: ComponentReport,
-    /// Writes of which the host knew whether they would find room in the write buffer.
+    /// Writes for which the host knew whether they would find room in the write buffer.
     pub buffer: BufferReport,
 }
 
@@ -81,7 +81,7 @@ pub struct BufferReport {
     pub waits: u64,
 }
 
-/// What a host with `host.completion=precompletion` made of the notices in the measured phase.
+/// How a host with `host.completion=precompletion` used the notices in the measured phase.
 #[derive(Clone, Debug, Serialize)]
 pub struct WokenReport {
     /// The window that the host had set last; null where it is the drive's.
@@ -264,7 +264,7 @@ impl Asking {
         self.account.completed(units, Some(Hints(done.dw1).buffer_free().into()));
         let Some(Write { expects_room, .. }) = write else { return };
         let Some(expects_room) = expects_room.filter(|_| done.status.is_success()) else { return };
-        // Room is waited for in the queue stage. Other writes and collections are what holds it up.
+        // Waits for room are in the queue stage. Other writes and collections cause them.
         let has_waited = done.breakdown.stage(Stage::Queue) > done.breakdown.waited(Stage::Queue, cause::POWER);
         let mut buffer = self.buffer.get();
         *match (expects_room, has_waited) {

@@ -1,9 +1,9 @@
 //! Overload of open loads, and coordinated omission in closed loads.
 //!
-//! A closed load issues nothing while all its requests are outstanding, so that few requests see a drive that stands still
+//! A closed load issues nothing while all its requests are outstanding, so that few requests see a stall of the drive
 //! (coordinated omission). The corrected latencies add the requests that were not issued: a slot whose request takes longer
 //! than the mean latency would have issued one more in each such time. Left out: loads of dependent requests, which have no
-//! rate of their own.
+//! rate.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::latency::Latency;
 
-/// Growth of p99.9 by the correction from which the run warns.
+/// The growth of p99.9 by the correction at which the run warns.
 const TOLD: f64 = 2.0;
 
 /// Arrivals of open loads.

@@ -1,4 +1,4 @@
-//! Which program measured, for files of results: a result is used again only by the program that it is of.
+//! Which program measured, for files of results: only the same program uses a result again.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
-//! A drive of another machine, served as one's own: an NVMe/TCP initiator behind controllers of this process, so that every
-//! transport serves it. It keeps no data here and adds no time of a model.
+//! A remote drive, served again: an NVMe/TCP initiator behind controllers of this process, so that every
+//! transport serves it. It keeps no data here and adds no model time.
 //!
-//! Its NQN and the identifiers of its namespace are its own: a host that sees both ways to the data takes them for two
-//! drives. They derive from the seed, its name and its target, and stay the same over restarts.
+//! Its NQN and the identifiers of its namespace differ from the remote drive's: a host that sees both paths to the data treats
+//! them as two drives. They derive from the seed, its name and its target, and stay the same over restarts.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct RemoteSpec {
     pub name: String,
     /// Where it is.
     pub target: Target,
-    /// Seed of its own names.
+    /// Seed of the subsystem's NQN.
     pub seed: u64,
 }
 
@@ -45,7 +45,7 @@ impl RemoteSpec {
         Ok(RemoteExport { far, identity, front })
     }
 
-    /// Its names here: those of the remote drive but for the NQN, which is that of a subsystem of its own.
+    /// The names of the served subsystem: those of the remote drive, with a separate NQN.
     fn names(&self, identity: &Identity) -> Names {
         let seed = Seed::new(self.seed).child("remote").child(&self.target.to_string()).child(&self.name);
         Names {
@@ -134,11 +134,11 @@ pub(crate) struct Far {
     unsent: Cell<bool>,
     /// How often the connection was lost.
     losses: Cell<u64>,
-    /// There is no connection, and that was told.
+    /// The connection is lost, and the loss is reported.
     lost: Cell<bool>,
-    /// Commands fail, and that was told.
+    /// Commands fail, and the failure is reported.
     given_up: Cell<bool>,
-    /// The drive is refused, and that was told.
+    /// The drive is rejected, and the rejection is reported.
     refused: Cell<bool>,
     /// Is called when there is a connection again.
     on_return: RefCell<Option<Box<dyn Fn()>>>,
@@ -162,7 +162,7 @@ impl Far {
         })
     }
 
-    /// Has `act` called each time that there is a connection again.
+    /// Calls `act` after each reconnect.
     pub(crate) fn on_return(&self, act: impl Fn() + 'static) {
         self.on_return.replace(Some(Box::new(act)));
     }
@@ -236,7 +236,7 @@ impl Source for Far {
 
     fn poll(&self) -> bool {
         self.unsent.set(false);
-        // One that has given up tries on, and its commands fail meanwhile.
+        // A drive that was given up keeps trying to reconnect, and its commands fail meanwhile.
         self.drive.poll().unwrap_or(false)
     }
 
@@ -271,7 +271,7 @@ impl Source for Far {
 
     fn limit_patience(&self, patience: Span) {
         self.drive.limit_patience(patience);
-        // It looks at its limits when it is polled.
+        // The drive checks its limits when it is polled.
         self.unsent.set(true);
     }
 }

@@ -51,7 +51,7 @@ pub struct Report {
     /// How it came about under a load; left out of other states.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled: Option<Settled>,
-    /// Whether the user ended the run before its limit: the figures are of what was measured until then. Left out of others.
+    /// Whether the user ended the run before its limit: the figures cover the time until then. Left out of others.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// `wall`: the drive was served, and its time is that of the clock on the wall. Left out of simulations.
@@ -113,7 +113,7 @@ pub struct Report {
     pub upkeep: Option<Upkeep>,
     /// Share of the time that resources were busy: the mean over all of a kind, and the busiest.
     pub busy: BTreeMap<&'static str, Busy>,
-    /// The kind of `busy` that has no room for more, so that it bounds the rate; left out where each has some.
+    /// The saturated kind of `busy`, which bounds the rate; left out if none is saturated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<&'static str>,
     /// Erases of the blocks in use since the drive was made.
@@ -249,11 +249,11 @@ pub struct Erases {
 pub struct Host {
     /// Wall-clock time of the measured phase.
     pub wall_s: f64,
-    /// CPU time of the process over the measured phase, all threads; null where the system does not tell.
+    /// CPU time of the process over the measured phase, all threads; null where the system does not report it.
     pub cpu_s: Option<f64>,
     /// Wall-clock time until then.
     pub setup_s: f64,
-    /// The largest resident set; null where the system does not tell.
+    /// The largest resident set; null where the system does not report it.
     pub peak_rss_bytes: Option<u64>,
     /// The program.
     pub version: &'static str,
@@ -435,7 +435,7 @@ impl Report {
         failed_of(&self.errors)
     }
 
-    /// Reads that the host's block layer, or a drive that they allowed to fail fast, has rejected: they would have waited.
+    /// Reads rejected by the host's block layer, or by a drive that they allowed to fail fast: they would have waited.
     pub fn rejected(&self) -> u64 {
         rejected_of(&self.errors)
     }

@@ -1,6 +1,6 @@
 //! A folder of results: one run uses it at a time, and each file in it is written whole or not at all.
 //!
-//! Left out: what the files are called and what is in them, which is the owner's.
+//! Left out: names and contents of the files, which are the owner's.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
@@ -40,10 +40,10 @@ pub fn lock(folder: &Path) -> Result<Lock, LockError> {
     }
 }
 
-/// Writes a file, and its folder if there is none.
+/// Writes a file, and creates its folder if it is missing.
 ///
 /// # Errors
-/// When it cannot be written; what was there before is there still.
+/// When it cannot be written; an existing file then stays unchanged.
 pub fn write_whole(file: &Path, text: &str) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
@@ -53,7 +53,7 @@ pub fn write_whole(file: &Path, text: &str) -> io::Result<()> {
     unfinished.finish()
 }
 
-/// Removes what a killed run was writing in a folder, which the caller has locked.
+/// Removes the unfinished files of a killed run from a folder that the caller has locked.
 pub fn remove_unfinished(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {

@@ -30,7 +30,7 @@ use crate::snapshot::{About, Snapshot};
 pub struct RigDrive {
     /// Distinguishes it from the others in reports and traces.
     pub name: String,
-    /// What it is made from.
+    /// Its resolved profile.
     pub profile: Resolved,
     /// Where its data is kept.
     pub store: StoreKind,
@@ -76,11 +76,11 @@ pub struct DriveFinished {
     pub name: String,
     /// Its figures.
     pub report: Report,
-    /// What was recorded beside them, if that was wanted.
+    /// The recordings of the drives, if they were requested.
     pub details: Option<Details>,
 }
 
-/// Passes every event to the recorders of all drives. Each knows the tracks of its own.
+/// Passes every event to the recorders of all drives. Each recorder picks the tracks of its drive.
 pub(crate) struct FanOut(pub(crate) Vec<Rc<dyn Listener>>);
 
 impl Listener for FanOut {
@@ -153,7 +153,7 @@ impl Rig {
         Ok(rig)
     }
 
-    /// Drives that read their tables from their flash are in service before anybody uses them.
+    /// Waits until drives that read their tables from flash are in service.
     fn start(&mut self) -> Result<(), RunError> {
         let drives = self.drives.clone();
         for drive in &*drives {
@@ -172,7 +172,7 @@ impl Rig {
         self.drives.iter().map(|drive| &drive.ssd)
     }
 
-    /// Has one more listener hear every event, beside the recorders of the drives.
+    /// Adds a listener for every event, in addition to the recorders of the drives.
     pub(crate) fn listen(&self, listener: Rc<dyn Listener>) {
         listen(&self.sim, &self.drives, Some(listener));
     }
@@ -322,7 +322,7 @@ impl Placed {
             .after(seed, &format!("{workload} with {requests} requests measured"))
     }
 
-    /// Whether a recorder is told of what the drive does.
+    /// Whether a recorder gets the activity of the drive.
     pub(crate) fn is_recorded(&self) -> bool {
         self.recorder.is_some()
     }

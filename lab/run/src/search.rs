@@ -1,9 +1,9 @@
 //! The highest rate of arrivals at which a latency stays below a bound: a bracket that doubles or halves from the first rate,
-//! then bisection. A rate at which requests pile up during the run exceeds the bound. A figure counts if ten requests lie above
-//! it, so that the answer does not hang on one request; a search that meets a run with fewer ends there, with what it found.
+//! then bisection. A rate at which requests pile up during the run exceeds the bound. A figure needs ten requests
+//! above it, so that the answer does not depend on a single request; at a run with fewer the search ends with the bracket so far.
 //!
-//! Latencies need not grow with the rate: the answer is a bracket, a rate that holds and the next higher one tried that does
-//! not.
+//! Latencies need not grow with the rate: the answer is a bracket of a rate that holds, and the next higher rate tried, which
+//! does not.
 
 use std::fmt;
 use std::str::FromStr;
@@ -63,7 +63,7 @@ pub struct Probe {
     pub rate_iops: f64,
     /// The figure; null with too few requests.
     pub figure_us: Option<f64>,
-    /// Requests that it is of.
+    /// Requests that the figure covers.
     pub samples: u64,
     /// Whether the number of outstanding requests grew throughout.
     pub overloaded: bool,
@@ -169,7 +169,7 @@ impl Bound {
 /// The first rate, if the workload has none.
 const FIRST: f64 = 1_000.0;
 
-/// A run, as far as a search looks at it.
+/// The part of a run that a search uses.
 pub trait Measured {
     /// The latencies of one direction.
     fn latencies(&self, direction: Direction) -> &Histogram;
@@ -186,8 +186,8 @@ pub struct Found<R> {
     pub finished: Option<R>,
 }
 
-/// The highest rate at which the latency under a workload stays below a bound. `run` runs the workload at a rate; `wrong` says why it
-/// has no rate to search for.
+/// The highest rate at which the latency under a workload stays below a bound. `run` runs the workload at a rate; `wrong` returns
+/// why the workload has no rate to search for.
 ///
 /// # Errors
 /// Those of `run` and `wrong`.

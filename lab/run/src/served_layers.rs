@@ -1,8 +1,8 @@
-//! Layers of a host over a served drive: over a model, a remote drive or an array, served as one drive in wall time. What a host
-//! with MittOS exports to others is a block layer over a model.
+//! Layers of a host over a served drive: over a model, a remote drive or an array, served as one drive in wall time. A block
+//! layer over a model is a host with MittOS that exports its drive.
 //!
-//! Clients put the deadline of a read into CDW3; a block layer ends one that would be late with `BUSY` at once, and reports the
-//! wait in DW0. Reads without a deadline have that of `block.deadline`.
+//! Clients put the deadline of a read into CDW3. A block layer completes a read that would be late with `BUSY` at once, and
+//! returns the wait in DW0. Reads without a deadline have that of `block.deadline`.
 //!
 //! Left out: drives with several namespaces, or whose blocks are written in order; commands that are not forwarded, such as Copy;
 //! arrays as layers, which [`served_array`](crate::ArraySpec) opens with their records, and which may lie below.
@@ -63,7 +63,7 @@ pub struct LayersExport {
 }
 
 impl LayersExport {
-    /// Layers over a served drive called `name`, which takes the commands of `offers`, and is `model` if it is one.
+    /// Layers over a served drive called `name`, which takes the commands of `offers`. `model` is the drive if it is a model.
     ///
     /// # Errors
     /// The layer that cannot lie over it, why, and what would be valid.
@@ -87,7 +87,7 @@ impl LayersExport {
         Ok(LayersExport { below, layers: opened.layers, chain: chain.clone(), front })
     }
 
-    /// Layers over a model, which begin in the state of its file if that has what they held.
+    /// Layers over a model. They begin in the state of its file if the file has their contents.
     ///
     /// # Errors
     /// As [`LayersExport::over`], or when the file cannot be used.
@@ -118,10 +118,10 @@ impl LayersExport {
         hold(&self.layers, &held.map_err(|error| format!("--from-state {error}"))?)
     }
 
-    /// What the layers hold at rest, for a saved state. They are not used any more.
+    /// The contents of the layers at rest, for a saved state. The layers are not used afterwards.
     ///
     /// # Errors
-    /// The layer that does not come to rest, or that a new one could not go on from.
+    /// The layer that does not come to rest, or whose contents a new layer could not continue from.
     pub fn take_held(&self, executor: &mut Executor) -> Result<HeldLayers<'_>, String> {
         let sim = executor.sim();
         executor.block_on(saved::at_rest(&sim, &self.layers)).map_err(|stalled| stalled.to_string())??;
@@ -144,7 +144,7 @@ impl LayersExport {
     }
 }
 
-/// What clients may ask of the top: what the drive takes, and deadlines where a layer answers them.
+/// Commands that clients may send to the top: those of the drive, and deadlines where a layer answers them.
 fn passed(below: Offers, layers: &[Named]) -> Offers {
     let answers = layers.iter().any(|one| one.layer.answers_deadlines());
     let hints = if answers { below.hints | HINT_TIME } else { below.hints };

@@ -43,7 +43,7 @@ pub trait Progress {
     /// Write amplification in the last window of preconditioning under a load.
     fn at_waf(&self, _waf: f64) {}
 
-    /// Whether the user wants the run to end now, with the figures of what is done. It is asked while the workload runs.
+    /// Whether the user ends the run now, with the figures so far. Called while the workload runs.
     fn is_stopped(&self) -> bool {
         false
     }
@@ -85,12 +85,12 @@ pub enum RunError {
     /// The workload and the drive do not fit each other.
     #[error("{0}")]
     Workload(String),
-    /// The drive refused a queue pair.
+    /// The drive rejected a queue pair.
     #[error("the drive has no room for queue pair {id}: {status}; raise controller.queue_pairs, or run fewer jobs")]
     Queues {
         /// Which one.
         id: u16,
-        /// What it said.
+        /// The drive's status.
         status: Status,
     },
     /// The requests of the workload could not be read to their end.
@@ -127,7 +127,7 @@ pub struct Finished {
     pub report: Report,
     /// The activity of every die and channel as Chrome-trace JSON, if it was recorded.
     pub trace: Option<String>,
-    /// The recording beside the figures, if it was requested.
+    /// The recording, if it was requested.
     pub details: Option<Details>,
     /// Whether the state after the run was saved, if it was to be.
     pub saved: Result<(), RunError>,

@@ -1,4 +1,4 @@
-//! A drive's counters at one time, and the report of what happened between two of them.
+//! A drive's counters at one time, and the report of the difference between two times.
 
 use std::collections::BTreeMap;
 
@@ -85,12 +85,12 @@ pub(crate) struct About<'a> {
     pub(crate) workload: Option<&'a Workload>,
     pub(crate) seed: u64,
     pub(crate) precondition: Precondition,
-    /// How the state came about that the drive was put into; `None` of one that was brought into it.
+    /// The history of a saved initial state; `None` of a state that was made for this run.
     pub(crate) history: Option<&'a History>,
 }
 
 impl About<'_> {
-    /// The state at the start in words, with the seed that it came from if that is another one.
+    /// The initial state in words, with its seed if that differs from the run's.
     fn initial_state(&self, unit_bytes: u64) -> String {
         match self.history {
             None => state::in_words(self.precondition, unit_bytes),
@@ -101,7 +101,7 @@ impl About<'_> {
 
     /// The report of a run whose set-up began at `created`, measured from `begun` to `ended`.
     pub(crate) fn report(&self, outcome: &Outcome, created: Moment, begun: &Snapshot, ended: &Snapshot) -> Report {
-        // A recording goes on beyond its commands, and so does what the flash does by itself.
+        // A recording lasts beyond its last command, and the flash works in the background meanwhile.
         let of_recording = self.workload.is_none().then(|| ended.at.since(begun.at));
         let elapsed = of_recording.unwrap_or(outcome.elapsed()).ns() as f64;
         let busy = |before: &[Totals], after: &[Totals]| busy(before, after, elapsed);
@@ -183,7 +183,7 @@ impl About<'_> {
     }
 }
 
-/// Rules with what they cost the requests that met them.
+/// Rules of faults, with the cost for the requests that met them.
 fn costs(faults: &[Fault], outcome: &Outcome) -> Vec<Fault> {
     let cost = |fault: &Fault| Fault { cost: FaultCost::of(fault.number, outcome), ..fault.clone() };
     faults.iter().map(cost).collect()
@@ -194,10 +194,10 @@ fn asked_over_provisioning(profile: &Resolved) -> f64 {
     profile.keys.ftl.over_provisioning.map_or(0.0, |share| share.0.0)
 }
 
-/// The share of the time from which a resource has no room for more.
+/// The share of time from which a resource is saturated.
 const FULL: f64 = 0.9;
 
-/// What has no room for more: the busiest kind, or else the registers, of which a plane has one for all that it does.
+/// The saturated resource: the busiest kind, or else the registers, where a plane has a single one for all operations.
 fn limit(busy: &BTreeMap<&'static str, Busy>, has_single_registers: bool) -> Option<&'static str> {
     let full = busy.iter().filter(|(_, busy)| busy.mean >= FULL);
     let works = full.clone().filter(|(kind, _)| **kind != "register");

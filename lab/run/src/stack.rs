@@ -1,5 +1,5 @@
 //! A workload on several drives in one simulation, with [layers](crate::chain) of the host over them. A command carries the time
-//! that each layer took in addition to that of the drive, so that all of it sums to the latency.
+//! of each layer in addition to that of the drive; together they sum to the latency.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub struct Stack {
     pub drives: Vec<RigDrive>,
     /// What lies over them, the lowest first. Where more than one drive or layer is at the top, jobs use them in turn.
     pub layers: Vec<Named>,
-    /// The load on what is at the top.
+    /// The load on the top layer.
     pub workload: Workload,
     /// Seed of everything random in the load.
     pub seed: u64,
@@ -93,7 +93,7 @@ impl StackFinished {
         let damaged = self.drives.iter().filter(|drive| drive.report.damage.is_some()).count();
         // What an array makes good must not fail.
         let tolerated = self.host.array.as_ref().map_or(0, |array| array.tolerates);
-        // It cannot make good that power fails: commands under way end.
+        // It cannot mask a power cut: commands in progress end.
         let is_power_cut = |status: &str| damaged > 0 && status == Status::ABORTED_POWER_LOSS.to_string();
         let is_planned = |status: &str| (damaged > tolerated && is_for_faults(status)) || is_power_cut(status);
         let sum = |wanted: bool| {
@@ -324,8 +324,8 @@ impl Stack {
     }
 }
 
-/// Notes of several drives by name, each said once: of all drives, or with the drives that it is of. Those of one drive stay as they
-/// are.
+/// Notes of several drives by name. A note of several drives appears once, for all drives or with the names of its drives. Notes
+/// of one drive stay unchanged.
 pub fn notes_of_each(drives: &[(&str, &[String])]) -> Vec<String> {
     let mut told: Vec<(&String, Vec<&str>)> = Vec::new();
     for (name, notes) in drives {

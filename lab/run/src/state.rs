@@ -32,7 +32,7 @@ pub(crate) fn note(precondition: Precondition, unit_bytes: u64, workload: &Workl
     ))
 }
 
-/// The share of what is read from which reads of unwritten units are worth a note.
+/// The share of read data from which reads of unwritten units cause a note.
 const NOTICED: f64 = 0.1;
 
 /// The note where reads met much that was never written: such reads take no flash, and their latency is not that of the drive.

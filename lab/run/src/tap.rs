@@ -182,7 +182,7 @@ pub(crate) fn direction(opcode: u8, is_forced: bool) -> Option<Direction> {
     }
 }
 
-/// Bytes that a command reads or writes. Ranges to deallocate lie in its data and are not looked at.
+/// Bytes that a command reads or writes. Ranges to deallocate are in its data and are not counted.
 fn bytes(command: &SubmissionEntry, lba_bytes: u64) -> u64 {
     u64::from(command.blocks_named()) * lba_bytes
 }

@@ -1,4 +1,4 @@
-//! What a drive that keeps its tables in flash does for them, in the measured phase.
+//! The work of a drive for its tables in flash, in the measured phase.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! A live drive, or one that is replayed, under the eyes of a report: the commands that complete, and what the drive does meanwhile.
+//! A live or replayed drive, observed for a report: the commands that complete, and the drive's work meanwhile.
 //!
-//! Left out: drives whose flash is elsewhere, which have no report.
+//! Left out: remote drives, which have no report.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -52,7 +52,7 @@ impl Watched {
         self.observer.iter().for_each(|observer| observer.served(&served));
     }
 
-    /// The report of a drive that was watched under a name since set-up began at `created`, its recording, and what was measured.
+    /// The report of a drive that was watched under a name since set-up began at `created`, its recording, and its measurements.
     pub(crate) fn finish(
         self,
         (drive, spec, seed): (&SsdExport, &DriveSpec, u64),
@@ -93,7 +93,7 @@ const CLOCK: &str = "this drive was served: its time is that of the clock on the
     drive; clients saw them later by the release lag of the server and by the time of their transport";
 
 impl LiveWatch {
-    /// Watches drives from now on: with what each was made from, those that have their flash here.
+    /// Watches drives from now on. Drives with local flash come with the specification that they were made from.
     pub fn start(sim: &Sim, seed: u64, drives: Vec<Option<(Rc<SsdExport>, DriveSpec)>>) -> Rc<LiveWatch> {
         let watched = |(drive, spec): (Rc<SsdExport>, DriveSpec)| {
             let watched = Watched::new(&drive, true, None);

@@ -40,7 +40,7 @@ impl StackFinished {
         }
     }
 
-    /// All figures. `settings` are those of the layers, `set` the changes of keys as they were given; `command` ran it.
+    /// All figures. `settings` are those of the layers, `set` the changed keys as given; `command` ran it.
     pub fn whole(&self, profile: &str, settings: &[LayerSettings], set: &[String], command: Option<&str>) -> Whole<'_> {
         let first = &self.drives[0].report;
         let mut inputs = first.inputs.clone();

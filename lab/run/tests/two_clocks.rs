@@ -1,7 +1,7 @@
-//! The two clocks agree: an emulated SSD served over NBD in real time, with everything that arrives recorded, and the
+//! The two clocks agree: an emulated SSD served over NBD in real time, with all input recorded, and the
 //! recording run again in simulated time. Every event of every die and channel is the same, to the byte, and so is every
-//! figure: with garbage collection, several clients at once, hang-ups in the middle of writes, work left behind, and faults
-//! that are ordered meanwhile.
+//! figure: with garbage collection, several clients at once, hang-ups in the middle of writes, unfinished work, and faults
+//! injected meanwhile.
 #![cfg(target_os = "linux")]
 
 mod recorded;
@@ -282,8 +282,8 @@ fn is_ended_by_its_user(recording: PathBuf, whole: &nandscape_lab_run::Report, w
     }
 }
 
-/// Clients that come and go, more of them than there are queue pairs, a flood of requests without data, and the end in
-/// the middle of it: what does not get into the drive leaves no trace, and what does leaves the same.
+/// Clients that come and go, more of them than queue pairs, a flood of requests without data, and an end in
+/// the middle of it: rejected input leaves no trace, and accepted input leaves the same.
 #[test]
 fn with_refusals_churn_floods_and_an_end_in_the_middle() {
     let seed = 3;
@@ -325,8 +325,8 @@ fn with_refusals_churn_floods_and_an_end_in_the_middle() {
     replays(record, &trace, &figures, "a crowd");
 }
 
-/// Faults of all kinds are ordered of a drive at work, and taken back: orders are arrivals, and come at the same times in
-/// the replay. What is refused changes nothing, then as now.
+/// Faults of all kinds are injected into a working drive, and removed: orders are arrivals, at the same times in
+/// the replay. A rejected order changes nothing, live or replayed.
 #[test]
 fn with_faults_on_order() {
     let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(5, |seed| seed.parse().expect("a number"));
@@ -347,7 +347,7 @@ fn with_faults_on_order() {
     let (trace, figures) = serve(&drives("volatile", seed), PollMode::Adaptive, &record, |socket, handle| {
         thread::scope(|scope| {
             (0..CLIENTS).for_each(|number| drop(scope.spawn(move || client(socket, seed, number, true))));
-            // One after another, as the work goes on.
+            // One after another, as the work proceeds.
             let done = || handle.figures().unwrap().exports[0].writes.latency.count();
             for (number, rule) in orders.iter().enumerate() {
                 while done() < 40 * number as u64 {}
@@ -359,7 +359,7 @@ fn with_faults_on_order() {
             }
         });
         assert!(handle.order(7, Order::ClearFaults).is_err(), "there are two drives");
-        // However fast the others were, this one meets the last rules.
+        // However fast the others were, this client meets the last rules.
         client(socket, seed, CLIENTS, true);
     });
     let (live, other) = (&figures.exports[0], &figures.exports[1]);
@@ -389,7 +389,7 @@ fn with_a_loop_that_never_rests() {
     the_clocks_agree("capacitor", PollMode::Busy);
 }
 
-/// The flush of one connection covers what was completed on another: a volatile buffer is empty after it.
+/// The flush of one connection covers writes completed on another: a volatile buffer is empty after it.
 #[test]
 fn a_flush_covers_what_other_connections_wrote() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What is wrong with a sweep.
+//! Errors of a sweep.
 
 /// A mistake in the description of a sweep: the place, the problem, and what would be valid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

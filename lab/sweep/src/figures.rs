@@ -1,5 +1,5 @@
 //! The figures of a report by name: the path of a number in the report's JSON, its parts separated by dots:
-//! `latency_us.read.p99_9`. Of an array there are also figures of its drives together: `drives.waf`.
+//! `latency_us.read.p99_9`. An array also has figures of all its drives together: `drives.waf`.
 
 use std::collections::BTreeSet;
 

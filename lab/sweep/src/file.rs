@@ -109,7 +109,7 @@ impl Sweep {
         Sweep::parse(path, &text)
     }
 
-    /// Reads a sweep from text. Files that it names are looked for beside `origin`, which also names it in errors.
+    /// Reads a sweep from text. Files that it names are relative to the folder of `origin`, which also names it in errors.
     ///
     /// # Errors
     /// When it is not a sweep.
@@ -164,8 +164,8 @@ impl Sweep {
     }
 }
 
-/// The first key of the points that stands before the first section: its line, and what is wrong with it. The parser names the first
-/// one by the alphabet.
+/// The first key of the points that precedes the first section: its line, and its error. The parser names the first key in
+/// alphabetical order.
 fn misplaced(text: &str, message: &str) -> Option<(usize, String)> {
     let (_, expected) = message.strip_prefix("unknown field `")?.split_once("`, expected ")?;
     let known: Vec<&str> = expected.split('`').skip(1).step_by(2).collect();
@@ -259,7 +259,7 @@ fn text_key(key: &str, text: String) -> (String, Value) {
     (key.to_owned(), Value(toml::Value::String(text)))
 }
 
-/// The keys of a table; those of tables within it are written with dots.
+/// The keys of a table; keys of nested tables are written with dots.
 fn keys_of(table: &Table) -> Vec<(String, Value)> {
     let mut keys = Vec::new();
     flatten("", table, &mut keys);

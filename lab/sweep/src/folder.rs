@@ -1,5 +1,5 @@
-//! The folder of a sweep: `FOLDER/points/DIGEST.json`, a file for each measured point, written whole or not at all. While a
-//! run lasts, `FOLDER/states` has states that several points begin in.
+//! The folder of a sweep: `FOLDER/points/DIGEST.json`, a file for each measured point, written whole or not at all. During a
+//! run, `FOLDER/states` has the initial states that several points share.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ impl Folder {
         &self.0
     }
 
-    /// Creates the folder, takes it for one run, and removes what a killed run was writing.
+    /// Creates the folder, locks it for one run, and removes the unfinished files of a killed run.
     ///
     /// # Errors
     /// When it cannot be created or written, or another run has it.

@@ -1,6 +1,6 @@
 //! Keys that set the same thing under two names.
 
-/// Whether two keys cannot both hold: they are the same, or a run ends by one of them, or begins in one of them.
+/// Whether two keys exclude each other: they are the same, or both end the run, or both set its initial state.
 pub(crate) fn rivals(one: &str, other: &str) -> bool {
     role(one) == role(other)
 }

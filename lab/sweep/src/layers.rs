@@ -1,4 +1,4 @@
-//! Points on drives with layers over them: all drives have the profile of the point, and some faults of their own.
+//! Points on drives with layers over them: all drives have the profile of the point, and some have separate faults.
 //!
 //! Left out: states that several points share and that are made once.
 
@@ -61,7 +61,7 @@ impl LayerInputs {
         Ok(drives)
     }
 
-    /// One of them, with the faults that are meant for it.
+    /// One of the drives, with its faults.
     fn drive(&self, drive: &Drive, name: &str) -> Result<Resolved, String> {
         let keys: ProfileKeys = toml::from_str(&drive.keys).map_err(|error| error.to_string())?;
         let mut profile = Profile::of_keys(&drive.name, keys);

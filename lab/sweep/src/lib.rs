@@ -2,7 +2,7 @@
 //!
 //! A sweep is a description ([`Sweep`]) of parameters and their values. It is expanded to a [`Plan`] of points, each one run
 //! with everything it depends on ([`Inputs`]). A [`Runner`] measures points in any order and place: the result of a point is
-//! the same bytes everywhere ([`Stored`]). A [`Session`] keeps each in a file of its own, and measures only what is missing.
+//! the same bytes everywhere ([`Stored`]). A [`Session`] keeps each result in a separate file, and measures only missing ones.
 //!
 //! | file | what |
 //! |---|---|
@@ -17,7 +17,7 @@
 //! | `plan` | the points of a sweep |
 //! | `layers` | points on drives with layers over them |
 //! | `point` | the inputs of a point, and its measurement |
-//! | `start` | where the drive of a point begins |
+//! | `start` | the state in which the drive of a point begins |
 //! | `stored` | the file of a point |
 //! | `folder` | the folder of those files |
 //! | `runner` | who measures points, and the threads of this machine |
@@ -26,7 +26,7 @@
 //! | `session` | a run of a sweep |
 //! | `figures` | the figures of a report by name |
 //!
-//! Left out: tables and pages of a sweep, which are `nandscape-lab-report`'s.
+//! Left out: tables and pages of a sweep, in `nandscape-lab-report`.
 
 mod error;
 mod figures;

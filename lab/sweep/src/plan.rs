@@ -30,7 +30,7 @@ impl Sweep {
     /// Its points.
     ///
     /// # Errors
-    /// When the sweep, one of its keys or one of its values is none. A drive that cannot be is an error of its point.
+    /// When the sweep, a key or a value is invalid. An invalid drive is an error of its point.
     pub fn plan(self) -> Result<Plan, SweepError> {
         self.check()?;
         let mut profiles = Profiles::new();

@@ -37,7 +37,7 @@ pub struct Inputs {
     /// The trace in place of the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceKeys>,
-    /// Percentiles besides those of every report.
+    /// Percentiles in addition to those of every report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub percentiles: Vec<String>,
     /// The state of the drive at the start.
@@ -48,7 +48,7 @@ pub struct Inputs {
     /// The file with the state at the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_state: Option<FromState>,
-    /// Policies that are functions of the process that measures the point, by the text by which they are known there.
+    /// Policies that are functions of the measuring process, by their name there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policies: Option<String>,
     /// The seed of all random choices.
@@ -65,7 +65,7 @@ pub struct HostInputs {
 }
 
 impl HostInputs {
-    /// The profile that it is of.
+    /// The profile of this host.
     ///
     /// # Errors
     /// When there can be no such host.

@@ -133,12 +133,12 @@ impl Runner for Process {
     }
 }
 
-/// A process that reads no more has a message of its own.
+/// Ignores errors: a process that stops reading is reported by its own message.
 fn write(mut input: ChildStdin, lines: &[String]) {
     let _ = lines.iter().try_for_each(|line| input.write_all(line.as_bytes()));
 }
 
-/// Nobody listens to a run that was ended.
+/// Stops once the run has ended, and no receiver is left.
 fn read(output: ChildStdout, tell: &Sender<Message>) {
     for line in BufReader::new(output).lines() {
         let Ok(line) = line else { break };

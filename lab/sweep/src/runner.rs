@@ -16,7 +16,7 @@ use crate::point::{Inputs, Share};
 use crate::shared::{Source, Tasks};
 use crate::stored::Stored;
 
-/// What a runner tells while it works.
+/// The events of a runner.
 #[derive(Debug)]
 pub enum Event {
     /// A share of a point, from 0 to 1, is done.
@@ -39,11 +39,11 @@ pub enum Event {
 
 /// Measures points in any order.
 pub trait Runner {
-    /// Measures all `tasks`, and tells each event to `heard` on the calling thread. When `heard` breaks, nothing more is told,
-    /// and the call returns without waiting for points under way.
+    /// Measures all `tasks`, and calls `heard` with each event on the calling thread. When `heard` breaks, no event follows,
+    /// and the call returns without waiting for points in progress.
     ///
     /// # Errors
-    /// When the runner itself cannot go on.
+    /// When the runner itself cannot continue.
     fn run(&mut self, tasks: Vec<Inputs>, heard: &mut dyn FnMut(Event) -> ControlFlow<()>) -> Result<(), String>;
 
     /// States that several points begin in may be made once and kept in this folder. The results are the same without.
@@ -69,7 +69,7 @@ impl Stopper {
         Stopper(Arc::new(stop))
     }
 
-    /// Ends the run. Points under way are not kept.
+    /// Ends the run. Points in progress are not kept.
     pub fn stop(&self) {
         (self.0)();
     }
@@ -130,7 +130,7 @@ fn work(tasks: &Tasks, tell: &Sender<Event>) {
         let inputs = tasks.inputs(task);
         POINT.set(Some(inputs.in_words()));
         let sender = tell.clone();
-        // Nobody listens to a run that was ended.
+        // No receiver is left once the run has ended.
         let progress = move |share| drop(sender.send(Event::Share { task, share }));
         let progress: Rc<dyn Progress> = Rc::new(Share(progress));
         let file = match source {

@@ -25,7 +25,7 @@ pub trait Watch {
     fn note(&mut self, _text: &str) {}
     /// Of `of` points, `left` are to be measured.
     fn begun(&mut self, _left: usize, _of: usize) {}
-    /// This many of the points to be measured are done, points under way in parts.
+    /// This many of the points to be measured are done, with fractions for points in progress.
     fn share(&mut self, _done: f64) {}
     /// A point is measured and its file written, or why not.
     fn measured(&mut self, _label: &str, _problem: Option<&str>) {}
@@ -88,7 +88,7 @@ impl Session {
     /// Runs a sweep.
     ///
     /// # Errors
-    /// When the folder cannot be used, or the runner cannot go on. A point that fails is not an error of the run.
+    /// When the folder cannot be used, or the runner cannot continue. A point that fails is not an error of the run.
     pub fn run(&self, plan: Plan, runner: &mut dyn Runner, watch: &mut dyn Watch) -> Result<Outcome, SweepError> {
         let _lock = self.folder.lock()?;
         runner.share_states_in(&self.folder.states());
@@ -137,7 +137,7 @@ impl Session {
         let ended = runner.run(inputs, &mut |event| {
             match event {
                 Event::Stop => return ControlFlow::Break(()),
-                // A point that has to begin again keeps what it has shown.
+                // A point that starts again keeps the share that it has shown.
                 Event::Share { task, share } => shares[task] = share.max(shares[task]),
                 Event::Done { task, result } => {
                     shares[task] = 1.0;

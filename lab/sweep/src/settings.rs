@@ -1,4 +1,4 @@
-//! A drive, a workload and a state at the start, changed key by key, and what they are as the inputs of a point.
+//! A drive, a workload and an initial state, changed key by key, and the resulting inputs of a point.
 //!
 //! A key is one of `drive`, `precondition`, `precondition_workload`, `from_state`, `no_delay`, `workload`, `percentiles`, `policies`, `trace`
 //! and `trace.KEY`; a word of a workload (`iodepth`), of all its jobs or of one (`job.NAME.iodepth`); or a key of the drive's profile
@@ -53,7 +53,7 @@ pub(crate) struct Settings {
     has_workload: bool,
     /// The trace, in place of the workload.
     trace: Option<TraceKeys>,
-    /// Percentiles besides those of every report.
+    /// Percentiles in addition to those of every report.
     percentiles: Vec<Percentile>,
     takes_policies: bool,
     /// Policies of the caller, by the text by which they are known.
@@ -147,7 +147,7 @@ impl Settings {
             }
             "seed" | "seeds" => return Err(wrong("seeds are given by seeds = [1, 2] or --seeds".to_owned())),
             key if workload_table::is_key(key) => workload_table::set(&mut self.workload, key, value).map_err(wrong)?,
-            // A rule of its own, or a list of rules.
+            // A separate rule, or a list of rules.
             "fault" if layers::of_one_drive(&value.text()).is_some() => {
                 let text = value.text();
                 let (name, rule) = layers::of_one_drive(&text).expect("it was just found");
@@ -226,7 +226,7 @@ impl Settings {
         of_file.unwrap_or(&self.chain)
     }
 
-    /// Whether there are layers: a block layer is there as soon as it has a setting.
+    /// Whether there are layers: a setting of a block layer suffices.
     fn has_layers(&self) -> bool {
         !self.given_chain().layers.is_empty() || self.layer_changes.iter().any(|change| change.starts_with("block."))
     }
@@ -267,7 +267,7 @@ impl Settings {
         Ok(Some(HostInputs { name: profile.name, settings: settings.collect() }))
     }
 
-    /// The profile of the drive as it was written, with what was decided when it was saved.
+    /// The drive's profile as written, with the values that were chosen when it was saved.
     fn profile(&self, profiles: &mut Profiles) -> Result<(DriveProfile, Vec<String>), SweepError> {
         if let (None, Some(file)) = (&self.drive, &self.from_state) {
             let profile = file.profile().map_err(|error| SweepError::new("from_state", error))?;
@@ -484,7 +484,7 @@ mod tests {
             let problem = problem(key);
             assert!(problem.starts_with(key) && problem.contains(&format!("did you mean {meant}?")), "{problem}");
         }
-        // The profile names what is like these.
+        // The profile names similar keys.
         for key in ["chanels", "capacty", "capacity", "ftl.iodpeth", "xyzzy"] {
             assert_eq!(problem(key), "");
         }

@@ -1,8 +1,8 @@
-//! The points that threads take from, ordered so that those which begin in the same state follow each other.
+//! The points that threads take from, ordered so that points with the same initial state are consecutive.
 //!
-//! A state that several points begin in is made by the thread that takes the first of them, and saved to a file. Meanwhile other
+//! The thread that takes the first point of a shared initial state makes that state, and saves it to a file. Meanwhile other
 //! threads take points of other states. The file is removed when the last of its points is done, so that there are not many more such
-//! files than threads. A state that cannot be saved is brought about by each point itself.
+//! files than threads. If a state cannot be saved, each point makes it again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ struct Queue {
     waiting: Vec<usize>,
     /// Points that are not done, by the file of their state.
     left: BTreeMap<PathBuf, usize>,
-    /// States that are being made, are there, or cannot be shared.
+    /// States that are being made, are in files, or cannot be shared.
     states: BTreeMap<PathBuf, Made>,
     is_stopped: bool,
 }
@@ -50,7 +50,7 @@ enum Made {
 }
 
 impl Tasks {
-    /// Points, with the folder of the files of states that they share, if they are to share any.
+    /// Points, with the folder of shared states, if any may be shared.
     pub(crate) fn new(inputs: Vec<Inputs>, folder: Option<&Path>) -> Tasks {
         let files: Vec<Option<PathBuf>> = match folder {
             None => vec![None; inputs.len()],
@@ -112,7 +112,7 @@ impl Tasks {
         }
     }
 
-    /// The state of a point that was to be made is there, or cannot be shared.
+    /// The state that a point had to make is in its file, or cannot be shared.
     pub(crate) fn made(&self, file: &Path, is_there: bool) {
         let made = if is_there { Made::There } else { Made::Failed };
         self.queue().states.insert(file.to_owned(), made);
@@ -135,7 +135,7 @@ impl Tasks {
     }
 }
 
-/// The file of each point's state: one for several points, or one that an interrupted run has left.
+/// The file of each point's state: shared by several points, or left by an interrupted run.
 fn shared_files(inputs: &[Inputs], folder: &Path) -> Vec<Option<PathBuf>> {
     let states: Vec<Option<String>> = inputs.iter().map(Inputs::state_digest).collect();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

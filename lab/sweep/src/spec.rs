@@ -41,7 +41,7 @@ pub enum WorkloadFrom {
     Inline(Table),
 }
 
-/// A parameter: choices, each of which sets some keys.
+/// A parameter: choices, each with some keys and their values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
     /// Its name in tables and figures.
@@ -123,14 +123,14 @@ impl Sweep {
         }
     }
 
-    /// Sets a key for all points, in place of what was set before.
+    /// Sets a key for all points, and replaces an earlier value.
     pub fn set(&mut self, key: &str, value: Value) {
         self.set.retain(|(other, _)| !keys::rivals(other, key));
         self.set.push((key.to_owned(), value));
     }
 
-    /// A short digest of the keys of all points and of what varies, whatever the values: sweeps that it tells apart do not share
-    /// a folder, and one with more values goes on in its folder.
+    /// A short digest of the keys of all points and of the varied keys, whatever the values. Sweeps with different digests cannot
+    /// share a folder; a sweep with more values continues in its folder.
     pub fn fingerprint(&self) -> String {
         let axes: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
         let digest = xxhash_rust::xxh3::xxh3_64(format!("{:?}{:?}{axes:?}", self.set, self.workload).as_bytes());
@@ -158,7 +158,7 @@ impl Sweep {
         }
     }
 
-    /// Checks what does not depend on the keys: names, numbers of points, seeds.
+    /// Checks the parts that do not depend on the keys: names, numbers of points, seeds.
     pub(crate) fn check(&self) -> Result<(), SweepError> {
         let wrong = |problem: String| Err(SweepError::new(&self.name, problem));
         let mut points = self.seeds.len();

@@ -1,6 +1,6 @@
-//! Where the drive of a point begins: planted, settled under a load, or in the state of a file.
+//! The initial state of a point's drive: planted, settled under a load, or the state of a file.
 //!
-//! Several points may begin in the same state. A runner can have it made once, and have them begin in the file that it was saved to:
+//! Several points may share an initial state. A runner can make it once, and have the points begin from its file:
 //! their results are the same bytes as without.
 
 use std::path::Path;
@@ -88,7 +88,7 @@ impl Inputs {
         Some(format!("{:032x}", xxh3_128(text.as_bytes())))
     }
 
-    /// Brings a drive into the state that the point begins in, and saves that to a file, unless it is there.
+    /// Brings a drive into the initial state of the point, and saves that to a file, unless the file exists.
     pub(crate) fn make_state(&self, path: &Path, progress: &Rc<dyn Progress>) -> Result<(), String> {
         if StateFile::open(path).is_ok() {
             return Ok(());
@@ -100,7 +100,7 @@ impl Inputs {
     }
 }
 
-/// How the run of a simulation begins: in the state of a file where that was made, or as the point says.
+/// The start of a simulation's run: the state of a file where one was made, or else the state of the point's inputs.
 pub(crate) fn begin(inputs: &Inputs, simulation: &Simulation, made: Option<&Path>) -> Result<Begin, String> {
     match made.map(StateFile::open) {
         Some(Ok(file)) => Ok(Begin { start: Start::File(Box::new(file)), ..Begin::default() }),

@@ -1,5 +1,5 @@
-//! The file of a point: its inputs, the program, its report without the part that depends on the machine, and a digest of all
-//! that. The same point gives the same bytes on any machine.
+//! The file of a point: its inputs, the program, its report without the machine-dependent part, and a digest of all
+//! three. The same point gives the same bytes on any machine.
 
 use std::path::Path;
 

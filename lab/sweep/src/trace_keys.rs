@@ -31,9 +31,9 @@ const WORDS: [&str; 5] = ["iodepth", "rate_iops", "io_count", "runtime", "warmup
 pub struct TraceKeys {
     /// The file.
     pub path: String,
-    /// Its keys, and those of the workload that apply to it.
+    /// Its keys, and the keys of the workload that apply to it.
     pub keys: BTreeMap<String, String>,
-    /// Requests, bytes and digest of what was selected when the sweep was planned.
+    /// Requests, bytes and digest of the selection when the sweep was planned.
     pub digest: String,
 }
 
@@ -96,7 +96,7 @@ impl TraceKeys {
         Ok(())
     }
 
-    /// Reads the trace, and keeps the digest of what is selected.
+    /// Reads the trace, and keeps the digest of the selection.
     ///
     /// # Errors
     /// When it cannot be read, or a key is wrong.

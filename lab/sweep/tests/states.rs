@@ -1,4 +1,4 @@
-//! Points that begin in one state: made once for several of them, or taken from a file. Their results are the same bytes as without.
+//! Points with a shared initial state: made once for several of them, or read from a file. Results are the same bytes as without.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -72,7 +72,7 @@ fn a_state_is_made_once_for_the_points_that_begin_in_it() {
     }
 }
 
-/// A load of its own makes another state of each point.
+/// A separate load makes another state of each point.
 #[test]
 fn the_load_is_the_workload_of_the_point_where_none_is_given() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Runs of sweeps: what is kept is not measured again, neither threads nor interruptions change a byte, and the error of one
+//! Runs of sweeps: kept points are not measured again, neither threads nor interruptions change a byte, and the error of one
 //! point does not end the others.
 
 use std::collections::BTreeMap;

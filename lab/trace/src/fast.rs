@@ -51,10 +51,10 @@ impl Stretch {
         Some(Meaning { seconds, requests, bytes: self.sizes as f64 * unit_bytes / seconds })
     }
 
-    /// Checks that a format does not make it absurd.
+    /// Checks that a format gives the trace plausible rates.
     ///
     /// # Errors
-    /// The formats that fit, with what each makes of the trace.
+    /// The fitting formats, with the resulting rates of each.
     pub(crate) fn check(&self, guess: Format, fitting: &[Format]) -> Result<(), String> {
         let Some(meaning) = self.meaning(unit_s(guess), guess) else { return Ok(()) };
         let most = if guess == Format::Mqsim { 5e6 } else { 1e5 };

@@ -180,7 +180,7 @@ impl Format {
             Format::Blkparse => blkparse::writer(action),
             Format::FioV2 => fio_v2::writer(),
             Format::FioV3 => Box::new(fio_v3::write),
-            // It has no directions, so that a conversion to it is refused.
+            // It has no directions, so a conversion to it is rejected.
             Format::Recording => Box::new(|_, _| {}),
         }
     }

@@ -1,4 +1,4 @@
-//! Class and tenant of a job: both stand in CDW2 of each of its commands, where a drive's arbiter and a host's block layer see them
+//! Class and tenant of a job. Both are in CDW2 of each of its commands, for a drive's arbiter and a host's block layer
 //! ([`Attributes`]).
 //!
 //! Left out: classes that change within a job.
@@ -32,7 +32,7 @@ impl Drive for Attributed {
 }
 
 impl JobSpec {
-    /// A drive for the job: its commands have the job's class and tenant. A job without either has the drive as it is.
+    /// A drive for the job: its commands have the job's class and tenant. A job without either gets the drive unchanged.
     pub(crate) fn attributed(&self, drive: Rc<dyn Drive>) -> Rc<dyn Drive> {
         match Attributes::of(self.class, self.tenant) {
             Attributes(0) => drive,

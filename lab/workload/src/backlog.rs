@@ -1,9 +1,9 @@
 //! How many requests of an open load were outstanding when others arrived, and whether that number grows: then the load
-//! asks for more than the drive can do. Left out: closed loads, whose number of outstanding requests is their own.
+//! exceeds the drive's rate. Left out: closed loads, which set their number of outstanding requests themselves.
 
 use nandscape_sim::Time;
 
-/// Blocks of arrivals that are told apart; when there are twice as many, neighbours are merged.
+/// Blocks of arrivals that are counted separately; when there are twice as many, neighbours are merged.
 const BLOCKS: usize = 64;
 /// The least share of all requests that waits at the end of an overload.
 const LEAST_SHARE: f64 = 0.01;
@@ -82,7 +82,7 @@ impl Backlog {
 mod tests {
     use super::*;
 
-    /// One arrival a microsecond, each of which finds what `outstanding` says.
+    /// One arrival a microsecond; each finds `outstanding` requests.
     fn backlog(arrivals: u64, outstanding: impl Fn(u64) -> u64) -> Backlog {
         let mut backlog = Backlog::default();
         (0..arrivals).for_each(|index| backlog.arrived(Time::from_ns(index * 1_000), outstanding(index)));

@@ -82,7 +82,7 @@ impl Workload {
     /// Checks that its groups of jobs can run one after the other.
     ///
     /// # Errors
-    /// Why not, and what is valid.
+    /// Why they cannot, and what is valid.
     pub(crate) fn check_groups(&self) -> Result<(), String> {
         match self.groups().len() {
             1 => Ok(()),
@@ -96,7 +96,7 @@ impl Workload {
         }
     }
 
-    /// Says why no workload runs on an open-channel drive: its addresses are places in the flash, with gaps between chunks.
+    /// Returns why no workload runs on an open-channel drive: its addresses are places in the flash, with gaps between chunks.
     ///
     /// # Errors
     /// Always, with what is valid.

@@ -1,4 +1,4 @@
-//! A word that reads and writes of one job may have of their own, as in fio: `4k` for both, `4k,16k` for reads and for writes.
+//! A word with separate values for reads and writes of one job, as in fio: `4k` for both, `4k,16k` for reads and for writes.
 
 use std::fmt;
 use std::str::FromStr;

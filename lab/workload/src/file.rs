@@ -162,7 +162,7 @@ pub fn load(name_or_path: &str) -> Result<Workload, WorkloadError> {
     parse(name_or_path, &text)
 }
 
-/// Whether a name or path is that of a workload, be it a faulty one: no other file has its sections.
+/// Whether a name or path is that of a workload, even a faulty one: no other file has its sections.
 pub fn is_workload(name_or_path: &str) -> bool {
     let is_file = std::path::Path::new(name_or_path).is_file();
     let table = text_of(name_or_path).ok().filter(|_| is_file).and_then(|text| text.parse::<toml::Table>().ok());
@@ -173,7 +173,7 @@ pub fn is_workload(name_or_path: &str) -> bool {
 /// The sections that make a workload.
 const SECTIONS: [&str; 4] = ["job", "characteristics", "filebench", "ycsb"];
 
-/// The most bytes of a workload: what is longer, or never ends, is something else.
+/// The most bytes of a workload: a longer or endless file is no workload.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The text of a workload's file.
@@ -280,7 +280,7 @@ fn loads(filebench: &[filebench::Keys], ycsb: &[ycsb::Keys]) -> Result<Vec<LoadS
     filebench.chain(ycsb).collect()
 }
 
-/// A job; two of a mix whose reads and writes have rates of their own.
+/// A job; two for a mix with separate rates of reads and writes.
 fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> Result<Vec<JobSpec>, WorkloadError> {
     let name = keys.name.unwrap_or_else(|| format!("job{index}"));
     let at = |key: &str, problem: String| error(format!("job \"{name}\": {key}: {problem}"));

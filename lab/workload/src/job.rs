@@ -35,7 +35,7 @@ pub(crate) struct Job {
     placer: Option<Placer>,
     syncs: Syncs,
     thinking: Option<Thinking>,
-    /// The group of jobs that it is of: its slots end with the group.
+    /// The group of the job: its slots end with the group.
     group: usize,
     begun: Time,
     /// Slots with a request to issue, and whether a call is already issuing: a drive may complete a command during its

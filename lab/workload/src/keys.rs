@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// The value of a key, or its default.
 ///
 /// # Errors
-/// The key, what was given, and what would be valid.
+/// The key, its value, and what would be valid.
 pub(crate) fn read<T>(key: &str, text: Option<&String>, default: T) -> Result<T, String>
 where
     T: FromStr,
@@ -18,7 +18,7 @@ where
 /// Checks that a number is in its range.
 ///
 /// # Errors
-/// The key, what was given, and what would be valid.
+/// The key, its value, and what would be valid.
 pub(crate) fn within<T: PartialOrd + Display + LowerExp>(key: &str, value: T, least: T, most: T) -> Result<T, String> {
     match (&least..=&most).contains(&&value) {
         true => Ok(value),
@@ -29,7 +29,7 @@ pub(crate) fn within<T: PartialOrd + Display + LowerExp>(key: &str, value: T, le
 /// The longest number that is printed with all its digits.
 const MAX_DIGITS: usize = 20;
 
-/// A number for a message: one of many digits by its first ones and its power of ten.
+/// A number for a message: a long one by its first digits and its power of ten.
 pub fn shown<T: Display + LowerExp>(number: &T) -> String {
     let digits = number.to_string();
     if digits.len() <= MAX_DIGITS { digits } else { format!("{number:e}") }

@@ -1,9 +1,9 @@
-//! Workloads: the requests that drives get.
+//! Workloads: the requests to drives.
 //!
 //! | file | what |
 //! |---|---|
 //! | `spec` | the description of a workload: jobs in fio's terms, and the run's limit |
-//! | `each` | a word that reads and writes may have of their own |
+//! | `each` | a word with separate values for reads and writes |
 //! | `words` | fio's terms, parsed and formatted |
 //! | `file` | workloads as TOML files, and the built-in ones |
 //! | `fio` | fio's job files |
@@ -18,10 +18,10 @@
 //! | `filebench`, `filesystem` | filebench's personalities, and the file system below them |
 //! | `cache` | a cache of pages in the host's memory |
 //! | `ycsb` | YCSB's core workloads on a key-value table |
-//! | `values` | values that tell which put they are of, and checks of reads |
+//! | `values` | values that identify their put, and checks of reads |
 //! | `run`, `job` | the run of jobs and loads on drives |
 //! | `zoned` | jobs that know zones |
-//! | `placement` | jobs that say where their writes belong |
+//! | `placement` | jobs that choose where their writes go |
 //! | `flushes` | jobs that flush, or write with Force Unit Access |
 //! | `think` | jobs that pause |
 //! | `attributes` | class and tenant of a job's commands |

@@ -10,7 +10,7 @@ use crate::filebench::Filebench;
 use crate::run::Runner;
 use crate::ycsb::Ycsb;
 
-/// One load, with a queue pair of its own.
+/// One load, with its own queue pair.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LoadSpec {
     /// What it is called.

@@ -1,4 +1,4 @@
-//! Jobs that say where their writes belong, with fio's words: `fdp`, `dataplacement`, `plids`, `plid_select`.
+//! Jobs that choose where their writes go, with fio's words: `fdp`, `dataplacement`, `plids`, `plid_select`.
 //!
 //! Left out: fio's schemes (`plid_select=scheme`), placement of loads, traces and jobs that know zones.
 
@@ -109,7 +109,7 @@ impl Placing {
         }
     }
 
-    /// The words as a line tells them.
+    /// The words, as one line of text.
     pub fn describe(&self) -> String {
         let by = if self.by == PlacedBy::Fdp { "fdp" } else { "streams" };
         let ids: Vec<String> = self.ids.iter().map(ToString::to_string).collect();
@@ -118,7 +118,7 @@ impl Placing {
         format!("dataplacement={by}{ids}{select}")
     }
 
-    /// Checks that a drive has what the job names: so many handles, or so many streams.
+    /// Checks that a drive has as many handles or streams as the job names.
     fn check_on(&self, handles: u16, streams: u16) -> Result<(), String> {
         let most = self.ids.iter().max().copied().unwrap_or(0);
         match self.by {
@@ -138,7 +138,7 @@ impl Placing {
 }
 
 impl Workload {
-    /// Checks that the workload can run on a drive with so many reclaim unit handles and streams.
+    /// Checks that the workload can run on a drive with this many reclaim unit handles and streams.
     ///
     /// # Errors
     /// The job that cannot, with what is valid.
@@ -149,7 +149,7 @@ impl Workload {
         })
     }
 
-    /// Whether some job places writes by what is meant.
+    /// Whether some job places writes by `by`.
     pub fn places_by(&self, by: PlacedBy) -> bool {
         self.jobs.iter().any(|job| job.placing.as_ref().is_some_and(|placing| placing.by == by))
     }
@@ -168,7 +168,7 @@ impl Placer {
     /// Asks the drive for its handles.
     ///
     /// # Errors
-    /// The job names what the drive does not have.
+    /// The job names handles that the drive does not have.
     pub(crate) async fn open(placing: &Placing, sim: &Sim, drive: &dyn Drive, seed: Seed) -> Result<Placer, String> {
         let mut ids = placing.ids.clone();
         if placing.by == PlacedBy::Fdp {
@@ -197,7 +197,7 @@ impl Placer {
     }
 }
 
-/// The handles of a drive, which Reclaim Unit Handle Status tells; 0 of a drive that has none.
+/// The handles of a drive, from Reclaim Unit Handle Status; 0 for a drive without handles.
 async fn handles(sim: &Sim, drive: &dyn Drive) -> u16 {
     let entry = SubmissionEntry {
         cdw10: u32::from(fdp::HANDLE_STATUS).into(),

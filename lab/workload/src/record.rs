@@ -193,7 +193,7 @@ pub struct Met {
 }
 
 impl Outcome {
-    /// Nothing completed for `time`, longer than ever before, until a request did whose time went as told.
+    /// Nothing completed for `time`, the longest stall so far; `breakdown` is that of the request that ended it.
     pub(crate) fn stood_still(&mut self, time: Span, breakdown: &Breakdown) {
         let waited = |cause| -> Span { Stage::WAITS.iter().map(|stage| breakdown.waited(*stage, cause)).sum() };
         let waits = cause::ALL.iter().map(|(cause, _)| (waited(*cause), *cause)).filter(|(wait, _)| !wait.is_zero());

@@ -13,7 +13,7 @@ use crate::words::{Action, BlockSizes, Pattern};
 pub(crate) enum Feed {
     /// Drawn from the job's description.
     Drawn(Box<Requests>),
-    /// The same, of a mix whose reads and writes have sizes or addresses of their own.
+    /// The same, for a mix with separate sizes or addresses of reads and writes.
     Split(Box<Split>),
     /// An external source.
     Source(Box<dyn RequestSource>),
@@ -38,8 +38,8 @@ impl Feed {
     }
 }
 
-/// Draws requests of a mix whose reads and writes have words of their own. Sequential reads and writes each go on where the last one
-/// of their kind ended.
+/// Draws requests of a mix with separate words for reads and writes. Sequential reads each continue where the last read
+/// ended, sequential writes where the last write ended.
 pub(crate) struct Split {
     rng: Rng,
     /// The number of draws that are reads, and of all.
@@ -232,7 +232,7 @@ mod tests {
         }
     }
 
-    /// Sizes, addresses and shares of a mix whose reads and writes have words of their own.
+    /// Sizes, addresses and shares of a mix with separate words for reads and writes.
     #[test]
     fn reads_and_writes_may_have_sizes_and_addresses_of_their_own() {
         let text = |rw: &str| JobSpec {

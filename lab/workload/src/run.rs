@@ -77,7 +77,7 @@ pub struct Runner {
     begun: Cell<Time>,
     /// The number of requests after which none is issued, known when the measured phase begins.
     last: Cell<u64>,
-    /// The time from which on none is issued, known when the measured phase begins.
+    /// The time after which no request is issued, known when the measured phase begins.
     until: Cell<Time>,
     issued: Cell<u64>,
     outstanding: Cell<u64>,
@@ -199,7 +199,7 @@ impl Runner {
     /// Starts a job. Returns its clones, as far as they have notes.
     ///
     /// # Errors
-    /// When it cannot run: the run has ended, or goes on without it.
+    /// When it cannot run: the run has ended, or continues without it.
     async fn start_job(
         self: &Rc<Runner>,
         spec: &JobSpec,
@@ -326,14 +326,14 @@ impl Runner {
         });
     }
 
-    /// A load cannot go on, and the run ends.
+    /// A load cannot continue, and the run ends.
     pub(crate) fn give_up(&self, problem: String) {
         self.outcome.borrow_mut().broken.get_or_insert(problem);
         self.stop();
     }
 
-    /// A load cannot go on, for what the drive has become: the run ends with the figures until then, and a note. Where no request was
-    /// measured before, it has failed. Tasks of one job may all say so.
+    /// A load cannot continue, because of the drive's state: the run ends with the figures until then, and a note. If no request
+    /// was measured before, the run has failed. Several tasks of one job may report this.
     pub(crate) fn end_early(&self, note: String) {
         let mut outcome = self.outcome.borrow_mut();
         if outcome.requests() == 0 && outcome.errors.is_empty() {
@@ -370,7 +370,7 @@ impl Runner {
         self.group.get()
     }
 
-    /// The time from which on no request is issued, as far as it is known.
+    /// The time after which no request is issued, as far as it is known.
     pub(crate) fn ends(&self) -> Time {
         self.until.get()
     }

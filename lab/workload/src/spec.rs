@@ -24,7 +24,7 @@ pub struct Workload {
     pub description: String,
     /// The jobs.
     pub jobs: Vec<JobSpec>,
-    /// Loads whose requests depend on each other, beside the jobs.
+    /// Loads whose requests depend on each other, in addition to the jobs.
     pub loads: Vec<LoadSpec>,
     /// The limit of the run.
     pub limit: Limit,
@@ -35,8 +35,8 @@ pub struct Workload {
     pub warmup: u64,
     /// Time that passes first, unmeasured; of each group of jobs.
     pub ramp: Span,
-    /// The number of the first job among those of the workload that this one is a part of: a job draws the same requests alone
-    /// as beside others. 0 for a whole workload.
+    /// The number of the first job within the workload that this one is a part of: a job draws the same requests alone
+    /// as among the others. 0 for a whole workload.
     pub first_job: u64,
 }
 
@@ -81,7 +81,7 @@ pub struct JobSpec {
     /// The source of requests, if they are not drawn: then `rw`, `bs`, `rwmixread`, `size` and `distribution` are
     /// ignored.
     pub source: Option<Source>,
-    /// How it uses zones, if it knows them; `None` reads and writes at addresses of its own choice.
+    /// How it uses zones, if it knows them; with `None` it chooses its addresses freely.
     pub zoned: Option<Zoned>,
     /// How it places its writes, if it does.
     pub placing: Option<Placing>,
@@ -176,11 +176,11 @@ impl JobSpec {
         self.rate.is_some() || self.is_timed()
     }
 
-    /// The same with arrivals at a rate; or, of a mix whose reads and writes have rates of their own, a job of each, NAME-reads and
+    /// The same with arrivals at a rate. A mix with separate rates of reads and writes becomes two jobs, NAME-reads and
     /// NAME-writes: two open loops are independent of each other.
     ///
     /// # Errors
-    /// When there are two rates and no mix.
+    /// With two rates and no mix.
     pub fn at(self, iops: Each<f64>, process: RateProcess) -> Result<Vec<JobSpec>, String> {
         let Some(of_writes) = iops.writes else {
             return Ok(vec![JobSpec { rate: Some(Rate { iops: iops.reads, process }), ..self }]);
@@ -237,8 +237,8 @@ impl Workload {
         group.checked_sub(1).and_then(|later| self.later.get(later)).copied().unwrap_or(self.limit)
     }
 
-    /// One of its jobs alone, which draws the requests that it draws beside the others. It issued `requests[job]` measured
-    /// requests beside them, and has its part of the warm-up. `None` if it issued none.
+    /// One of its jobs alone, with the requests that it draws among the others. It issued `requests[job]` measured
+    /// requests among them, and has its part of the warm-up. `None` if it issued none.
     pub fn alone(&self, job: usize, requests: &[u64]) -> Option<Workload> {
         let (own, all) = (requests[job], requests.iter().sum::<u64>());
         let part = |of: u64| (u128::from(of) * u128::from(own) / u128::from(all.max(1))) as u64;

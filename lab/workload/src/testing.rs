@@ -17,7 +17,7 @@ use crate::spec::{JobSpec, Workload};
 /// The requests: direction, first block of 4 KiB, blocks.
 pub(crate) type Asked = (Direction, u64, u64);
 
-/// Notes what it was asked.
+/// Records its commands.
 #[derive(Default)]
 pub(crate) struct Noting(RefCell<Vec<Asked>>);
 

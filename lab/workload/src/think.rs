@@ -1,7 +1,7 @@
 //! Jobs that pause, with fio's words: `thinktime`, `thinktime_blocks`, `thinktime_blocks_type`, `thinktime_spin`.
 //!
-//! After so many requests a job waits until all of its requests have completed, and then for the time. The host's processor is
-//! not modelled, so that spinning and sleeping are the same.
+//! After so many requests a job waits until all of its requests have completed, and then for the think time. The host's processor
+//! is not modelled, so that spinning and sleeping are the same.
 //!
 //! Left out: fio's `thinktime_iotime`.
 

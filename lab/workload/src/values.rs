@@ -1,12 +1,12 @@
-//! Values of a key-value store that tell whose they are and which put they are of, so that every read can be checked: it finds a value that was
-//! the current one at some time between its beginning and its end.
+//! Values of a key-value store that identify their key and their put, so that every read can be checked: it must find a value
+//! that was current at some time between its beginning and its end.
 //!
-//! A value begins with its version: 36 bits that count the events of a run, 12 that count the runs on a store, and 16 that follow from key and
-//! version, as do all bytes after it, 8 at a time. Puts and reads are events when they begin, and puts when they end. A put that had ended
-//! when another one began is out of date when that one ends. Of puts at once either may be the last one.
+//! A value begins with its version: 36 bits count the events of a run, 12 bits the runs on a store, and 16 bits follow from key
+//! and version, as do all bytes after it, 8 at a time. Puts and reads are events when they begin, and puts when they end. A put
+//! that ended before another put began is out of date when the later put ends. Of concurrent puts either may be the last.
 //!
-//! Left out: deletes; whether two reads one after the other find two puts at once in their order; versions of values of less than 8 bytes, of
-//! which only the length is checked.
+//! Left out: deletes; whether two consecutive reads find two concurrent puts in their order; versions of values of less than 8
+//! bytes, whose length alone is checked.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ const RUNS: u32 = 12;
 /// What has not happened.
 const NEVER: u64 = u64::MAX;
 
-/// What was read is not what was put.
+/// A read value differs from the put value.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{reads} reads are wrong; the first: {first}")]
 pub struct Wrong {
@@ -43,9 +43,9 @@ pub struct Values {
     value_bytes: usize,
     run: u64,
     events: Cell<u64>,
-    /// By key, those that a read may find: none that was out of date before each read that goes on began.
+    /// By key, the puts that a read may find: not those that were out of date before every read in progress began.
     puts: RefCell<BTreeMap<u64, Vec<Put>>>,
-    /// When reads that go on began.
+    /// When the reads in progress began.
     reading: RefCell<BTreeSet<u64>>,
     wrong: RefCell<Option<Wrong>>,
 }
@@ -59,7 +59,7 @@ fn word(key: u64, version: u64, place: u64) -> [u8; 8] {
     }
 }
 
-/// The version that a value has, if it has one: run and event.
+/// The version of a value, if it has one: run and event.
 fn version_of(value: &[u8]) -> Option<(u64, u64)> {
     let first = u64::from_le_bytes(*value.first_chunk()?);
     Some((first >> EVENTS & ((1 << RUNS) - 1), first & ((1 << EVENTS) - 1)))
@@ -114,7 +114,7 @@ impl Values {
         begun
     }
 
-    /// A put has ended: reads from now on find it, or one that is as new.
+    /// A put has ended: reads from now on find it, or a version as new.
     pub fn end_put(&self, key: u64, version: u64) {
         let (now, first_read) = (self.event(), self.reading.borrow().first().copied());
         let mut puts = self.puts.borrow_mut();
@@ -151,7 +151,7 @@ impl Values {
     }
 }
 
-/// A read that goes on.
+/// A read in progress.
 pub struct Reading<'a> {
     values: &'a Values,
     begun: u64,
@@ -164,7 +164,7 @@ impl Drop for Reading<'_> {
 }
 
 impl Reading<'_> {
-    /// Checks what a get of a key has found.
+    /// Checks the result of a get.
     pub fn get(&self, key: u64, found: Option<&[u8]>) {
         let puts = self.values.puts.borrow();
         let puts = puts.get(&key).map_or(&[][..], |puts| puts);

@@ -1,4 +1,4 @@
-//! What is generated has the characteristics of the tables: those are written down here a second time, as the papers
+//! Generated loads have the characteristics of the tables: the tables are written down here a second time, as the papers
 //! print them, and measured with code apart from the generator.
 
 use nandscape_drive::DriveInfo;

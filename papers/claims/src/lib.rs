@@ -1,4 +1,4 @@
-//! What the source papers claim: an experiment for each result, a folder for each paper, and the ledger of all.
+//! The claims of the source papers: an experiment for each result, a folder for each paper, and the ledger of all.
 //!
 //! | file | what |
 //! |---|---|
@@ -16,7 +16,7 @@
 //! | `server_trace` | a trace of a real server, next to generated loads |
 //! | `unbuilt` | entries of the ledger without an experiment |
 //!
-//! Left out: verdicts, results and their forms, which `lab/ledger` has, and all mechanism.
+//! Left out: verdicts, results and their forms, in `lab/ledger`, and all mechanism.
 
 mod engine;
 mod femu;

@@ -1,6 +1,6 @@
-//! A trace of a real server, of which some experiments show the figures beside those of generated loads.
+//! A trace of a real server. Some experiments show its figures next to those of generated loads.
 //!
-//! Left out: the trace itself. Where it is not there, its rows are left out with a note.
+//! Left out: the trace itself. If it is missing, its rows are left out with a note.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use nandscape_lab_ledger::verdict::{Judgement, Table};
 /// Requests of a full run: all that it has.
 pub(crate) const REQUESTS: u64 = 10_000;
 
-/// Where it is: beside the project, or in the folder that `NANDSCAPE_TRACES` names.
+/// Its path: next to the project, or in the folder that `NANDSCAPE_TRACES` names.
 pub(crate) fn path() -> Option<PathBuf> {
     let folder = std::env::var_os("NANDSCAPE_TRACES").map(PathBuf::from);
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");

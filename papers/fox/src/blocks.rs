@@ -1,4 +1,4 @@
-//! Blocks of a drive: those that a run uses, erased or filled.
+//! Blocks of a drive: the blocks of a run, erased or filled.
 
 use nandscape_drive::HostMem;
 use nandscape_host_open_channel::{ChunkInfo, OpenChannel, Place};

@@ -1,6 +1,6 @@
 //! The form of an engine, and the list of engines. An engine decides which pages each node writes and reads, and in which order.
 //!
-//! An engine of one's own implements [`Engine`] and is added to the list:
+//! A custom engine implements [`Engine`] and is added to the list:
 //!
 //! ```
 //! use std::rc::Rc;
@@ -92,10 +92,10 @@ impl Engines {
         &self.0
     }
 
-    /// One by its name.
+    /// An engine by its name.
     ///
     /// # Errors
-    /// When there is none; it has the names that there are.
+    /// When it does not exist; the error lists the valid names.
     pub fn find(&self, name: &str) -> Result<Rc<dyn Engine>, String> {
         let names: Vec<&str> = self.0.iter().map(|engine| engine.name()).collect();
         let found = self.0.iter().find(|engine| engine.name() == name).cloned();

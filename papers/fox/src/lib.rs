@@ -1,5 +1,5 @@
-//! uFLIP-OC and FOX: what an open-channel drive does under patterns of reads, writes and erases on chosen parallel units (Picoli,
-//! OX, 2019, 4.2 and 4.3).
+//! uFLIP-OC and FOX: the response of an open-channel drive to patterns of reads, writes and erases on chosen parallel units
+//! (Picoli, OX, 2019, 4.2 and 4.3).
 //!
 //! A benchmark is a list of runs. A run is a [`Plan`]: nodes, which are threads with their own parallel units, and an
 //! [`Engine`], which gives the commands of each node. It runs on any
@@ -20,7 +20,7 @@
 //! | `text`, `tables` | figures for people, and as CSV |
 //! | `simulated` | a drive of this process in simulated time, or any other |
 //!
-//! Left out: random patterns, which uFLIP-OC has none of; a time limit for a run; comparing the data that is read.
+//! Left out: random patterns, of which uFLIP-OC has none; a time limit for a run; comparing the data that is read.
 
 mod benchmark;
 mod blocks;

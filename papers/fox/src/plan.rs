@@ -1,4 +1,4 @@
-//! A run as wanted, checked against a drive.
+//! A planned run, checked against a drive.
 
 use nandscape_host_open_channel::Geometry;
 

@@ -1,4 +1,4 @@
-//! A drive as its host sees it: one of this process in simulated time, or any other.
+//! A drive for its host: a drive of this process in simulated time, or any other.
 
 use std::rc::Rc;
 

@@ -70,7 +70,7 @@ pub struct WearReport {
     pub interrupted: bool,
 }
 
-/// Sums of a point under way.
+/// Sums of a point in progress.
 #[derive(Default)]
 struct Sums {
     erase: (u64, Span),
@@ -190,7 +190,7 @@ async fn cycle(
         (first..first + u64::from(page)).collect()
     };
     let (mut written, mut broken) = (0, None);
-    // Pages beyond those that are wanted are written, too, unmeasured: only a block that is full can be erased.
+    // Pages beyond the wanted ones are written as well, unmeasured: only a full block can be erased.
     for number in 0..pages_of(geometry) {
         let begun = sim.now();
         if let Err(error) = host.write_from(&addresses(number), &HostMem::none()).await {

@@ -1,5 +1,5 @@
-//! The memory of a page cache. The values are in memory; now and then another tenant takes most of it, and gives it back. What was in it
-//! comes from a disk then.
+//! The memory of a page cache. The values are in memory; now and then another tenant takes most of it, and gives it back. The
+//! evicted values then come from a disk.
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ pub struct CacheSpec {
 }
 
 impl Default for CacheSpec {
-    /// 16 MiB of memory, of which the tenant leaves a tenth for a second, every 5 s.
+    /// 16 MiB of memory; every 5 s the tenant takes all but a tenth of it for a second.
     fn default() -> CacheSpec {
         CacheSpec {
             cache: Config { memory: 16 << 20, ..Config::default() },
@@ -79,7 +79,7 @@ impl CacheSpec {
         Load { clients: 3, think: Span::from_ms(4), records: 4_000, requests: 50_000, ..Load::default() }
     }
 
-    /// Servers with a store each; `noisy` of them beside a tenant.
+    /// Servers with a store each; `noisy` of them share with a tenant.
     pub(crate) async fn build(&self, sim: &Sim, spec: &Spec, profile: &DiskProfile) -> Result<Replicas, RunError> {
         let mut replicas = Replicas::default();
         for number in 0..spec.servers {

@@ -1,4 +1,4 @@
-//! One run: replicas on a network in simulated time, some beside a tenant, and the gets of clients.
+//! One run: replicas on a network in simulated time, some with a tenant, and the gets of clients.
 
 use std::rc::Rc;
 
@@ -38,7 +38,7 @@ pub enum RunError {
     Stalled(#[from] Stalled),
 }
 
-/// How long it takes to reject a request: the 5 us that a system call and its EBUSY take at the most (Li 3.1.3).
+/// How long it takes to reject a request: at most 5 us for a system call and its EBUSY (Li 3.1.3).
 pub(crate) const REJECT: Span = Span::from_us(5);
 
 /// What came of a run.
@@ -50,7 +50,7 @@ pub struct Run {
     pub accuracy: Accuracy,
 }
 
-/// A server and what is disturbed in it.
+/// A server and its disturbed resource.
 pub(crate) struct Replica {
     pub(crate) server: Rc<dyn Accepts>,
     pub(crate) count_anew: Box<dyn Fn()>,
@@ -140,7 +140,7 @@ async fn cluster(spec: &Spec, sim: &Sim, known: &Known) -> Result<Run, RunError>
     Ok(Run { outcome, accuracy })
 }
 
-/// Reads all values once: what a cache may hold, it holds.
+/// Reads all values once, which fills a cache.
 async fn read_all(sim: &Sim, stores: &[Rc<Store>], records: u64) -> Result<(), RunError> {
     let never = Cancel::never(sim);
     for store in stores {

@@ -14,7 +14,7 @@ use crate::cluster::RunError;
 /// Commands for each distance of a profile.
 const SAMPLES: u32 = 200;
 
-/// How long a disk takes, measured on one of its kind before anything else runs.
+/// The times of a disk, measured on another of its kind before anything else runs.
 pub(crate) fn profile(make: impl FnOnce(&Sim) -> Result<Rc<dyn Drive>, RunError>) -> Result<DiskProfile, RunError> {
     let mut executor = Executor::new();
     let sim = executor.sim();

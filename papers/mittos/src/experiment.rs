@@ -1,5 +1,5 @@
-//! Runs side by side: without noise, then each policy beside the same noise; and how right predictions are, under loads of other
-//! intensity, where none rejects.
+//! Runs in comparison: without noise, then each policy under the same noise; and the accuracy of predictions, under loads of
+//! other intensity, where none rejects.
 
 use nandscape_apps_kv_engine::policy::Tuning;
 use nandscape_apps_kv_run::{Load, Outcome};

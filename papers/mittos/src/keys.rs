@@ -1,4 +1,4 @@
-//! Reading the values of keys, and errors that say which would be valid.
+//! Reading the values of keys, and errors that name valid values.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -48,7 +48,7 @@ impl<'a> Change<'a> {
         self.value("a time such as 30ms is", |span: &Span| !span.is_zero() && *span <= LONGEST)
     }
 
-    /// A share of something, of all of it at the most.
+    /// A share of something, at most all of it.
     pub(crate) fn share(&self) -> Result<f64, KeyError> {
         let share: Ratio = self.value("a share such as 25% is", |share: &Ratio| (0.0..=1.0).contains(&share.0))?;
         Ok(share.0)

@@ -1,4 +1,4 @@
-//! When a noisy tenant is there: spells of a drawn length, with drawn pauses between them.
+//! When a noisy tenant is active: spells of a drawn length, with drawn pauses between them.
 
 use nandscape_sim::{Rng, Seed, Sim, Span};
 
@@ -12,7 +12,7 @@ pub struct Spells {
 }
 
 impl Spells {
-    /// Goes on for ever: calls `begin` at the beginning of a spell, which tells what is to be done at its end.
+    /// Never ends: calls `begin` at the beginning of each spell; the closure that `begin` returns runs at the spell's end.
     pub(crate) async fn run<E: FnOnce()>(self, sim: Sim, seed: Seed, mut begin: impl FnMut(&mut Rng, Span) -> E) {
         let mut rng = seed.rng();
         loop {

@@ -1,5 +1,5 @@
-//! A managed runtime. The server's gets allocate, and so does a batch job in the same runtime, which runs now and then: collections come
-//! often, and some are of the whole heap.
+//! A managed runtime. The server's gets allocate, and so does an occasional batch job in the same runtime: collections are
+//! frequent, and some cover the whole heap.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -114,7 +114,7 @@ impl RuntimeSpec {
     }
 }
 
-/// The batch job, until what is returned is called.
+/// The batch job, until the returned closure is called.
 fn batch(sim: &Sim, runtime: &Rc<Runtime>, streams: usize) -> impl FnOnce() + use<> {
     let runs = Rc::new(Cell::new(true));
     for _ in 0..streams {

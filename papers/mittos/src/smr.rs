@@ -1,5 +1,5 @@
-//! A shingled disk. Another tenant writes to a part of it now and then; the disk's media cache fills, and bands are cleaned: when the disk
-//! is idle, and when a write finds no room.
+//! A shingled disk. Another tenant writes to a part of it now and then; the disk's media cache fills, and the disk cleans bands:
+//! when it is idle, and when a write finds no room.
 
 use std::rc::Rc;
 

@@ -13,7 +13,7 @@ pub struct Spec {
     pub subject: Subject,
     /// Servers, each with a replica of every value.
     pub servers: usize,
-    /// Of those, the ones beside a noisy tenant, from the first on.
+    /// The servers with a noisy tenant, from the first on.
     pub noisy: usize,
     /// The clients' gets.
     pub load: Load,
@@ -23,14 +23,14 @@ pub struct Spec {
     pub tuning: Tuning,
     /// One way through the network.
     pub hop: Span,
-    /// Whether predictions are attached to gets, which are served all the same.
+    /// Whether predictions are attached to gets, which are still served.
     pub predict_only: bool,
     /// Seed of everything random.
     pub seed: u64,
 }
 
 impl Spec {
-    /// Three servers, one of them beside a tenant, under the load that is usual for the subject.
+    /// Three servers, one of them with a tenant, under the usual load of the subject.
     pub fn new(subject: Subject) -> Spec {
         Spec {
             servers: 3,

@@ -1,4 +1,4 @@
-//! A core that virtual machines share. The server is one of them; now and then the others have work for a while.
+//! A core that virtual machines share. The server is one of them; the others have occasional work.
 
 use std::rc::Rc;
 
@@ -17,11 +17,11 @@ use crate::spec::Spec;
 pub struct VmSpec {
     /// Which machine has the next turn.
     pub scheduler: SchedulerKind,
-    /// How long a turn is at the most.
+    /// The most time of a turn.
     pub slice: Span,
     /// The work of a get, on average.
     pub work: Span,
-    /// Machines beside that of the server.
+    /// Machines in addition to the server's.
     pub tenants: usize,
     /// When they have work.
     pub noise: Spells,

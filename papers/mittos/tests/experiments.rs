@@ -1,4 +1,4 @@
-//! Small experiments: who fails fast evades the tenant, predictions are right, runs repeat themselves, and errors say what is valid.
+//! Small experiments: fail-fast gets evade the tenant, predictions are right, runs repeat exactly, and errors name valid values.
 
 use nandscape_papers_mittos::{Experiment, Limit, Report, RunError, Spec, Subject, experiment, run};
 use nandscape_sim::Span;
@@ -24,11 +24,12 @@ fn quantiles(report: &Report, quantile: f64) -> Vec<f64> {
     report.runs.iter().map(|(_, outcome)| outcome.gets.quantile(quantile).as_us()).collect()
 }
 
-/// Which share of gets predictions are wrong about at the most, under the usual load, with twice as many clients, and with four gets a
+/// The largest share of gets with a wrong prediction, under the usual load, with twice as many clients, and with four gets a
 /// request.
 type Most = [f64; 3];
 
-/// The tail of Mitt is below that of Base with the p95 as the deadline, and few predictions are wrong about it, and about a far one.
+/// Mitt's tail is below Base's with the p95 as the deadline, and few predictions about this deadline, and about a far one, are
+/// wrong.
 fn holds(name: &str, requests: u64, quantile: f64, most: Most, far: Option<(Span, Most)>) {
     let of = of(name, requests);
     let report = report(&of);
@@ -55,35 +56,36 @@ fn few_are_wrong(case: &str, report: &Report, requests: u64, most: Most) {
     }
 }
 
-// Where the bounds are from. With the p95 as the deadline one get in twenty is late by its own length, which nobody knows. A get behind
-// others of its request is late or in time by the sum of their lengths and its own, of which the means are known: of four gets on three
-// servers, (1 + 2/3 + 4/9 + 8/27) / 4 = 60.2% are the first at theirs, 30.6% the second, 8.3% the third and 0.9% the fourth. To what
-// follows from that come three standard deviations of a share of the gets of the test.
+// Origin of the bounds. With the p95 as the deadline, one get in twenty is late by its own length, which cannot be known. A get
+// behind others of its request is late or in time by the sum of their lengths and its own; only the means are known. Of four gets
+// on three servers, (1 + 2/3 + 4/9 + 8/27) / 4 = 60.2% are the first at theirs, 30.6% the second, 8.3% the third and 0.9% the
+// fourth. The bounds add three standard deviations of a share of the test's gets.
 
-/// The deadline is 25 us, and the disk's own overhead 200 us: in time is what is in memory, and that is known. Not known is when a read ends
-/// that a get joins: it is wrong where that is within 25 us of the deadline, which are some 50 us of a read of 6 ms, and one get in ten
-/// may join one. That is 0.08%.
+/// The deadline is 25 us, and the disk's overhead 200 us: only values in memory are in time, and that is known. Unknown is the
+/// end of a read that a get joins: the prediction is wrong if the end is within 25 us of the deadline, some 50 us of a read of 6
+/// ms, and one get in ten may join a read. That is 0.08%.
 #[test]
 fn cache() {
     holds("cache", 40_000, 0.99, [0.001; 3], None);
 }
 
-/// A length is half a revolution of 8.3 ms, and 0.7 ms more, on average. A get that is the second is predicted to take 9.9 ms and has
-/// 8.4: it is in time with (6.9 / 8.3)^2 / 2 = 34%. 5% and 10% find the disk at work (2 or 4 requests of 5 ms every 65 ms, to three
-/// servers). With four gets that is 60.2% x 5% + 30.6% x 34%, some of the third, and as much again of the other client's.
-/// Within 20 ms, only the third (sum 14.8 ms, standard deviation 4.2 ms) is late with 10%, and the fourth is predicted to take 19.8.
+/// A length is half a revolution of 8.3 ms, and 0.7 ms more, on average. The second of two gets is predicted to take 9.9 ms and
+/// has 8.4: it is in time with (6.9 / 8.3)^2 / 2 = 34%. 5% and 10% find the disk at work (2 or 4 requests of 5 ms every 65 ms, to
+/// three servers). With four gets that is 60.2% x 5% + 30.6% x 34%, some of the third, and as much again of the other client's.
+/// Within 20 ms, only the third (sum 14.8 ms, standard deviation 4.2 ms) is late with 10%, and the fourth is predicted to take
+/// 19.8.
 #[test]
 fn smr() {
     let far = [0.003, 0.003, 0.0093 + 0.0045 + 0.009];
     holds("smr", 4_000, 0.99, [0.075, 0.09, 0.18], Some((Span::from_ms(20), far)));
 }
 
-/// Lengths are exponential, of 0.5 ms: behind n others the sum is Erlang. With a core that is busy for a fifth with twice the clients,
-/// e^(-1.6 x 0.8 / 0.5) = 7.7% are late. With four gets and a quarter of the core for those of other clients, 46, 34, 14 and 4% have none,
-/// one, two and three before them, and 4.1, 17, 46 and 42% of these are wrong: 16.1%. (The third is predicted to take 1.5 ms of 1.6, by a
-/// mean with an error of 16%, so that a third of its predictions are the other way.)
-/// Within 5 ms, those are wrong whose turn comes within a get's length of it: 1 ms of the 60 ms of two slices, for the 3% that wait for
-/// one, is 0.05%, and four times that with four gets.
+/// Lengths are exponential, of 0.5 ms: behind n others the sum is Erlang. With a core that is busy for a fifth with twice the
+/// clients, e^(-1.6 x 0.8 / 0.5) = 7.7% are late. With four gets and a quarter of the core for those of other clients, 46, 34, 14
+/// and 4% have none, one, two and three before them, and 4.1, 17, 46 and 42% of these are wrong: 16.1%. (The third is predicted
+/// to take 1.5 ms of 1.6, by a mean with an error of 16%, so that a third of its predictions are reversed.) Within 5 ms,
+/// predictions are wrong for gets whose turn comes within their length of the deadline: 1 ms of the 60 ms of two slices, for the
+/// 3% that wait for a slice, is 0.05%, and four times that with four gets.
 #[test]
 fn vm() {
     let far = [0.0015, 0.0015, 0.004];

@@ -1,7 +1,7 @@
-//! What a command to an array of four drives costs the simulator, beside the same command to a drive alone, in instructions.
+//! Instructions of the simulator for a command to an array of four drives, compared with the same command to a single drive.
 //!
-//! A read within a chunk is one command to a drive. An overwrite of a chunk with parity is four: two reads and two writes; each is
-//! held against a command of a drive alone that reads and overwrites in equal parts.
+//! A read within a chunk is one command to a drive. An overwrite of a chunk with parity is four: two reads and two writes. Each
+//! is compared with a command of a single drive that reads and overwrites in equal parts.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Guests of `nandscape guest`: the time from the command to a shell, and what a server takes of a core while its hosts, a
-//! guest with a PCI device and a host over NVMe/TCP, are connected and send nothing but keep-alives.
+//! Guests of `nandscape guest`: the time from the command to a shell, and a server's share of a core while its hosts, a
+//! guest with a PCI device and a host over NVMe/TCP, are connected and send only keep-alives.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::net::TcpListener;
@@ -18,7 +18,7 @@ use crate::run;
 const DRIVE: [&str; 2] = ["--set", "capacity=256MiB"];
 /// Boots that are timed.
 const BOOTS: usize = 3;
-/// Printed by a guest when it has come so far.
+/// A guest prints this at the measured point of its boot.
 const READY: &str = "ready";
 const DONE: &str = "done";
 /// The drive's name over NVMe/TCP.
@@ -73,7 +73,7 @@ impl Drop for Guest {
     }
 }
 
-/// From the command to the shell; what the guest is made of was fetched before.
+/// From the command to the shell; the parts of the guest were fetched before.
 pub(crate) fn time(subject: &Subject) -> Measured {
     run::output(Command::new(subject.program()).args(["guest", "--prepare"]))?;
     let mut times = Vec::new();

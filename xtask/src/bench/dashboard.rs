@@ -1,4 +1,4 @@
-//! What an open page of the dashboard costs the clients of a drive: the throughput of one server with a page open, against
+//! The cost of an open page of the dashboard to the clients of a drive: the throughput of one server with a page open, against
 //! that without, in turn. The page is a client that reads the stream of events and draws nothing.
 
 use std::io::{Read as _, Write as _};

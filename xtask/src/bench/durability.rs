@@ -1,7 +1,7 @@
-//! The price of durability: a drive with OX-Block, which keeps map, block table and log in flash, beside the same drive with the
-//! page FTL, whose tables are in memory and survive a power cut by decree. Both begin new and are given the same requests.
+//! The price of durability: a drive with OX-Block, which keeps map, block table and log in flash, compared with the same drive
+//! with the page FTL, whose tables are in memory and survive a power cut by decree. Both begin new and get the same requests.
 //!
-//! Left out: instructions, which `instructions` counts; files, which hold the flash of either.
+//! Left out: instructions, which `instructions` counts; drives in files.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::subject::Subject;
 use super::suite::{Figure, Measured};
 use crate::say;
 
-/// More than twice what the drive holds, so that both collect.
+/// More than twice the data of the drive, so that both collect.
 const DRIVE: &[&str] = &[
     "--drive",
     "default",

@@ -1,10 +1,10 @@
-//! Instructions that a command costs: what callgrind counts in two runs of different lengths, the difference divided by
-//! that of the lengths. The same program gives the same number on any machine, beside any other work.
+//! Instructions of a command: callgrind counts two runs of different lengths; the difference of the counts is divided by
+//! that of the lengths. The same program gives the same number on any machine, whatever else runs.
 //!
-//! The whole is also split by stage, which is the folder or file of the source line an instruction comes from. What comes
-//! from the standard library counts for the line of the project before it in the same function.
+//! The total is also split by stage: the folder or file of an instruction's source line. Instructions of
+//! the standard library count for the line of the project before them in the same function.
 //!
-//! Left out: what a command costs in cache misses, which only time tells.
+//! Left out: cache misses of a command, which show in time only.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ pub(crate) fn instructions(subject: &Subject) -> Measured {
     Ok(Some((figures, json!({"load": LOAD, "runs": runs}))))
 }
 
-/// Whether valgrind is installed; a line says it if it is not.
+/// Whether valgrind is installed; prints a line if it is not.
 pub(super) fn has_valgrind() -> bool {
     let has = Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_ok();
     if !has {
@@ -113,7 +113,7 @@ pub(super) fn callgrind(subject: &Subject) -> (Command, PathBuf) {
     (command, file)
 }
 
-/// Instructions of each request, by the counts of two runs, the second of which has this many requests more.
+/// Instructions of each request, from the counts of two runs; the second has `requests` more.
 pub(super) fn difference(before: &Counts, after: &Counts, requests: u32) -> Counts {
     let of = |counts: &Counts, stage| counts.get(stage).copied().unwrap_or(0.0);
     STAGES.iter().map(|(stage, _)| (*stage, (of(after, stage) - of(before, stage)) / f64::from(requests))).collect()
@@ -133,7 +133,7 @@ pub(super) fn counts_in(file: &Path) -> anyhow::Result<Counts> {
     Ok(by_stage(&std::fs::read_to_string(file).with_context(|| format!("{}", file.display()))?))
 }
 
-/// Sums the costs in a file of callgrind, the format of which its manual describes.
+/// Sums the costs in a file of callgrind, in the format of callgrind's manual.
 fn by_stage(file: &str) -> Counts {
     let (mut names, mut stage) = (BTreeMap::new(), "rest");
     let (mut counts, mut is_call) = (Counts::new(), false);
@@ -142,12 +142,12 @@ fn by_stage(file: &str) -> Counts {
             // The file of a function.
             stage = stage_of(full_name(&mut names, name)).unwrap_or("rest");
         } else if let Some(name) = ["fi=", "fe="].iter().find_map(|key| line.strip_prefix(key)) {
-            // The file of what was inlined into it.
+            // The file of an inlined function.
             stage = stage_of(full_name(&mut names, name)).unwrap_or(stage);
         } else if let Some(name) = ["cfi=", "cfl="].iter().find_map(|key| line.strip_prefix(key)) {
             full_name(&mut names, name);
         } else if line.starts_with("calls=") {
-            // The next line has the cost of what is called, which is counted there.
+            // The next line has the cost of the called function, which is counted there.
             is_call = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
             let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<f64>().ok());

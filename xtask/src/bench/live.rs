@@ -2,7 +2,7 @@
 //! is the median over neighbouring measurements.
 //!
 //! Real-time figures also depend on the machine: whenever it runs other work on a processor, every server is late. So
-//! lateness is shown beside that of a loop that only reads the clock, run in turn with it.
+//! lateness is shown next to that of a loop that only reads the clock, run in turn with it.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};

@@ -8,18 +8,18 @@
 //! | `guest`, `boot` | a drive in a Linux guest; the start of a guest, and an idle server |
 //! | `instructions` | instructions of a command of a simulation, by stage |
 //! | `served_instructions` | instructions of a server for a command, by stage |
-//! | `neighbour` | what one client of a live drive costs another |
+//! | `neighbour` | the cost of one client of a live drive to another |
 //! | `tails` | tails under fio with a technique, against the same drive or array without it |
-//! | `dashboard` | what an open page of the dashboard costs the clients of a drive |
-//! | `array` | commands to an array beside those to a drive alone |
+//! | `dashboard` | the cost of an open dashboard page to the clients of a drive |
+//! | `array` | commands to an array compared with those to a single drive |
 //! | `parity` | the parity of eight pages |
 //! | `price`, `options` | cost of the options: NAND timing, aging, scrubbing, placement, partitions, zones; which they are |
-//! | `restart` | drives in files: how soon they serve again, and what a file costs |
+//! | `restart` | drives in files: time until they serve again, cost of a file |
 //! | `state` | the set-up of a worn drive, from a saved state and without |
 //! | `sweep` | a sweep on two cores, against one |
-//! | `python` | the Python package beside the command, and its policies beside those in Rust |
-//! | `durability` | OX-Block beside the page FTL under the same load |
-//! | `subject` | the program that is measured: this tree's, or another revision's |
+//! | `python` | the Python package compared with the command, and its policies with those in Rust |
+//! | `durability` | OX-Block compared with the page FTL under the same load |
+//! | `subject` | the program under test: this tree's, or another revision's |
 //! | `calibration` | a fixed piece of work, so that figures of different machines can be related |
 //! | `record` | raw results, kept under `bench/results` |
 //! | `summary` | the table of medians and ratios |

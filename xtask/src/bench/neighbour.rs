@@ -1,7 +1,7 @@
-//! What a client with large reads costs a client with small ones beside it: ours, and nbdkit's memory plugin, in turn.
+//! The cost of a client with large reads to a client with small ones: our server, and nbdkit's memory plugin, in turn.
 //!
-//! The small client asks for 4 KiB at a time, 1,000 times a second. Both servers have the same load in the same session;
-//! every figure stands beside the rival's, for a machine that is busy with something else makes both late.
+//! The small client reads 4 KiB at a time, 1,000 times a second. Both servers have the same load in the same session;
+//! every figure is next to the rival's, since other work on the machine makes both late.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const TURNS: usize = 3;
 /// The small client, in fio's words.
 const SMALL: [&str; 7] =
     ["--rw=randread", "--bs=4k", "--iodepth=1", "--rate_iops=1000", "--time_based", "--runtime=3", "--ramp_time=0.5"];
-/// The large one goes on a little longer.
+/// The large client runs a little longer.
 const LARGE: [&str; 3] = ["--rw=read", "--time_based", "--runtime=4"];
 
 pub(crate) fn reads_of_1m(subject: &Subject) -> Measured {

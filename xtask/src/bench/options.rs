@@ -1,6 +1,6 @@
-//! The options that benchmarks put a price on: the drive with each, the same drive without it, and the load of both.
+//! The options whose cost the benchmarks measure: the drive with each, the same drive without it, and the load of both.
 //!
-//! Left out: options together; random write areas of zones and open channels, which no job of `sim` writes to.
+//! Left out: combinations of options; random write areas of zones and open channels, which no job of `sim` writes to.
 
 /// Reads and overwrites in equal parts, on a worn-in drive small enough for a fast set-up.
 const LOAD: &[&str] = &[
@@ -80,7 +80,7 @@ impl Feature {
         Feature { may_be_alike: true, ..self }
     }
 
-    /// The words that make the drive without it, or with it.
+    /// The options of the drive, without it or with it.
     pub(super) fn drive(&self, is_on: bool) -> Vec<&'static str> {
         let on: &[&str] = if is_on { self.on } else { &[] };
         self.off.iter().chain(on).flat_map(|change| ["--set", *change]).collect()
@@ -126,7 +126,7 @@ pub(super) const OPTIONS: &[Feature] = &[
     option("link.duplex = half", &[], &["link.duplex=half"]),
     option("wear", &[], &["wear.cycles=1500", "wear.shelf=30days"]),
     option("wear.refresh", &["wear.cycles=3000", "wear.shelf=30days"], &["wear.refresh=30%"]),
-    // The shortest interval of this drive: the patrol reads all the time. Nothing is old enough to be written anew.
+    // The shortest interval of this drive: scrubbing reads all the time. No data is old enough to be rewritten.
     option("wear.scrub", &["wear.cycles=1500", "wear.refresh=100%"], &["wear.scrub=30s"]),
     // One stream of writes by two handles, and by one.
     option("ftl.fdp", &[], &["ftl.fdp.handles=2"]).under(LOAD, &[], &["--fdp", "--plids", "0,1"]),

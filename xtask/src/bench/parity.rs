@@ -1,6 +1,6 @@
-//! The parity of eight pages of 4 KiB, by the code that drives with stripes and arrays share.
+//! The parity of eight pages of 4 KiB, by the common code of arrays and drives with stripes.
 //!
-//! It is measured by an experiment of the lab, which the program runs: so any revision's can be.
+//! An experiment of the lab in the program measures it, so that any revision can be measured.
 
 use anyhow::Context as _;
 use serde_json::Value;

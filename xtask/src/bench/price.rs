@@ -1,6 +1,6 @@
-//! The cost of each option: of NAND timing, of aging and scrubbing, of placement, partitions and zones. What a request costs on a
-//! drive with the option, as a ratio to the same drive without it, measured right before: in processor time, or in
-//! instructions, which are the same beside any other work.
+//! The cost of each option: of NAND timing, of aging and scrubbing, of placement, partitions and zones. The cost of a request on
+//! a drive with the option, as a ratio to the same drive without it, measured right before: in processor time, or in
+//! instructions, which do not depend on other work on the machine.
 //!
 //! The ratio is of the host's work, not of the drive's: an option that makes a drive slower or faster is cheap if the
 //! simulator has no extra work. If a request needs more page programs or reads, it costs more.

@@ -1,4 +1,4 @@
-//! The Python package: a run in Python beside one of the command, and a policy in Python beside the same one in Rust.
+//! The Python package: a run in Python compared with one of the command, and a policy in Python with the same one in Rust.
 //!
 //! The package is that of this tree in the release profile, also where another revision is measured.
 

@@ -52,7 +52,7 @@ impl Machine {
     }
 }
 
-/// The processor's model, as Linux tells it.
+/// The processor's model, as Linux reports it.
 fn model(info: &str) -> Option<&str> {
     info.lines().find_map(|line| line.strip_prefix("model name")).and_then(|rest| Some(rest.split_once(':')?.1.trim()))
 }

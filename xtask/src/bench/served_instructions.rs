@@ -1,6 +1,6 @@
 //! Instructions of a server for a 4 KiB read of a host, 32 at a time: callgrind counts those of the server, in two runs of
-//! different lengths, and the host runs beside it at full speed. Callgrind makes the server so slow that the host always has the
-//! next commands ready: the server neither sleeps nor looks in vain.
+//! different lengths; the host runs at full speed. Callgrind slows the server so much that the host always has the
+//! next commands ready: the server neither sleeps nor polls in vain.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The set-up of a worn drive of 1 TiB: from a saved state, against bringing it into that state.
+//! The set-up of a worn drive of 1 TiB: from a saved state, against preconditioning.
 //!
 //! Left out: the time to write the file.
 

@@ -1,5 +1,5 @@
 //! The benchmarks: the runs, and the figures taken from their reports. The aims are those of `bench/README.md`; they
-//! are printed beside the figures and asserted nowhere.
+//! are printed next to the figures and asserted nowhere.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,6 +1,6 @@
-//! A sweep on two cores against the same on one: time by the clock on the wall, in turn.
+//! A sweep on two cores against the same on one: wall time, in turn.
 //!
-//! Left out: sweeps whose points begin in one state, which is brought about by one core while others wait.
+//! Left out: sweeps whose points begin in one state, which one core makes while others wait.
 
 use std::process::Command;
 

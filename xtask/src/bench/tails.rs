@@ -1,7 +1,7 @@
-//! Tails at the wall clock: a served drive or array with a technique against the same without it, and with a part of it, under fio, in turn.
+//! Tails at the wall clock: a served drive or array with a technique, without it, and with a part of it, under fio, in turn.
 //!
-//! All have the same load in the same session. The lag with which the servers release completions stands beside the tail, for a
-//! machine that runs something else makes every server late.
+//! All have the same load in the same session. The release lag of the servers is next to the tail, since
+//! other work on the machine makes every server late.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ use crate::say;
 
 /// Turns of a run, of each server.
 const TURNS: usize = 3;
-/// What all loads share: reads and writes of 4 KiB at random times, from sixteen connections. One job waits for its commands before it
-/// sleeps until the next is due, and then sends all at once that were due meanwhile: with few jobs these bursts are the tail.
+/// The options of all loads: reads and writes of 4 KiB at random times, from sixteen connections. A job waits for its commands
+/// before it sleeps until the next is due, and then sends all overdue commands at once: with few jobs these bursts are the tail.
 const LOAD: [&str; 11] = [
     "--rw=randrw",
     "--bs=4k",
@@ -34,7 +34,7 @@ const PERCENTILES: [&str; 3] = ["99.000000", "99.900000", "99.990000"];
 
 /// Servers, and the load that each of them gets.
 struct Setup {
-    /// What they are called, and how they are started: the first is without the technique, the last with all of it.
+    /// The servers' names and options: the first is without the technique, the last with all of it.
     servers: &'static [(&'static str, &'static [&'static str])],
     load: [&'static str; 4],
 }

@@ -1,4 +1,4 @@
-//! Servers of one drive that `nandscape bench` reaches by a URL, and that load.
+//! Servers of one drive that `nandscape bench` reaches by a URL, and the load.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
@@ -47,7 +47,7 @@ impl Target {
     pub(super) fn start(mut command: Command, transport: Transport<'_>, poll: &str) -> anyhow::Result<Target> {
         command.args(["serve", "--drive", "default", "--set", "capacity=256MiB", "--precondition", "full"]);
         command.args(["--no-delay", "--poll", poll]);
-        // A line that it prints when it serves has its address.
+        // The server prints a line with its address when it serves.
         let address = match transport {
             Transport::NvmeTcp => {
                 command.args(["--nvme-tcp", "127.0.0.1:0"]);
@@ -73,7 +73,7 @@ impl Target {
                     Transport::NvmeTcp => line[at..].to_owned(),
                     Transport::VfioUser(_) => format!("vfio-user://{address}"),
                 };
-                // What it says later is read, so that it never waits for a reader.
+                // Later output is read and dropped, so that the server never waits for a reader.
                 std::thread::spawn(move || lines.for_each(drop));
                 return Ok(target);
             }

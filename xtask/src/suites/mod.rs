@@ -1,4 +1,4 @@
-//! The test programs of the workspace, run side by side: a suite that waits for clocks or clients leaves its core to one that
+//! The test programs of the workspace, run concurrently: a suite that waits for clocks or clients leaves its core to one that
 //! computes.
 //!
 //! | file | what |
@@ -25,7 +25,7 @@ pub(crate) use build::Suite;
 pub(crate) use outcome::Outcome;
 pub(crate) use part::Part;
 
-/// Suites that take longest, in the order in which they begin; all others follow. The last one to begin decides how long a core
+/// The longest suites, in the order of their start; all others follow. The last to start determines how long a core
 /// is idle.
 const LONGEST: [&str; 11] = [
     "nandscape-cli live",

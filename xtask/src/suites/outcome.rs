@@ -1,4 +1,4 @@
-//! What a suite printed: how many tests passed and failed, and what was skipped because something is missing.
+//! The output of a suite: how many tests passed and failed, and which were skipped because a tool is missing.
 
 use std::fmt;
 use std::process::ExitStatus;
@@ -38,7 +38,7 @@ impl Outcome {
         self.failed > 0 || self.error.is_some()
     }
 
-    /// Programs without tests, and those of which a filter leaves none, print nothing.
+    /// Programs without tests, or with none left by the filter, print nothing.
     pub(crate) fn is_worth_a_line(&self) -> bool {
         self.has_failed() || self.passed > 0
     }

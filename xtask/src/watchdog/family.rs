@@ -14,7 +14,7 @@ const TICK: Duration = Duration::from_millis(10);
 struct Usage {
     parent: i32,
     group: i32,
-    /// Ticks of its own and of its ended children.
+    /// Ticks of the process and of its ended children.
     ticks: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Runs programs that may hang. One that makes no progress is ended, with all processes of its group, and the error names
-//! the tests that had begun: continuous integration would end the run without a word.
+//! Runs programs that may hang. A program without progress is ended, with all processes of its group, and the error names
+//! the tests in progress: continuous integration would end the run without a message.
 //!
 //! | file | what |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | `family` | CPU time of a run with its descendants |
 //! | `progress` | which program runs, and which tests take long, from the lines of cargo and of libtest |
 //!
-//! Left out: processes that left the group, such as guests; those who start them end them.
+//! Left out: processes that left the group, such as guests, which their starters end.
 
 mod family;
 mod patience;
@@ -36,7 +36,7 @@ use progress::Progress;
 /// The longest time that output may follow the end of a program: from processes that it left behind.
 const AFTERMATH: Duration = Duration::from_secs(1);
 
-/// How often a run without output is looked at.
+/// The interval between checks of a run without output.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// What happens during a run.
@@ -94,7 +94,7 @@ pub(crate) fn watched(
     watch.until_end(&events, output).inspect_err(|_| end(group))
 }
 
-/// Starts a program in a group of its own, and threads that report what happens.
+/// Starts a program in a separate process group, and threads that report events.
 fn start(command: &mut Command) -> anyhow::Result<(Pid, Receiver<Event>)> {
     // One pipe for both: cargo's lines come in order with those of the tests.
     let (output, writer) = std::io::pipe()?;
@@ -127,7 +127,7 @@ fn wait(mut child: Child, events: &Sender<Event>) {
     let _ = events.send(Event::Ended(child.wait()));
 }
 
-/// A run that is looked at.
+/// A watched run.
 struct Watch {
     group: Pid,
     judge: Judge,
@@ -209,7 +209,7 @@ mod tests {
         let error = format!("{:#}", step(impatient, shell(&script)).unwrap_err());
         assert!(error.contains("it hangs") && error.contains("tests/slow.rs") && error.contains("a::b"), "{error}");
         let sleeping = Pid::from_raw(std::fs::read_to_string(pid).unwrap().trim().parse().unwrap());
-        // It ends soon: a signal that cannot be refused is on its way, and its new parent takes its status.
+        // It ends soon: a signal that cannot be caught is on its way, and its new parent takes its status.
         let gone = (0..1_000_000).any(|_| {
             std::thread::yield_now();
             let stat = std::fs::read_to_string(format!("/proc/{sleeping}/stat")).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! When a run counts as hung. What is merely slow, or shares its cores with other work, is waited for: only the time
-//! since the last sign of progress is limited, never the sum.
+//! When a run counts as hung. The watchdog waits for slow runs, and for runs that share their cores: it limits only the time
+//! since the last sign of progress, never the sum.
 
 use std::time::Duration;
 
 use crate::clock::Moment;
 
-/// How long a run may go on without progress.
+/// How long a run may continue without progress.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Patience {
     /// Time on the clock without a line of output and without CPU time worth mentioning: it waits for what never comes.

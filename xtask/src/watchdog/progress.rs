@@ -6,7 +6,7 @@
 //! test a::slow has been running for over 60 seconds
 //! ```
 //!
-//! Left out: tests that have begun within the last minute, of which libtest prints nothing.
+//! Left out: tests that have begun within the last minute; libtest prints nothing about them.
 
 use std::collections::BTreeSet;
 

@@ -25,7 +25,7 @@ pub(crate) struct Browser {
     _folder: tempfile::TempDir,
 }
 
-/// How a page is looked at.
+/// The screen of a browser.
 #[derive(Copy, Clone)]
 pub(crate) struct Screen {
     pub(crate) width: u32,
@@ -38,7 +38,7 @@ impl Browser {
         let pipe = |name: &str| {
             let path = folder.path().join(name);
             mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-            // Open both ways, so that opening waits for nobody.
+            // Open both ways, so that opening does not block.
             OpenOptions::new().read(true).write(true).open(&path).unwrap()
         };
         let (to, end) = (pipe("to"), pipe("from"));
@@ -95,7 +95,7 @@ impl Browser {
         let scheme = if screen.dark { "dark" } else { "light" };
         let media = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         self.call("Emulation.setEmulatedMedia", media);
-        // A query of its own tells the new page from the one before.
+        // A distinct query distinguishes the new page from the one before.
         let query = format!("?{}-{scheme}", screen.width);
         self.call("Page.navigate", json!({ "url": format!("{url}{query}") }));
         self.until(&format!("location.search === '{query}' && document.documentElement"));

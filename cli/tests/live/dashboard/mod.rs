@@ -38,7 +38,7 @@ impl Shown {
     }
 }
 
-/// Waits until everything on the page has come.
+/// Waits until everything on the page is loaded.
 fn wait_for_all(browser: &mut Browser) {
     browser.until("document.documentElement?.dataset.ready === 'yes'");
     for id in ["reads-us", "writes-us", "iops", "bytes", "strip", "scope", "wear", "gc-bytes", "free", "lag", "gap"] {
@@ -99,7 +99,7 @@ fn it_is_used_by_keyboard_and_read_aloud() {
     }
     browser.press("Enter", 13);
     browser.until("document.getElementById('told').textContent.startsWith('Drive small at ')");
-    // A rule is typed, asked again, and sent; No is what Enter does at first.
+    // A rule is typed, confirmed, and sent; the default of Enter is No.
     browser.value("document.getElementById('rule').focus()");
     browser.type_text("slow read by=2ms");
     browser.press("Enter", 13);
@@ -115,7 +115,7 @@ fn it_is_used_by_keyboard_and_read_aloud() {
     browser.press("Enter", 13);
     browser.until("document.getElementById('reply').textContent.includes('slow read by=2ms')");
     browser.until("parseInt(document.querySelector('#faults-table tbody td')?.textContent) > 0");
-    // A rule that is none is refused in the words of the control socket.
+    // An invalid rule is rejected in the words of the control socket.
     browser.value("document.getElementById('rule').focus()");
     browser.type_text("melt");
     browser.press("Enter", 13);

@@ -4,7 +4,7 @@ use super::transport::{Served, Transport};
 use super::{run, steps};
 use crate::server::number;
 
-/// With shadow doorbells that are looked at when told; the other test has the default.
+/// With shadow doorbells that are read on notice; the other test has the default.
 #[test]
 fn a_host_identifies_and_fills_a_pci_drive() {
     let server = Served::over(Transport::Pci, &["--doorbells", "shadow"]);
@@ -31,8 +31,8 @@ fn a_host_maintains_and_resets_a_pci_drive() {
     server.figures();
 }
 
-/// A function keeps what one of its guests has saved, in a file over the end of the server, too. Another function has values of
-/// its own.
+/// A function keeps the saved features of its guests; in a file they outlast the server as well. Another function has separate
+/// values.
 #[test]
 fn saved_features_are_there_for_the_next_guest_of_a_function() {
     let saved = "nvme get-feature /dev/nvme0 -f 1 -s 2";

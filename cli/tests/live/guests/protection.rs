@@ -21,7 +21,7 @@ fn block_8(guest: &mut Guest, command: &str) -> (i32, String) {
 fn linux_and_the_drive_check_each_others_protection() {
     let server = Served::over(Transport::Pci, &[]);
     let mut guest = server.guest();
-    // 512 + 8 bytes, type 1, metadata in a buffer of its own.
+    // 512 + 8 bytes, type 1, metadata in a separate buffer.
     run(&mut guest, "nvme format /dev/nvme0n1 -l 2 -i 1 -m 0 -f");
     assert_eq!(run(&mut guest, "cat /sys/block/nvme0n1/integrity/format"), "T10-DIF-TYPE1-CRC");
     run(&mut guest, VERIFY);

@@ -30,7 +30,7 @@ pub(super) const NQN: &str = "nqn.2026-11.org.example:disk";
 /// How guests reach the drive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Transport {
-    /// vfio-user: a PCI device, for two guests at the most.
+    /// vfio-user: a PCI device, for at most two guests.
     Pci,
     /// NVMe/TCP, over QEMU's user network.
     Network,
@@ -78,7 +78,7 @@ impl Served {
         self.host(0)
     }
 
-    /// The first or the second guest that has the drive. Each is a host of its own, with an identifier of its own.
+    /// The first or the second guest of the drive. Each is a separate host, with a separate identifier.
     pub(super) fn host(&self, number: usize) -> Guest {
         match self.transport {
             Transport::Pci => {
@@ -100,7 +100,7 @@ impl Served {
         }
     }
 
-    /// The words for nvme-cli that say where the drive is. The guest reaches this machine's loopback at 10.0.2.2.
+    /// The address of the drive in the words of nvme-cli. The guest reaches this machine's loopback at 10.0.2.2.
     pub(super) fn address(&self) -> String {
         let (_, place) = self.url().split_once("nvme-tcp://").expect("it is served over NVMe/TCP");
         let port = place.split(['/', ' ']).next().and_then(|place| place.rsplit_once(':')).expect("it has a port").1;

@@ -5,7 +5,7 @@ use nandscape_lab_guest::Guest;
 use super::run;
 use super::transport::{Served, Transport};
 
-/// A guest with a reservation key of its own.
+/// A guest with its own reservation key.
 fn host(server: &Served, number: usize, key: u32) -> Guest {
     let mut guest = server.host(number);
     run(&mut guest, &format!("nvme resv-register /dev/nvme0n1 -n 1 --nrkey={key} --rrega=0"));

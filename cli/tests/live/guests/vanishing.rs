@@ -23,7 +23,7 @@ fn write_until_the_end(server: &Served, end: impl FnOnce()) -> Vec<String> {
     end();
     // Those of the last moment count: nothing but a flush has brought them to the flash.
     let safe = run(&mut guest, "grep -E '^[0-9a-f]{64}$' /run/safe").lines().map(str::to_owned).collect();
-    // Power is lost by drive and guest at once: the guest must not go on when the drive's comes back.
+    // Drive and guest lose power at once: the guest must not continue when the drive's returns.
     kill_process(Pid::from_raw(guest.process_id() as i32).unwrap(), Signal::STOP).unwrap();
     guest.kill();
     safe
@@ -32,7 +32,7 @@ fn write_until_the_end(server: &Served, end: impl FnOnce()) -> Vec<String> {
 /// A new guest finds a file system that its journal repairs, with every safe file in it.
 fn check(server: &Served, safe: &[String]) {
     let mut guest = server.guest();
-    // Status 1: errors were corrected, which is what the journal is for.
+    // Status 1: errors were corrected; the journal exists for this.
     let repaired = guest.attempt("e2fsck -p /dev/nvme0n1").unwrap();
     assert!(repaired.status <= 1, "{repaired:?}");
     script(&mut guest, "e2fsck -fn /dev/nvme0n1\nmount /dev/nvme0n1 /mnt");
@@ -56,9 +56,9 @@ const PROGRAMS: u32 = 50;
 /// The power stays off for longer than it takes to ask the guest and to stop it.
 const OFF: &str = "30s";
 
-/// The cut strikes the drive while it programs what the writer has sent, and takes along what was not flushed.
+/// The cut strikes the drive while it programs the writer's data, and loses unflushed data.
 fn a_power_cut_under_a_journal_leaves_a_clean_file_system(transport: Transport) {
-    // Sixteen units in a page: what was not flushed stays in the buffer until that many are there.
+    // Sixteen units in a page: unflushed data stays in the buffer until it has that many units.
     let volatile = ["--set", "buffer.mode=volatile", "--set", "geometry.page_size=64KiB"];
     let server = Served::over(transport, &[&volatile[..], &["--control", "control"]].concat());
     let safe = write_until_the_end(&server, || {
@@ -69,7 +69,7 @@ fn a_power_cut_under_a_journal_leaves_a_clean_file_system(transport: Transport) 
     });
     let faults = ask(&server, &json!({ "command": "faults" }));
     assert_eq!(number(&faults, "/drives/0/faults/0/struck"), 1.0, "{faults}");
-    // It counts what it has lost when it starts again.
+    // The drive counts its losses when it starts again.
     let dropped = |figures: &Value| number(figures, "/drives/0/counters/dropped_units_total") > 0.0;
     hang_ups::until(&server, "the drive starts again, and misses what it had not written", dropped);
     check(&server, &safe);
@@ -103,7 +103,7 @@ fn a_flushed_block_outlasts_a_power_cut(transport: Transport) {
         run(&mut guest, &write("/run/lost", lost, ""));
         let answer = ask(&server, &json!({ "command": "fault", "rule": "power_cut read count=1" }));
         assert!(answer["faults"].is_array(), "{answer}");
-        // Linux repeats what the cut has ended.
+        // Linux repeats the commands that the cut has ended.
         run(&mut guest, &until(&format!("{} > /run/read", read(ON_FLASH))));
         let cuts = |figures: &Value| number(figures, "/drives/0/counters/power_cuts_total") == round as f64;
         hang_ups::until(&server, "power was cut once more", cuts);

@@ -167,7 +167,7 @@ fn zonefs_keeps_its_files(guest: &mut Guest) {
     assert!(zone(guest, 3).contains("zcond:14(fu)"), "{}", zone(guest, 3));
 }
 
-/// The head of a superblock of zonefs, as Linux's documentation of it says. It fills a block, and what follows is zero.
+/// The head of a superblock of zonefs, by Linux's documentation. It fills a block, and the rest is zero.
 fn superblock() -> Vec<u8> {
     const MAGIC: u32 = 0x5a4f_4653;
     let mut block = vec![0; 4_096];

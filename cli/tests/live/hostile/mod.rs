@@ -1,5 +1,5 @@
 //! One server with NBD, NVMe/TCP, vfio-user and a control socket, and hostile clients of every kind on each, one kind after
-//! another. Beside each, a well-behaved client on every transport writes and verifies. Afterwards the server answers, and has
+//! another. Meanwhile a well-behaved client on every transport writes and verifies. Afterwards the server answers, and has
 //! the clients, descriptors and threads that it had before.
 //!
 //! | file | what |
@@ -7,10 +7,10 @@
 //! | `neighbours` | the well-behaved clients |
 //! | `nbd`, `nvme_tcp`, `vfio_user`, `control` | the hostile ones |
 //!
-//! Garbled and forged input is that of the fuzzer's sessions, from seeds. It is sent to a drive of its own, since any client
+//! Garbled and forged input is that of the fuzzer's sessions, from seeds. It goes to a separate drive, since any client
 //! may write, format and sanitize; all other kinds are on the drive of the neighbours.
 //!
-//! Left out: which answer each violation gets, which the tests of each transport hold.
+//! Left out: the answer to each violation, which the tests of each transport check.
 
 mod control;
 mod nbd;
@@ -41,8 +41,8 @@ const INPUTS: u64 = 60;
 const CROWD: usize = 100;
 /// Times that all kinds come. After the first, the server has what it keeps for later clients, such as buffers.
 const PASSES: u64 = 3;
-/// How much more memory it may have after the last, in bytes. The clients of each pass ask for gigabytes; what one client may have
-/// under way grows to 64 MiB as it reads, so the first pass does not always need as much as a later one.
+/// The most additional memory of the server after the last pass, in bytes. The clients of each pass ask for gigabytes. One
+/// client's limit of data in work grows to 64 MiB as it reads, so the first pass does not always need as much as a later one.
 const MORE_MEMORY: u64 = 32 << 20;
 
 /// Where the server's drives are. `prey` is the drive that is forged input's.
@@ -126,7 +126,7 @@ fn hostile_clients_of_every_kind_leave_the_server_and_the_other_clients_alone() 
     let (mut server, places) = serve();
     let neighbours = Neighbours::start(&places);
     neighbours.advance();
-    // Before anything is asked over the control socket, whose threads go a moment later.
+    // Before any question over the control socket, whose threads end a moment later.
     let before = usage(&server);
     let clients = number(&ask(&server, &json!({ "command": "statistics" })), "/clients");
     let mut after_first = None;
@@ -158,8 +158,8 @@ fn hostile_clients_of_every_kind_leave_the_server_and_the_other_clients_alone() 
     }
 }
 
-/// Waits until the server has as many descriptors and threads as `right` says: those of the last question over the control
-/// socket go a moment after its answer.
+/// Waits until the server has the descriptors and threads of `right`: those of the last question over the control
+/// socket disappear a moment after its answer.
 fn until_settled(server: &Server, right: Usage, told: &str) {
     patience::until(&format!("descriptors and threads are those of before, {right:?}: {told}"), || {
         let now = usage(server);

@@ -36,7 +36,7 @@ fn option_bytes(kind: u32, data: &[u8]) -> Vec<u8> {
     [header.as_bytes(), data].concat()
 }
 
-/// What a client says until it has chosen an export: fixed newstyle without zeroes, and EXPORT_NAME.
+/// A client's messages until it has chosen an export: fixed newstyle without zeroes, and EXPORT_NAME.
 fn opening() -> Vec<u8> {
     [&3u32.to_be_bytes()[..], &option_bytes(option::EXPORT_NAME, b"small")].concat()
 }
@@ -55,7 +55,7 @@ fn request(kind: u16, offset: u64, len: u32) -> Vec<u8> {
     request.as_bytes().to_vec()
 }
 
-/// Options without end, of which no answer is read; and options that say that they are long.
+/// Endless options whose answers are not read; and options that claim to be long.
 fn floods(scene: &mut Scene<'_>) {
     for _ in 0..20 {
         let mut client = connect(scene.places);
@@ -68,7 +68,7 @@ fn floods(scene: &mut Scene<'_>) {
         let mut client = connect(scene.places);
         let header = OptionHeader { magic: OPTION_MAGIC.into(), option: option::LIST.into(), len: len.into() };
         client.write_all(&[&3u32.to_be_bytes()[..], header.as_bytes()].concat()).unwrap();
-        // What it had said before comes, and then the end.
+        // The answers to earlier messages arrive, and then the end.
         let _ = client.read_to_end(&mut Vec::new());
     }
 }

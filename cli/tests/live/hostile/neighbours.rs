@@ -78,7 +78,7 @@ impl Neighbours {
 
 /// A client of one transport.
 trait Client {
-    /// Executes a command for each place in `data`; those are written, or hold afterwards what was read.
+    /// Executes a command for each place in `data`: writes its data, or fills it with the data read.
     fn execute(&mut self, opcode: IoOpcode, data: &mut [(u64, Vec<u8>)]);
 
     /// The first block of its part of the drive.

@@ -33,7 +33,7 @@ fn ready(scene: &Scene<'_>) -> (NvmeTcpHost, NvmeTcpHost) {
     NvmeTcpHost::with_io_queue(&scene.places.nvme_tcp, Digests::default())
 }
 
-/// Data for commands that there are not, outside of what was asked for, and PDUs of the controller or of any length.
+/// Data for missing commands, data outside the requested range, and PDUs of the controller or of any length.
 fn not_asked_for(scene: &mut Scene<'_>) {
     let data = |cid: u16, offset: u32, len: u32| Data {
         common: Digests::default().common(PduType::H2C_DATA, 4, size_of::<Data>(), len as usize, 4),
@@ -97,7 +97,7 @@ fn reads_nothing(scene: &mut Scene<'_>) {
     drop(all);
 }
 
-/// Capsules of which a part comes, and writes whose data does not come.
+/// Incomplete capsules, and writes whose data does not arrive.
 fn half_a_command(scene: &mut Scene<'_>) {
     let mut all: Vec<(NvmeTcpHost, NvmeTcpHost)> = (0..4).map(|_| ready(scene)).collect();
     for (at, (_, host)) in all.iter_mut().enumerate() {

@@ -79,7 +79,7 @@ fn pointers(scene: &mut Scene<'_>) {
     assert_eq!(next(&mut pair), Status::SUCCESS, "it is served on");
 }
 
-/// While a client is there, others are turned away.
+/// While a client is connected, others are rejected.
 fn silent(scene: &mut Scene<'_>) {
     let silent = connect(scene.places);
     scene.neighbours.advance();
@@ -97,7 +97,7 @@ fn message(command: Command, payload: &[u8]) -> Vec<u8> {
     [Header::command(1, command, payload.len()).as_bytes(), payload].concat()
 }
 
-/// What a client says first.
+/// A client's first message.
 fn hello() -> Vec<u8> {
     let data = Capabilities::default().to_bytes();
     message(Command::VERSION, &[Version::default().as_bytes(), &data].concat())

@@ -1,5 +1,5 @@
-//! Sessions with a live drive: clients send anything and leave. The server goes on, forgets the client, and serves the next
-//! one. The server of a target is in this process; `nbd_client` and its like have their sessions with any.
+//! Sessions with a live drive: clients send anything and leave. The server continues, releases the client, and serves the
+//! next. The server of a fuzz target runs in this process; `nbd_client` and its like run their sessions against any server.
 //!
 //! | file | what |
 //! |---|---|

@@ -35,10 +35,10 @@ fn listen(served: &Served) -> AtSocket<Listener> {
     AtSocket::new(|path| Listener::start(config(path)).expect("a socket"))
 }
 
-/// One connection. The first byte says how far it goes before it misbehaves.
+/// One connection. The first byte selects how far the client gets before it misbehaves.
 ///
 /// # Panics
-/// When the server does not let go of the client.
+/// When the server does not release the client.
 pub fn nbd(bytes: &[u8]) {
     SERVER.with(|server| {
         nbd_client(&server.listener.as_ref().expect("it listens").path(), EXPORT, bytes);

@@ -36,11 +36,11 @@ fn listen(served: &Served) -> (Listener, String) {
     (Listener::start(config).expect("a port on loopback"), nqn)
 }
 
-/// One connection, and for an I/O queue a second one with the admin queue. The first byte says how far it goes before it
-/// misbehaves.
+/// One connection, and for an I/O queue a second one with the admin queue. The first byte selects how far the host gets
+/// before it misbehaves.
 ///
 /// # Panics
-/// When the server does not let go of the host.
+/// When the server does not release the host.
 pub fn nvme_tcp(bytes: &[u8]) {
     SERVER.with(|server| {
         let (listener, nqn) = server.listener.as_ref().expect("it listens");
@@ -95,7 +95,7 @@ pub struct NvmeTcpHost {
 }
 
 impl NvmeTcpHost {
-    /// A connection on which nothing was said.
+    /// A connection before its first message.
     pub fn connect(target: &NvmeTcpTarget, digests: Digests) -> NvmeTcpHost {
         let stream = TcpStream::connect(&target.address).expect("the server listens");
         stream.set_read_timeout(Some(HANGS)).expect("a timeout");
@@ -200,7 +200,7 @@ impl NvmeTcpHost {
                 let len = input.byte().into();
                 input.take(len).to_vec()
             }
-            // A header that may not say what follows.
+            // A header that may not match what follows.
             0xf0..0xff => {
                 let common = Common::read_from_bytes(&input.array::<8>()).expect("8 bytes are a header");
                 let len = input.byte().into();

@@ -50,7 +50,7 @@ pub(super) struct Server<L> {
     reactor: Option<JoinHandle<Figures>>,
 }
 
-/// A listener at a socket in a folder of its own.
+/// A listener at a socket in its own folder.
 pub(super) struct AtSocket<L> {
     folder: TempDir,
     _listener: L,

@@ -50,10 +50,10 @@ fn listen(served: &Served) -> AtSocket<Listener> {
     AtSocket::new(|path| Listener::start(function(path)).expect("a socket"))
 }
 
-/// One connection. The first byte says how far it goes before it misbehaves.
+/// One connection. The first byte selects how far the client gets before it misbehaves.
 ///
 /// # Panics
-/// When the server does not let go of the machine.
+/// When the server does not release the machine.
 pub fn vfio_user(bytes: &[u8]) {
     SERVER.with(|server| {
         vfio_user_machine(&server.listener.as_ref().expect("it listens").path(), bytes);

@@ -42,7 +42,7 @@ impl<W: Write> Archive<W> {
         Ok(self.out)
     }
 
-    /// Adds an entry, unless its name is there.
+    /// Adds an entry, unless its name exists.
     fn entry(&mut self, name: &str, mode: u32, bytes: &[u8]) -> io::Result<()> {
         if let Some((parent, _)) = name.rsplit_once('/')
             && !self.names.contains(parent)

@@ -58,7 +58,7 @@ impl<'a> Modules<'a> {
         Ok(())
     }
 
-    /// The chosen modules, each after those that it needs.
+    /// The chosen modules, each after its dependencies.
     pub(crate) fn into_chosen(self) -> Vec<Module> {
         self.chosen
     }
@@ -97,7 +97,7 @@ fn decompressed(file: &[u8]) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What a module says that it needs: `depends=a,b`, between zero bytes.
+/// Dependencies of a module: its `depends=a,b`, between zero bytes.
 fn dependencies(module: &[u8]) -> Vec<String> {
     let Some(at) = memchr::memmem::find(module, b"\0depends=") else { return Vec::new() };
     let rest = &module[at + b"\0depends=".len()..];

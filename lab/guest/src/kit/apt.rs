@@ -1,6 +1,5 @@
-//! Fetching packages from Debian's archive, by an apt that has lists, packages and a record of installed packages (an
-//! empty one) in a folder of its own. It needs no root, and changes nothing of this system. Settings of this system, such
-//! as proxies, apply.
+//! Fetches packages from Debian's archive, by an apt with its own folder: package lists, packages, and an empty record of
+//! installed packages. It needs no root, and changes nothing of this system. The system's settings, such as proxies, apply.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +13,8 @@ use crate::error::{GuestError, last_lines};
 const NEEDED: &str = "fetching the guest's packages needs apt-get, dpkg-deb and the keys of Debian's archive: on Debian and \
                       Ubuntu, apt-get install apt dpkg debian-archive-keyring; elsewhere, use a container of Debian";
 
-/// Fetches the recipe's packages with their dependencies, and unpacks them into `tree`. `scratch` is for what is needed
-/// meanwhile.
+/// Fetches the recipe's packages with their dependencies, and unpacks them into `tree`. `scratch` is for intermediate
+/// files.
 pub(super) fn fetch(scratch: &Path, tree: &Path) -> Result<(), GuestError> {
     if !cfg!(target_arch = "x86_64") {
         return Err(GuestError::Missing(

@@ -1,5 +1,5 @@
-//! Where a kit is kept. Entries are made under another name and renamed when they are complete, so that one that is there
-//! is whole. A lock keeps processes from making the same entry at once.
+//! The cache of kits. Entries are made under another name and renamed when complete, so that every entry is complete.
+//! A lock keeps processes from making the same entry at once.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ impl Cache {
         self.folder.join(name)
     }
 
-    /// The path of an entry, which `make` creates at the path that it is given if there is none.
+    /// The path of an entry. `make` creates a missing entry at the path that it gets.
     pub(super) fn make(
         &self,
         name: &str,

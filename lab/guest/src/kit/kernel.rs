@@ -12,7 +12,7 @@ use crate::error::GuestError;
 
 /// The header's signature, at 0x202.
 const SIGNATURE: &[u8] = b"HdrS";
-/// The first version of the header that says where the payload is.
+/// The first version of the header with the offset of the payload.
 const VERSION: u16 = 0x208;
 
 /// Writes the kernel of the tree to `to`.

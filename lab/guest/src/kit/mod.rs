@@ -4,10 +4,10 @@
 //! | file | what |
 //! |---|---|
 //! | `recipe` | the packages, and where they come from |
-//! | `apt` | fetching them, by an apt with folders of its own |
+//! | `apt` | fetching them, by an apt with its own folders |
 //! | `tree` | the packages unpacked into one folder; programs run from it |
 //! | `kernel` | the uncompressed kernel |
-//! | `cache` | where all that is kept |
+//! | `cache` | the cache folder |
 //!
 //! The cache is `nandscape/guest` in the user's cache folder. A folder in it belongs to one recipe, an image to one set of
 //! package versions and contents. Deleting the folder makes the next start fetch the packages again.
@@ -34,7 +34,7 @@ pub struct Kit {
 }
 
 impl Kit {
-    /// The kit from the cache; what is missing there is fetched and built. `tell` gets a line for each step that takes
+    /// The kit from the cache; missing parts are fetched and built. `tell` gets a line for each step that takes
     /// long. Processes that prepare it at the same time take turns.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
-//! The packages that a kit is made of, and the archives that they come from.
+//! The packages of a kit, and their archives.
 //!
-//! QEMU has vfio-user from 10.1 on, which trixie has only among its backports. All else is from trixie itself.
+//! QEMU supports vfio-user from 10.1 on; trixie has that version only among its backports. All else is from trixie itself.
 
 /// The suites, as apt's sources. Their signatures are checked with [`KEYRING`].
 const SOURCES: [(&str, &str); 4] = [

@@ -55,7 +55,7 @@ impl Folder {
         results::lock(&self.0).map_err(|error| anyhow::anyhow!("{}: {error}", self.0.display()))
     }
 
-    /// The file of a point in a run of all points, of which the first is 0.
+    /// The file of a point in run `run` of all points; the first run is 0.
     pub fn file(&self, experiment: &Experiment, number: usize, point: &Point, run: u32) -> PathBuf {
         let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
         let words: String = point.name.chars().map(plain).collect();

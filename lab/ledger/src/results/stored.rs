@@ -21,7 +21,7 @@ pub fn this_program() -> Program {
     Program::of(env!("NANDSCAPE_SOURCES"))
 }
 
-/// The seed of a run of all points, the first of which has `seed`. In real time all have the same.
+/// The seed of a run of all points; the first run has `seed`. In real time all runs have the same seed.
 pub(crate) fn seed_of(experiment: &Experiment, seed: u64, run: u32) -> u64 {
     match experiment.clock {
         Clock::Virtual => seed.wrapping_add(u64::from(run)),
@@ -167,7 +167,7 @@ pub enum Found {
 }
 
 impl Stored {
-    /// Of what was just measured.
+    /// Of a new measurement.
     pub fn new(inputs: Inputs, load_before: Option<f64>, figures: Figures) -> Stored {
         let mut stored = Stored { schema: SCHEMA, inputs, load_before, figures, digest: String::new() };
         stored.digest = stored.digest();

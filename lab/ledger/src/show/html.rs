@@ -18,7 +18,7 @@ table.data td.number { text-align: right; white-space: nowrap }
 .share span { border-right: 1px solid var(--paper) }
 td .amount { display: block; height: 4px; margin-top: 2px; border-radius: 2px; background: var(--read); opacity: .75 }";
 
-/// Gives columns of numbers bars: as long as the number is large beside the others of its column.
+/// Adds bars to columns of numbers, in proportion to the numbers of a column.
 const SCRIPT: &str = "\
 for (const table of document.querySelectorAll('h2 ~ .scroll table')) {
   const rows = [...table.tBodies[0].rows], columns = table.tHead.rows[0].cells.length;
@@ -52,7 +52,7 @@ fn color(verdict: &str) -> &'static str {
     }
 }
 
-/// Whether a text is a verdict that has the colour of what is open.
+/// Whether a text is a verdict with the colour of open results.
 fn is_open(text: &str) -> bool {
     ["not measured", "asks for a run"].contains(&text) || text.ends_with(NO_VERDICT)
 }

@@ -11,8 +11,8 @@ use crate::verdict::{Role, Table};
 /// The words after a verdict that is none.
 pub const NO_VERDICT: &str = "(not a verdict: other build)";
 
-/// The verdicts of outcomes that are shown together. All are those of one program, the one that measured most of them, built for release;
-/// what another program measured is marked.
+/// The verdicts of outcomes that are shown together. The page names one program, the one that measured most of them, built for
+/// release; results of other programs are marked.
 pub fn verdicts(outcomes: &[Outcome]) -> Vec<String> {
     let program = |outcome: &Outcome| outcome.circumstances.as_ref().map(|of| of.inputs.program.clone());
     let measured: Vec<_> = outcomes.iter().filter_map(program).collect();

@@ -12,8 +12,8 @@ use crate::verdict::{self, Criterion, Role};
 /// The most columns of a line of the list.
 const COLUMNS: usize = 100;
 
-/// All claims, one per line of at most 100 columns: what each is about as far as there is room, and its points, by which the time of a run
-/// can be judged.
+/// All claims, one per line of at most 100 columns: the subject of each as far as it fits, and its points, which indicate the
+/// time of a run.
 pub fn list(outcomes: &[Outcome]) -> String {
     let rows: Vec<[String; 5]> = outcomes
         .iter()

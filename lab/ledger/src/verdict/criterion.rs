@@ -1,4 +1,4 @@
-//! A criterion: a measured quantity, what it must be, and whether it holds. One that was measured in several runs holds only
+//! A criterion: a measured quantity, its required value, and whether it holds. A criterion with several runs holds only
 //! if the margin is wider than the spread between the runs.
 
 use serde::Serialize;
@@ -64,7 +64,7 @@ impl Runs for Vec<f64> {
     }
 }
 
-/// The figures behind a criterion, from which it is decided.
+/// The figures that decide a criterion.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Form {
     /// A formula or a table: chance has no part in it.
@@ -164,7 +164,7 @@ impl Criterion {
         (self.measured, self.runs) = (measured, runs);
     }
 
-    /// Whether chance has a part in it, so that it takes several runs to decide.
+    /// Whether chance affects it, so that it needs several runs.
     pub fn is_of_chance(&self) -> bool {
         self.form != Form::Exact
     }

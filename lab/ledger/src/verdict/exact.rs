@@ -1,10 +1,10 @@
 //! Exact: a formula or a table must match to the published digits. A number is rounded to the decimals of the published
-//! one; a table is compared as text, entry by entry.
+//! number; a table is compared as text, entry by entry.
 
 use super::Criterion;
 use crate::figures::Value;
 
-/// A number against the published one, as it is printed: `0.2108`, `17,584`.
+/// A number against the published one, in its printed form: `0.2108`, `17,584`.
 ///
 /// # Panics
 /// When the published one is not a number, which is a bug of the experiment.

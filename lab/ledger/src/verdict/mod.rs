@@ -23,10 +23,10 @@ pub use self::criterion::{Criterion, Role, Runs};
 pub use self::published::Published;
 use crate::claim::Kind;
 
-/// By how many times a figure may differ from the published one before the verdict says that its size is not reproduced.
+/// The factor by which a figure may differ from the published one before the verdict reports that its size is not reproduced.
 pub(crate) const SIZE: f64 = 3.0;
 
-/// Figures shown beside those that are judged.
+/// Figures shown next to the judged ones.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Table {
     /// Its title.
@@ -48,7 +48,7 @@ pub struct Judgement {
     pub notes: Vec<String>,
     /// The reason for a miss; empty if none is known.
     pub reason: String,
-    /// Parts of the claim that the experiment cannot measure, each with the reason.
+    /// Parts of the claim that the experiment cannot measure, and why.
     pub unmeasured: Vec<String>,
     /// Runs that the rules ask for and that do not exist yet.
     pub awaits: Vec<String>,
@@ -147,8 +147,8 @@ impl Judgement {
         }
     }
 
-    /// The verdict, and what a reader has to know of it: the criteria that do not hold, with the reason; what it depends on; what is far
-    /// from the published size; what is not measured, and which run the rules ask for.
+    /// The verdict, and what a reader has to know of it: criteria that do not hold, and why; dependences; figures far
+    /// from the published size; what is not measured, and which run the rules require.
     pub fn verdict(&self) -> (Verdict, String) {
         let judged = || self.criteria.iter().filter(|criterion| criterion.role == Role::Judged);
         let names = |of: &dyn Fn(&Criterion) -> bool| -> Vec<&str> {

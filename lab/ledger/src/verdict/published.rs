@@ -1,4 +1,4 @@
-//! The published figures of an experiment's criteria. Each criterion shows its figure in a column of its own, so that a reader
+//! The published figures of an experiment's criteria. Each criterion shows its figure in its own column, so that a reader
 //! sees the size as well as the order.
 
 use super::{Criterion, Role};
@@ -20,7 +20,7 @@ enum Size {
     None,
     /// An amount in the criterion's unit.
     Amount(f64),
-    /// A ratio, of which the distance to 1 counts.
+    /// A ratio, compared by its distance to 1.
     Ratio(f64),
 }
 

@@ -7,8 +7,8 @@ use super::{Criterion, Runs};
 use crate::claim::{Band, BandOf};
 use crate::figures::short;
 
-/// The `number`-th number of a claim, of which `ratio` was measured, against its band. `published` is what the paper has
-/// for it.
+/// Compares the measured ratio `ratio` with number `number` of a claim's band. `published` is the paper's
+/// figure.
 ///
 /// # Panics
 /// When the band has no such number, which is a bug of the experiment.

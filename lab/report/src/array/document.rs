@@ -1,4 +1,4 @@
-//! The files of a run on an array: of the array as a whole, and a folder for each drive with the files of a run on it.
+//! The files of a run on an array: files of the array as a whole, and a folder for each drive with the files of its run.
 
 use std::path::{Path, PathBuf};
 

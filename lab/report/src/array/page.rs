@@ -1,4 +1,4 @@
-//! The page of a run on an array: its latencies compared with those of its drives, what was busy, and whether the
+//! The page of a run on an array: its latencies compared with those of its drives, the busy shares, and whether the
 //! drives kept to their turns.
 
 use minijinja::{Value, context};

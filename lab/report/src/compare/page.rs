@@ -11,7 +11,7 @@ use crate::{page, several};
 
 const SCRIPT: &str = concat!(include_str!("../../templates/several.js"), include_str!("../../templates/compare.js"));
 
-/// The most seeds of an experiment of which each is drawn, as a band.
+/// The most seeds of an experiment whose runs are drawn one by one, as a band.
 const MOST_DRAWN: usize = 16;
 
 /// A figure for people.

@@ -1,4 +1,4 @@
-//! What to change, where the figures give a reason and the drive does not have it already.
+//! Advice on changes, if the figures give a reason and the drive does not have the change already.
 
 use crate::format::plural;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::format::{count, percent};
 const WORTH: f64 = 0.25;
 /// The write amplification from which more over-provisioning pays.
 const AMPLIFIED: f64 = 1.5;
-/// The share of the time from which dies have no room for more.
+/// The share of time from which dies are saturated.
 const BUSY: f64 = 0.9;
 /// The time that a suspension is advised to take.
 const SUSPEND: &str = "20us";

@@ -1,5 +1,5 @@
-//! What an array adds to the tail of its drives: busy sub-I/Os of stripe reads, the commands of a write, members that have failed and
-//! their rebuilds.
+//! The contribution of an array to the tail of its drives: busy sub-I/Os of stripe reads, the commands of a write, failed members
+//! and their rebuilds.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::cite::{Cite, Sentence, at, number};
 use super::windows;
 use crate::format::{count, percent, seconds, us};
 
-/// The share of stripe reads that met a busy drive from which a technique is worthwhile.
+/// The share of stripe reads at busy drives from which a technique is worthwhile.
 const WORTH: f64 = 0.001;
 /// The share of the writes' mean from which collections are mentioned.
 const TOLD: f64 = 0.15;

@@ -1,5 +1,5 @@
-//! Sentences, and the figures of a report that they rest on. A figure has the path of its place in the report's JSON, the parts
-//! separated by dots: `latency_us.read.p99_9`; places of a list are numbers.
+//! Sentences, and the figures of a report as their evidence. A figure has its path in the report's JSON, the parts
+//! separated by dots: `latency_us.read.p99_9`; elements of a list are numbers.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -66,7 +66,7 @@ pub(super) fn number(report: &Value, path: &str) -> Option<f64> {
     at(report, path)?.as_f64()
 }
 
-/// Collects the figures of a sentence while it is made.
+/// Collects the figures of a sentence while it is written.
 pub(super) struct Cite<'a> {
     report: &'a Value,
     figures: Vec<Evidence>,

@@ -1,4 +1,4 @@
-//! What went wrong: each rule of the fault plan that struck, outages after power cuts, and requests that failed.
+//! Faults in a run: each rule of the fault plan that struck, outages after power cuts, and failed requests.
 
 use serde_json::Value;
 

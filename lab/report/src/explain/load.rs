@@ -1,4 +1,4 @@
-//! Reports to explain: `report.json`, the folder that it is in, the output of `sim --json` or `--find-rate --json`, or the file of
+//! Reports to explain: `report.json`, its folder, the output of `sim --json` or `--find-rate --json`, or the file of
 //! a point of a sweep.
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! A report in words: where the tail of its latencies comes from, and what to change. Each sentence rests on figures of the report,
-//! which it names. Advice is given where the evidence holds, and not for options that the drive already has.
+//! A report in words: the causes of the tail of its latencies, and what to change. Each sentence names the figures of the report
+//! that it rests on. Advice appears where the evidence holds, and never for options that the drive already has.
 //!
 //! | file | what |
 //! |---|---|
@@ -49,7 +49,7 @@ pub struct Explanation {
     pub sentences: Vec<Sentence>,
     /// Whether the report has its slowest requests: without them, sentences are about means.
     pub has_tail: bool,
-    /// Whether it is of an array: the reports of its drives have their own slowest requests.
+    /// Whether the report covers an array: the reports of its drives have their own slowest requests.
     pub is_of_array: bool,
 }
 

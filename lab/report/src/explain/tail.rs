@@ -1,4 +1,4 @@
-//! Where the tail comes from: its distance from the rest, its waits, its times, and its dies.
+//! The causes of the tail: its distance from the rest, its waits, its times, and its dies.
 
 use crate::format::plural;
 use serde_json::Value;
@@ -108,7 +108,7 @@ fn waits(report: &Value, way: &str) -> Option<Sentence> {
     }
 }
 
-/// The work of the dies while the slowest reads were under way.
+/// The work of the dies during the slowest reads.
 fn work(report: &Value, way: &str) -> Option<Sentence> {
     let mut cite = Cite::of(report);
     let place = tail_of(way);

@@ -1,4 +1,4 @@
-//! Windows of an array's drives: work of the drives' own that was not in them, as they were too long for the load.
+//! Windows of an array's drives: background work of the drives outside their windows, which were too long for the load.
 
 use serde_json::Value;
 

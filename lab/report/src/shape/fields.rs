@@ -1,5 +1,5 @@
-//! The places of figures that comparisons, explanations and their pages read, and of others of the same parts. They are
-//! in the order in which they are checked: an object before its fields. A `*` is each field of an object, or each place
+//! The places of figures that comparisons, explanations and their pages read, and of others of the same parts, in
+//! the order of the checks: an object before its fields. A `*` is each field of an object, or each element
 //! of a list.
 
 use super::kind::Kind;
@@ -12,7 +12,7 @@ use Kind::{
 pub(super) struct Field {
     /// Names, separated by dots.
     pub(super) path: &'static str,
-    /// Whether the object that it is in must have it.
+    /// Whether its object must have it.
     pub(super) must: bool,
     /// Its valid kind.
     pub(super) kind: Kind,

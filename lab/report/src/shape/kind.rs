@@ -1,4 +1,4 @@
-//! Kinds of figures: the valid values at a place of a report, and their description.
+//! Kinds of figures: the valid values of a field of a report, and their description.
 
 use nandscape_drive::Stage;
 use serde_json::Value;

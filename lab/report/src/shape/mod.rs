@@ -7,8 +7,8 @@
 //! | `kind` | kinds of figures |
 //! | `order` | figures that limit each other |
 //!
-//! Left out: fields that nothing here reads, so that a newer program may add any; sums over several fields, which runs that were
-//! interrupted need not keep.
+//! Left out: fields that this program does not read, so that a newer program may add some; sums over several fields, which
+//! interrupted runs need not keep.
 
 mod fields;
 mod kind;
@@ -30,7 +30,7 @@ pub(crate) enum Wrong {
         /// The field.
         field: String,
     },
-    /// A value is not what its place takes.
+    /// A value is invalid at its place.
     Value {
         /// The place: names and numbers of places in lists, separated by dots.
         place: String,
@@ -55,10 +55,10 @@ impl Wrong {
     }
 }
 
-/// Checks the report of a drive or of an array; `place` is where it is in its file, empty for the whole.
+/// Checks the report of a drive or of an array; `place` is its place in the file, empty for the whole.
 ///
 /// # Errors
-/// The first place that is wrong.
+/// The first invalid place.
 pub(crate) fn check(report: &Value, place: &str) -> Result<(), Wrong> {
     all(&REPORT, report, place)?;
     for way in report["details"]["tail"].as_object().into_iter().flat_map(|ways| ways.iter()) {
@@ -83,7 +83,7 @@ fn all(fields: &[Field], object: &Value, place: &str) -> Result<(), Wrong> {
     })
 }
 
-/// Checks a field below a value, each of it where its path has a `*`. A parent that may be left out takes its fields with it.
+/// Checks a field below a value: every element where its path has a `*`. If an optional parent is missing, so are its fields.
 fn one(field: &Field, parts: &[&str], value: &Value, place: &str) -> Result<(), Wrong> {
     let Some((first, rest)) = parts.split_first() else { return field.kind.check(value, place) };
     match (*first, value) {

@@ -1,5 +1,5 @@
 //! Figures that limit each other: percentiles exist with enough requests, and rise; requests with a busy drive are
-//! among all; lists that belong together have the same length.
+//! among all requests; lists that belong together have the same length.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::{Wrong, joined};
 
 /// Figures of a latency from the smallest on.
 const RISING: [&str; 7] = ["p50", "p90", "p99", "p99_9", "p99_99", "p99_9999", "max"];
-/// Requests from which on a latency has the figure.
+/// The fewest requests with which a latency has the figure.
 const NEEDED: [(&str, u64); 8] = [
     ("mean", 1),
     ("max", 1),

@@ -1,4 +1,4 @@
-//! Reports of real runs pass, and with any leaf spoilt they are refused, or explained and compared without it.
+//! Reports of real runs pass. With any leaf spoilt they are rejected, or explained and compared without it.
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
@@ -73,7 +73,7 @@ fn reports_of_runs_pass_as_do_fields_that_a_newer_program_adds() {
 }
 
 /// The parts that may be spoilt without notice, because this crate does not use them; a report with any other part
-/// spoilt is refused.
+/// spoilt is rejected.
 #[test]
 fn a_negative_number_is_refused_wherever_a_number_is_shown() {
     let unread = ["/inputs/profile_keys", "/host", "/details/", "/schema"];
@@ -128,7 +128,7 @@ fn figures_limit_each_other() {
     assert!(empty.contains("Missing { of: \"report.drives.1.report\", field: \"profile\" }"), "{empty}");
 }
 
-/// Explanations are made of every report that passes, whatever is spoilt in it.
+/// Every report that passes can be explained, whatever is spoilt in it.
 #[test]
 fn what_passes_is_explained() {
     let mut report = of_an_array();

@@ -33,7 +33,7 @@ pub(super) fn figures(report: &SweepReport<'_>) -> Vec<Figure> {
 /// The parameters of a figure. `None` if the sweep has none.
 ///
 /// # Errors
-/// A name that is none, with those that are.
+/// An invalid name, with the valid ones.
 pub(super) fn layout(axes: &[Axis], figure: &Figure) -> Result<Option<Layout>, String> {
     let named = |option: &str, name: &Option<String>| match name {
         None => Ok(None),

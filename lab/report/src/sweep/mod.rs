@@ -39,10 +39,10 @@ const FILES: [&str; 2] = ["sweep.csv", "sweep.html"];
 const PARQUET: [&str; 1] = ["sweep.parquet"];
 
 impl<'a> SweepReport<'a> {
-    /// Of a run. Figures that the sweep names must be there.
+    /// Of a run. Figures that the sweep names must exist.
     ///
     /// # Errors
-    /// A name that is none, with those that are.
+    /// An invalid name, with the valid ones.
     pub fn new(outcome: &'a Outcome) -> Result<SweepReport<'a>, String> {
         let shown = shown(outcome)?;
         let cells = pooled::cells(outcome, &shown);
@@ -53,7 +53,7 @@ impl<'a> SweepReport<'a> {
     /// Checks the figures of a sweep, and the parameters that they name.
     ///
     /// # Errors
-    /// A name that is none, with those that are.
+    /// An invalid name, with the valid ones.
     pub fn check(sweep: &Sweep) -> Result<(), String> {
         sweep.figures.iter().try_for_each(|figure| {
             check_name(&figure.y).map_err(|problem| format!("[[figure]] y = {problem}"))?;

@@ -1,4 +1,4 @@
-//! An open-channel drive as its node shows it to the FTL of a host directly above: opened, with the state of its chunks. An FTL asks it
+//! An open-channel drive for the FTL of a host directly above: opened, with the state of its chunks. An FTL asks the drive
 //! nothing more before its first command.
 
 use std::cell::RefCell;

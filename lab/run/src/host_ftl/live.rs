@@ -1,9 +1,9 @@
 //! The layer `ftl` of a server: an FTL of this process over an open-channel drive, a model or a remote drive, served as a drive.
 //!
-//! Its tables are in memory only: what it holds ends with the server, and the next one begins with chunks that are reset.
+//! Its tables are in memory only: its data ends with the server, and the next server begins with reset chunks.
 //!
-//! A drive has one FTL at a time: it marks the drive as its own, and one that finds the mark of another that is connected does not
-//! begin. Drives without reservations keep no mark.
+//! A drive has one FTL at a time: an FTL marks the drive, and does not start if it finds the mark of another FTL that is
+//! connected. Drives without reservations keep no mark.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ use crate::wall::{Connection, Endpoint, on_target};
 
 /// The mark of such an FTL on the drive.
 const MARK: u64 = u64::from_be_bytes(*b"host FTL");
-/// The host that it is to the drive: another one than those of other programs here, which may look at the drive meanwhile.
+/// Its host NQN to the drive. It differs from those of other programs here, which may inspect the drive meanwhile.
 const HOST_NQN: &str = "nqn.2026-11.org.nandscape:host-ftl";
 const HOST_ID: [u8; 16] = *b"nandscape ftl\0\0\x01";
 
@@ -121,7 +121,7 @@ impl HostedSpec {
         format!("--store {}={target}: {problem}", self.name)
     }
 
-    /// What the drive tells of itself, once its chunks are reset if that is wanted.
+    /// The geometry and the chunks that the drive reports, after a reset of its chunks if requested.
     fn prepare(&self, target: &Target) -> Result<(Geometry, Vec<ChunkInfo>), String> {
         let resets = self.layer.resets();
         self.ask(target, move |host| async move {
@@ -189,7 +189,7 @@ impl Node for FarChunks {
     }
 }
 
-/// What went wrong with a command.
+/// Formats a failed command as an error.
 fn failed(what: &'static str) -> impl Fn(Error) -> String {
     move |error| format!("{what}: {error}")
 }

@@ -1,6 +1,6 @@
-//! The page-mapping FTL of the black-box drives, on the host of an open-channel drive: a [`Drive`](nandscape_drive::Drive) over a `Drive`.
-//! Its code is that of the drives; what differs is the flash below it ([`RemoteArray`]), which is reached by vector commands
-//! or commands on rows.
+//! The page-mapping FTL of the black-box drives, on the host of an open-channel drive: a [`Drive`](nandscape_drive::Drive) over a
+//! `Drive`. Its code is that of the drives; the difference is the flash below it ([`RemoteArray`]), which it reaches by vector
+//! commands or commands on rows.
 //!
 //! Garbage collection moves data through the host (a read and a write), or has the drive copy it ([`Moving`]). [`Traffic`]
 //! counts what crosses the link for either.
@@ -10,9 +10,9 @@
 //! | `chunks` | an open-channel drive as its node shows it to the FTL above |
 //! | `live` | such an FTL served, over a model or a remote drive |
 //!
-//! [`FtlLayer`](crate::chain::FtlLayer) is it as a layer of a chain.
+//! [`FtlLayer`](crate::chain::FtlLayer) is this FTL as a layer of a chain.
 //!
-//! Left out: out-of-band areas in the drive, hence a start from a drive that holds data: such a drive is refused; OX-Block; strips
+//! Left out: out-of-band areas in the drive, hence a start from a drive with data: such a drive is rejected; OX-Block; strips
 //! of several pages of a word line whose bytes are no power of two; notifications of the drive.
 
 mod chunks;
@@ -45,7 +45,7 @@ pub enum Moving {
     Copy,
 }
 
-/// What has crossed the link, and what has been moved in the drive, in bytes; and chunks that were reset.
+/// Bytes that crossed the link, bytes moved in the drive, and reset chunks.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
     /// Bytes read from the drive.
@@ -83,7 +83,7 @@ pub struct HostFlash {
     /// The newest pages of open chunks, which the drive does not read yet (MW_CUNITS).
     unread: RefCell<BTreeMap<BlockId, Newest>>,
     traffic: Cell<Traffic>,
-    /// The drive went out of reach while something was to be written or reset.
+    /// A write or a reset found the drive unreachable.
     is_out_of_reach: Cell<bool>,
 }
 
@@ -100,10 +100,10 @@ fn used_chunks(report: &[ChunkInfo]) -> usize {
     report.iter().filter(|chunk| chunk.state & (CHUNK_FREE | CHUNK_OFFLINE) == 0).count()
 }
 
-/// The profile of an FTL over a drive: `base`, with the flash of the drive, no link of its own, and `changes` on top.
+/// The profile of an FTL over a drive: `base`, with the flash of the drive, without a link, and with `changes`.
 ///
 /// # Errors
-/// When the drive's minimum write size or chunks are no page and block of a profile, or the changes are not valid.
+/// When the drive's minimum write size or chunks do not fit a page and a block of a profile, or the changes are not valid.
 pub fn profile(base: &str, chunks: &Shape, changes: &[&str]) -> Result<Resolved, ProfileError> {
     let mut profile = Profile::load(base)?;
     let flash = [
@@ -183,7 +183,7 @@ impl HostFlash {
         self.traffic.get()
     }
 
-    /// Why nothing was written or reset. A drive that is out of reach says nothing of its blocks.
+    /// Why nothing was written or reset. An unreachable drive is no evidence of bad blocks.
     fn change_error(&self, error: &Error) -> MediaError {
         match error.status {
             Status::HOST_PATHING_ERROR => {

@@ -1,4 +1,4 @@
-//! The recording of what lies over several drives: its requests, what the drives did meanwhile, and the turns that they take.
+//! The recording above several drives: the requests, the work of the drives meanwhile, and their turns.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use super::series::{self, Series};
 use super::turns::Turns;
 use super::{Distribution, distributions};
 
-/// What is recorded of a run on several drives beside the recordings of each of them.
+/// The recording of a run on several drives, in addition to the recordings of each drive.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostDetails {
     /// All latencies of the workload's requests by direction, to 0.1%.
@@ -26,8 +26,8 @@ pub struct HostDetails {
     pub series: Series,
     /// What the drives did, and when they had their windows.
     pub drives: DriveTimeline,
-    /// Collections by the time within a cycle of windows; left out of drives that take no turns, and of those
-    /// whose ranges have windows of their own.
+    /// Collections by the time within a cycle of windows; left out of drives that take no turns, and of drives
+    /// whose ranges have separate windows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycle: Option<Cycle>,
 }

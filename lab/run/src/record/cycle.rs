@@ -1,7 +1,7 @@
-//! Collections of drives that take turns, by the time within a cycle of their windows: one cycle is a window of each. Of a run with
-//! thousands of cycles it tells in one picture whether each drive keeps to its own.
+//! Collections of drives that take turns, by the time within a cycle of their windows: one cycle is a window of each drive. One
+//! picture shows whether each drive keeps to its own window, over thousands of cycles.
 //!
-//! Left out: which reads met them; drives whose ranges have windows of their own, which have several in a cycle.
+//! Left out: which reads met the collections; drives whose ranges have separate windows, which have several in a cycle.
 
 use std::cell::RefCell;
 
@@ -14,9 +14,9 @@ use super::intervals::{Cell, Intervals};
 use super::rows::Rows;
 use super::work::kind;
 
-/// Parts of a window, for which the collections of each drive are told.
+/// Parts of a window, each with the collections of every drive.
 const PARTS: usize = 48;
-/// The length of an interval of a short run, for which the length of windows is told.
+/// The length of an interval of a short run, for the length of windows over time.
 const FIRST: Span = Span::from_us(100);
 
 /// See the file.
@@ -67,7 +67,7 @@ struct State {
 }
 
 impl Recorder {
-    /// Of drives that take turns, by the positions of their windows. Drives beyond those are spares, of which nothing is told.
+    /// Of drives that take turns, by the positions of their windows. Drives beyond those are spares, and are left out.
     pub(super) fn new(positions: Vec<usize>) -> Recorder {
         Recorder { windows: positions.len(), positions, state: RefCell::new(None) }
     }

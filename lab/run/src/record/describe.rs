@@ -1,4 +1,4 @@
-//! A workload in words, so that two runs can be told to have had the same.
+//! A workload in words, so that a comparison can recognise runs of the same workload.
 
 use nandscape_lab_workload::{JobSpec, Limit, LoadSpec, Rate, RateProcess, Share, Workload};
 

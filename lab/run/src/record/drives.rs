@@ -1,5 +1,5 @@
-//! What each of several drives did: over the whole run, and, in finer intervals, around the slowest read; with the windows of drives
-//! that take turns.
+//! The activity of each of several drives: over the whole run, and, in finer intervals, around the slowest read; with the windows
+//! of drives that take turns.
 //!
 //! Left out: single operations, and dies, which the recording of each drive has.
 
@@ -22,7 +22,7 @@ use super::work::{Busy, KINDS, kind};
 const FIRST: Span = Span::from_us(8);
 /// Intervals around the slowest read.
 const AROUND: usize = 384;
-/// Those of them that come after it.
+/// The intervals after the slowest read.
 const AFTERWARDS: u64 = AROUND as u64 / 4;
 /// Cycles of windows around it.
 const CYCLES: u64 = 2;
@@ -32,7 +32,7 @@ const WITHOUT_TURNS: Span = Span::from_ms(384);
 /// What the drives did.
 #[derive(Clone, Debug, Serialize)]
 pub struct DriveTimeline {
-    /// The drives, or the ranges of their logical blocks that have planes of their own: the order of all that follows.
+    /// The drives, or the ranges of their logical blocks that have their own planes: the order of all that follows.
     pub rows: Vec<Row>,
     /// Over the whole run.
     pub whole: RowShares,
@@ -49,11 +49,11 @@ pub struct RowShares {
     pub from_s: f64,
     /// How long an interval is.
     pub interval_s: f64,
-    /// By kind of work, by row: parts per million of each interval in which the arrays of its planes were at it, at least 1 where there was
-    /// any. `gc` is reading and programming for garbage collection and wear levelling.
+    /// By kind of work, by row: the share of each interval, in parts per million, in which the arrays of its planes did this
+    /// work; at least 1 if they did any. `gc` is reading and programming for garbage collection and wear levelling.
     pub parts_per_million: BTreeMap<&'static str, Vec<Vec<u32>>>,
-    /// By row: when its windows begin and end, from the beginning of the measured phase. Empty without windows, where they are
-    /// too many for a picture, and for drives that have each window, for one range or another.
+    /// By row: when its windows begin and end, from the beginning of the measured phase. Empty without windows, with too many
+    /// for a picture, and for drives that have each window, for one range or another.
     pub windows_s: Vec<Vec<(f64, f64)>>,
 }
 
@@ -69,7 +69,7 @@ impl Recent {
         Recent { width_ns: width_ns.max(1), first: 0, intervals: VecDeque::with_capacity(AROUND) }
     }
 
-    /// Calls `part` with each of those between two times and the nanoseconds of it that lie between them.
+    /// Calls `part` with each interval between two times, and the nanoseconds of the interval between them.
     fn spread(&mut self, start: Time, end: Time, mut part: impl FnMut(&mut Busy, u64)) {
         let (from, to) = (start.ns(), end.ns());
         if to <= from {
@@ -119,7 +119,7 @@ struct State {
     recent: Recent,
     schedules: Option<Schedules>,
     slowest: Option<Candidate>,
-    /// The interval with which what is around the slowest is complete.
+    /// The interval that completes the surroundings of the slowest read.
     keep_at: Option<u64>,
     around: Option<Kept>,
 }
@@ -268,7 +268,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The last intervals have what was spread over them, and there are never more than are kept.
+        /// The last intervals keep the amounts spread over them, and their number is bounded.
         #[test]
         fn recent_intervals_have_what_was_in_them(
             width in 1u64..50, spans in prop::collection::vec((0u64..400, 0u64..2_000), 1..60),

@@ -6,9 +6,9 @@ use nandscape_sim::{Span, Time};
 /// The most intervals; at least half as many once a run is longer than the first length times this.
 pub(crate) const MOST: usize = 256;
 
-/// What is told of an interval.
+/// The contents of an interval.
 pub(crate) trait Cell: Default {
-    /// Adds what the next interval has.
+    /// Adds the contents of the next interval.
     fn merge(&mut self, next: Self);
 }
 
@@ -34,7 +34,7 @@ impl<C: Cell> Intervals<C> {
         &mut self.cells[index]
     }
 
-    /// Calls `part` with each interval between two times and the nanoseconds of it that lie between them.
+    /// Calls `part` with each interval between two times, and the nanoseconds of the interval between them.
     pub(crate) fn spread(&mut self, start: Time, end: Time, mut part: impl FnMut(&mut C, u64)) {
         let start = start.max(self.begun);
         if end <= start {
@@ -113,7 +113,7 @@ mod tests {
             prop_assert_eq!(lengths.iter().map(|length| length.ns()).sum::<u64>(), longest + 1);
         }
 
-        /// Whatever is spread is there, and no interval has more than it is long.
+        /// A spread keeps the whole amount, and no interval gets more than its length.
         #[test]
         fn spans_are_spread_whole(spans in prop::collection::vec((0u64..20_000, 0u64..3_000), 1..100)) {
             let mut intervals = Intervals::<Sum>::new(Time::from_ns(50), Span::from_ns(2));

@@ -1,4 +1,4 @@
-//! The recording of a run beside its figures, on request. Recording sets no timer and schedules no task, so that the figures
+//! The recording of a run, on request. Recording sets no timer and schedules no task, so that the figures
 //! are the same with and without it. Memory is bounded for any length of run: intervals start short, and their length
 //! doubles whenever there are too many.
 //!
@@ -11,10 +11,10 @@
 //! | `marks` | when faults struck, and outages |
 //! | `tail` | the slowest requests: parts of their time, windows, dies |
 //! | `slowest` | the slowest read |
-//! | `work` | the kinds of work, and how long it took |
+//! | `work` | the kinds of work, and their durations |
 //! | `above` | what lies over several drives |
 //! | `drives` | the activity of each of several drives, and their windows |
-//! | `rows` | which drive an operation is of |
+//! | `rows` | the drive of an operation |
 //! | `turns` | when drives have their windows |
 //! | `cycle` | collections of drives that take turns |
 //! | `describe` | a workload in words |

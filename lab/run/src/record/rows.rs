@@ -1,6 +1,6 @@
-//! Which drive an operation of the flash is of, and which range of its logical blocks, where ranges have planes of their own.
+//! The drive of an operation of the flash, and the range of its logical blocks where ranges have their own planes.
 //!
-//! Operations are those of the arrays; transfers on the channels are left out.
+//! Left out: transfers on the channels. Operations are those of the arrays.
 
 use nandscape_device_media::PlaneId;
 use nandscape_device_ssd::Ssd;
@@ -47,7 +47,7 @@ impl Rows {
                 self.of_track[track.index()] = Some(row as u32);
             }
         }
-        // Planes of ranges lie in the order of their numbers, which is not that of ranges everywhere.
+        // Planes of ranges follow the order of their numbers, which may differ from the order of ranges.
         self.sort_from(first);
     }
 

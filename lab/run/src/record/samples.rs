@@ -1,5 +1,5 @@
-//! The state of a drive over time. It is looked at when a request completes and the last look is long enough ago, so
-//! that looking changes nothing; each look has its exact time.
+//! The state of a drive over time. A sample is taken when a request completes and the last sample is old enough, so
+//! that sampling changes nothing; each sample has its exact time.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const FIRST: Span = Span::from_us(100);
 /// The state of a drive over time.
 #[derive(Clone, Default, Debug, Serialize)]
 pub struct Samples {
-    /// When it was looked at, from the beginning of the measured phase; the first is at its beginning.
+    /// When the sample was taken, from the beginning of the measured phase; the first is at its beginning.
     pub t_s: Vec<f64>,
     /// Erased blocks of the whole drive.
     pub free_blocks: Vec<u64>,
@@ -104,7 +104,7 @@ impl Recorder {
         let first = &self.looks[0];
         samples.push(&self, first, None);
         self.looks.windows(2).for_each(|pair| samples.push(&self, &pair[1], Some(&pair[0])));
-        // Causes of trouble are there if there was any.
+        // Causes of trouble are listed only if they occurred.
         for (cause, name) in cause::ALL.iter().filter(|(cause, _)| cause::is_of_trouble(*cause)) {
             let of = |look: Option<&Look>| look.map(|look| look.busy_ns[cause.index()]);
             if of(self.looks.first()) == of(self.looks.last()) {

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use nandscape_drive::Completion;
 
-    /// Ten reads a microsecond for 400 us, each of which takes as many nanoseconds as it has been issued after the
+    /// Ten reads a microsecond for 400 us. The latency of each, in nanoseconds, is its time of issue since the
     /// beginning.
     #[test]
     fn requests_count_where_they_complete() {

@@ -1,4 +1,4 @@
-//! The slowest read of a run; the slowest request, where nothing is read.
+//! The slowest read of a run, or the slowest request of a run without reads.
 
 use nandscape_drive::Breakdown;
 use nandscape_lab_workload::{Direction, Served};
@@ -45,7 +45,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// A request that has succeeded, if it is slower than the slowest before it.
+    /// A request that has succeeded, if it is slower than the slowest so far.
     pub(super) fn beats(slowest: Option<&Candidate>, request: &Served<'_>) -> Option<Candidate> {
         let rank = |direction: Direction, latency: Span| (direction == Direction::Read, latency);
         let latency = request.completed - request.submitted;

@@ -1,5 +1,5 @@
-//! The slowest requests of each direction, one in a hundred: where their time went, when they came, at which dies, and what those
-//! dies did meanwhile. At most `MOST` requests of a direction are kept.
+//! The slowest requests of each direction, one in a hundred: the parts of their time, when they came, at which dies, and the
+//! work of those dies meanwhile. At most `MOST` requests of a direction are kept.
 //!
 //! Left out: the dies of writes, which end in the write buffer, and of drives with several FTLs or namespaces.
 
@@ -24,7 +24,7 @@ const ONE_OF: u64 = 100;
 const MOST: usize = 16_384;
 /// Windows of the measured phase.
 const WINDOWS: usize = 50;
-/// The last operations of each plane that are looked at.
+/// The most recent operations of each plane that are kept.
 const OPERATIONS: usize = 32;
 
 /// The slowest requests of one direction.
@@ -46,7 +46,7 @@ pub struct Tail {
     pub located: u64,
     /// Those by die, in the order of `timeline.dies`; empty where no die is known.
     pub dies: Vec<u64>,
-    /// Mean time within those reads in which the arrays that they needed were at each kind of work.
+    /// Mean time within those reads that their arrays spent on each kind of work.
     pub die_busy_us: BTreeMap<&'static str, f64>,
     /// The length of a window of the measured phase.
     pub interval_s: f64,
@@ -108,7 +108,7 @@ pub(super) struct Recorder {
     slowest: [(u64, BinaryHeap<Reverse<Kept>>); Direction::ALL.len()],
     /// By plane as the timeline counts them: kind of work, start and end of its last operations.
     operations: Vec<VecDeque<(usize, Time, Time)>>,
-    /// Dies that are told apart, or 0 where dies are not told.
+    /// Dies that the timeline distinguishes, or 0 where it does not record dies.
     dies: u32,
 }
 
@@ -158,7 +158,7 @@ impl Recorder {
         self.slowest[direction as usize].1.push(Reverse(kept));
     }
 
-    /// The die that holds the beginning of a read, and what its arrays did during the read.
+    /// The die of a read's first byte, and the work of its arrays during the read.
     fn die(&self, offset: u64, from: Time, to: Time, ssd: &Ssd) -> Option<(u32, [u64; KINDS.len()])> {
         let part = ssd.parts().first().filter(|_| self.dies > 0)?;
         let geometry = part.media().geometry();

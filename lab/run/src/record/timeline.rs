@@ -1,5 +1,5 @@
-//! What each die did. Over the whole run: for each interval the share of the time in which the arrays of a die's planes
-//! were at each kind of work. Around the slowest read (or write, where there are no reads): every single operation.
+//! The activity of each die. Over the whole run: for each interval the share of time that the arrays of a die's planes
+//! spend on each kind of work. Around the slowest read (or write, without reads): every single operation.
 //!
 //! Operations are those of the arrays; transfers on the channels are left out. The first `MOST_DIES` dies are shown.
 
@@ -17,11 +17,11 @@ use super::intervals::Intervals;
 use super::slowest::{Candidate, Slowest};
 use super::work::{Busy, KINDS, kind};
 
-/// The most dies that are told apart.
+/// The most dies that are recorded separately.
 const MOST_DIES: usize = 128;
 /// Operations that are kept around the slowest request.
 const MOST_OPERATIONS: usize = 6_000;
-/// Those of them that came after it.
+/// The operations after the slowest request.
 const AFTERWARDS: usize = MOST_OPERATIONS / 8;
 /// The length of an interval of a short run.
 const FIRST: Span = Span::from_us(8);
@@ -81,7 +81,7 @@ struct State {
     intervals: Intervals<Busy>,
     recent: VecDeque<Operation>,
     slowest: Option<Candidate>,
-    /// Operations to come until those around the slowest are kept.
+    /// Operations still to record before the surroundings of the slowest are kept.
     to_come: usize,
     around: Vec<Operation>,
 }

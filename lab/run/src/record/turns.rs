@@ -1,4 +1,4 @@
-//! When drives have their windows, from the schedules that were in force.
+//! When drives have their windows, from the schedules in force.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::rows::Row;
 
 /// Schedules that are kept, the newest.
 const MOST: usize = 4_096;
-/// Windows of a row that are told: more are not to be seen in a picture.
+/// The most windows of a row: a picture cannot show more.
 const MOST_WINDOWS: usize = 2_000;
 
 /// The turns that drives take.
@@ -17,7 +17,7 @@ const MOST_WINDOWS: usize = 2_000;
 pub struct Turns {
     /// The place of each drive in the order; drives beyond these are spares.
     pub places: Vec<usize>,
-    /// Ranges of the logical blocks with windows of their own: a drive has each further one a window earlier. 1 is none.
+    /// Ranges of the logical blocks with separate windows: a drive has each further range's a window earlier. 1 is none.
     pub ranges: usize,
 }
 
@@ -81,7 +81,7 @@ impl Schedules {
             let within = (begun.max(&from).ns(), end.min(to).ns());
             for (start, end) in turns_of(*schedule, window as u64, self.turns.places.len() as u64, within) {
                 match windows.last_mut() {
-                    // A turn that goes on under another schedule.
+                    // A turn that continues under another schedule.
                     Some(last) if last.1 == start => last.1 = end,
                     _ => windows.push((start, end)),
                 }
@@ -94,11 +94,11 @@ impl Schedules {
     }
 }
 
-/// Every `width`th window of a schedule, the first of them number `window`, as far as it lies between two times.
+/// Every `width`th window of a schedule, from number `window` on, cut to the time between `from` and `to`.
 fn turns_of(schedule: Schedule, window: u64, width: u64, (from, to): (u64, u64)) -> impl Iterator<Item = (u64, u64)> {
     let (length, since) = (i128::from(schedule.length.ns()), i128::from(schedule.since.ns()));
     let (width, window) = (i128::from(width), i128::from(window));
-    // The last turn that began before, which may last into it.
+    // The last turn that began before `from`, which may last beyond it.
     let first = (i128::from(from) - since - window * length).div_euclid(length * width);
     let begins = (first..).map(move |turn| since + (window + turn * width) * length);
     let within = begins.take_while(move |begin| *begin < i128::from(to));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     proptest! {
-        /// At each instant it is the turn of the drive that division says.
+        /// At each instant the drive whose turn it is follows from a division.
         #[test]
         fn windows_are_those_of_the_formula(since in 0u64..5_000, length in 1u64..400, from in 0u64..5_000, span in 0u64..3_000, width in 1usize..5) {
             let turns = Turns { places: (0..width).collect(), ranges: 1 };

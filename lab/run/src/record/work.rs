@@ -1,4 +1,4 @@
-//! The kinds of work of flash, and how long several things, dies or drives, were at each in an interval.
+//! The kinds of work of flash, and the time that dies or drives spend on each in an interval.
 
 use super::intervals::Cell;
 

@@ -1,9 +1,9 @@
-//! Recorded commands for a drive with another capacity, other logical blocks or other limits. For the drive that had them
-//! they stay as they are.
+//! Recorded commands for a drive with another capacity, other logical blocks or other limits. For the recorded drive
+//! they stay unchanged.
 //!
-//! A command covers whole logical blocks, as many as it touched. One that ends beyond the capacity is moved into it. A Compare is
-//! a Read, since the drive may not have the data. Left out, and counted: Copy, reservations and vendor commands, and
-//! commands that name no namespace the run had.
+//! A command covers whole logical blocks, as many as it touched. A command that ends beyond the capacity is moved into it. A
+//! Compare becomes a Read, since the drive may not have the data. Left out, and counted: Copy, reservations and vendor commands,
+//! and commands on namespaces that the run does not have.
 
 use nandscape_drive::{DriveInfo, HostMem};
 use nandscape_transport_reactor::recording::Request;
@@ -29,7 +29,7 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// For a drive with these namespaces, of which there is one at least.
+    /// For a drive with these namespaces, at least one.
     pub(super) fn new(namespaces: Vec<DriveInfo>) -> Fit {
         Fit { namespaces, moved: 0, shortened: 0, left_out: 0 }
     }

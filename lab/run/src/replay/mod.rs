@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `what_if` | the changes of a what-if |
 //! | `open_loop`, `fit` | the requests of a recording at their times on changed drives, and fitted to them |
-//! | `report` | what a report says of its recording |
+//! | `report` | the part of a report about its recording |
 
 mod fit;
 mod open_loop;
@@ -120,7 +120,7 @@ pub struct ReplayedDrive {
     pub name: String,
     /// Its figures.
     pub report: Report,
-    /// What was recorded beside them, if that was wanted.
+    /// The recordings of the drives, if they were requested.
     pub details: Option<Details>,
     /// Its profile with all keys.
     pub profile_toml: String,

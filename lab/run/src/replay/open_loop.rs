@@ -1,7 +1,7 @@
-//! The requests of a recording on changed drives, each at the time at which it arrived: an open loop. The hosts of the run
-//! waited for their completions, so on another drive they would have issued at other times; the notes say so.
+//! The requests of a recording on changed drives, each at its arrival time: an open loop. The recorded hosts
+//! waited for their completions, so on another drive they would have issued at other times; a note reports this.
 //!
-//! Each recorded connection has a queue pair of its own, as far as there are any; then connections share them. Connections
+//! Each recorded connection has its own queue pair while the drive has any left; further connections share them. Connections
 //! are not closed, so that every command completes.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use nandscape_transport_reactor::{ConnectionId, Export, Port, Released};
 
 use super::fit::Fit;
 
-/// Requests between two questions whether the replay goes on.
+/// Requests between two calls of `goes_on`.
 const QUESTION: u64 = 4_096;
 
 /// Why the requests cannot be played.
@@ -78,8 +78,8 @@ impl<'a> Player<'a> {
         Ok(Player { executor, port, drives, connections: BTreeMap::new(), time: Time::ZERO })
     }
 
-    /// Plays all, as long as `goes_on` says so, which is asked now and then. Whether it was played to the end, and what became of each
-    /// drive. `on_release` is given every completion, and where its command begins in bytes.
+    /// Plays all requests, while `goes_on` returns true; it is called now and then. Returns whether the replay reached the end,
+    /// and the outcome of each drive. `on_release` gets every completion, and the byte offset of its command.
     pub(super) fn play(
         mut self,
         requests: &mut Requests,
@@ -97,7 +97,7 @@ impl<'a> Player<'a> {
             self.deliver(&mut released, &mut on_release);
             match event {
                 Event::Request(request) => self.submit(&request)?,
-                // A drive that refuses it now might have refused it then.
+                // A drive that rejects it now might have rejected it in the recorded run.
                 Event::Order { export, order } => drop(self.port.order(export, &order)),
             }
         }
@@ -151,7 +151,7 @@ impl<'a> Player<'a> {
 }
 
 impl OfDrive {
-    /// A connection for one more client: a new one, or one that others have, too.
+    /// A connection for one more client: a new one, or a shared one.
     fn connect(&mut self, port: &mut Port, export: u16) -> Result<ConnectionId, Failure> {
         match port.open(export) {
             Ok(connection) => {

@@ -1,4 +1,4 @@
-//! What a report says of the recording that it comes from.
+//! The part of a report about its recording.
 
 use nandscape_transport_reactor::recording::{RunTiming, Times};
 use serde::Serialize;

@@ -13,7 +13,7 @@ pub struct WhatIf {
     pub drive: Option<(Option<String>, Profile)>,
     /// Changes of keys, `KEY=VALUE` each.
     pub set: Vec<String>,
-    /// Faults beside those of the profiles.
+    /// Faults in addition to those of the profiles.
     pub faults: Vec<Rule>,
     /// Flash, link and firmware take no time.
     pub no_delay: bool,

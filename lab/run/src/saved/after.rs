@@ -1,4 +1,5 @@
-//! The state of a drive after a run, simulated or live, or of drives under layers: it comes to rest, which takes drive time that no report counts, and is saved.
+//! The state of a drive, or of drives under layers, after a simulated or a live run: the drive comes to rest, and its state is
+//! saved. No report counts the drive time of this.
 //!
 //! Left out: drives that take no writes or have dead planes, which cannot come to rest; namespaces that hosts have made.
 
@@ -14,8 +15,8 @@ use crate::chain::{Chain, Instance, Opened};
 use crate::rig::Rig;
 use crate::simulation::RunError;
 
-/// Brings the only drive of a rig to rest after a run with so many `requests` of `workload`, and saves its state. The drive is not to be
-/// used any more.
+/// Brings the only drive of a rig to rest after a run of `requests` requests of `workload`, and saves its state. The drive must
+/// not be used afterwards.
 ///
 /// # Errors
 /// When the drive cannot come to rest, or the file cannot be written.
@@ -27,8 +28,8 @@ pub(crate) fn save_run(rig: &mut Rig, path: &Path, seed: u64, workload: &str, re
     Ok(save(&placed.ssd, &placed.given.profile, &history, (path, None), rest)?)
 }
 
-/// Saves the state of a drive that `rest` brings to rest, with layers over it and what they hold, if there are any. It is not to be
-/// used any more if that succeeds.
+/// Saves the state of a drive that `rest` brings to rest, with layers over it and their contents, if there are any. If that
+/// succeeds, the drive must not be used afterwards.
 ///
 /// # Errors
 /// When the drive cannot come to rest, or the file cannot be written.
@@ -46,12 +47,13 @@ pub(crate) fn save(
     write::write(path, &Contents { history, drives: vec![(profile, &saved)], layers })
 }
 
-/// Between two looks at layers that are to come to rest.
+/// The time between two checks of layers that are to come to rest.
 const LOOK: Span = Span::from_ms(1);
 /// Looks at most: a minute of drive time.
 const LOOKS: u32 = 60_000;
 
-/// Brings the drives of a rig and the layers over them to rest after a run, and saves their state. None of them is to be used any more.
+/// Brings the drives of a rig and the layers over them to rest after a run, and saves their state. None of them may be used
+/// afterwards.
 ///
 /// # Errors
 /// What cannot come to rest, or that the file cannot be written.
@@ -68,11 +70,11 @@ pub(crate) fn save_layers(
     Ok(write::write(path, &Contents { history, drives, layers: Some((chain, held)) })?)
 }
 
-/// The states of drives, and what each layer over them holds.
+/// The states of drives, and the contents of each layer over them.
 pub(super) type Taken = (Vec<SavedDrive>, Vec<Vec<u8>>);
 
-/// Brings the drives of a rig and the layers over them to rest, and takes their states. None of them is to be used any more. The inner
-/// error is what cannot come to rest.
+/// Brings the drives of a rig and the layers over them to rest, and takes their states. None of them may be used afterwards. The
+/// inner error is the drive or layer that cannot come to rest.
 pub(super) fn take_all(rig: &mut Rig, layers: &[Instance]) -> Result<Result<Taken, String>, RunError> {
     let drives = rig.drives().clone();
     if let Err(why) = drives.iter().try_for_each(|drive| check_can_rest(&drive.ssd)) {

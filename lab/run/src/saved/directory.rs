@@ -1,14 +1,15 @@
-//! What a file says of itself. It is of one drive (version 1), or of all drives under layers, and of what the layers hold
-//! (version 2). It begins with a head of 64 bytes, which says where the directory is; the directory, JSON at the end
-//! of the file, has the profile, the history, and where each section lies. Sections begin at multiples of 4 KiB and have a checksum
-//! for each MiB. All of them are little-endian but the large tables, which are as the machine has them; the head tells its byte order.
+//! The head and the directory of a state file. The file holds one drive (version 1), or all drives under layers and the contents
+//! of the layers (version 2). It begins with a head of 64 bytes, with the offset of the directory. The directory, JSON at the end
+//! of the file, has the profile, the history, and the offset of each section. Sections begin at multiples of 4 KiB and have a
+//! checksum for each MiB. All sections are little-endian but the large tables, which have the byte order of the machine; the head
+//! records it.
 //!
 //! | bytes of the head | what |
 //! |---|---|
 //! | 0..8 | `NANDSTAT` |
 //! | 8..12 | version of the format |
 //! | 12..16 | 0x01020304 in the byte order of the machine |
-//! | 16..24, 24..32 | where the directory begins, and its bytes |
+//! | 16..24, 24..32 | offset and bytes of the directory |
 //! | 32..40 | checksum of the directory |
 //! | 40..48 | checksum of the 40 bytes before |
 //!
@@ -57,7 +58,7 @@ pub(super) struct Directory {
 pub(super) struct LayersEntry {
     /// The layers as text, the lowest first.
     pub(super) chain: Chain,
-    /// What each layer at work held, in the order in which layers are opened; nothing of layers that are opened anew.
+    /// The contents of each working layer, in the order in which layers are opened; empty for layers that start anew.
     pub(super) held: Vec<Section>,
 }
 
@@ -68,7 +69,7 @@ pub(super) struct DriveEntry {
     pub(super) profile_name: String,
     /// The resolved profile, as TOML.
     pub(super) profile: String,
-    /// Decisions in which it differs from the profile as it was written.
+    /// Notes on choices in which it differs from the written profile.
     pub(super) notes: Vec<String>,
     /// Whether the host's data is in it.
     pub(super) keeps_data: bool,

@@ -19,9 +19,9 @@ pub struct History {
     pub seed: u64,
     /// The program that has made it.
     pub program: String,
-    /// The load it was brought about by; null without one.
+    /// The load that produced the state; null without one.
     pub settled: Option<Settled>,
-    /// Runs since, after each of which the state was saved.
+    /// Runs since then, each of which saved the state again.
     #[serde(default)]
     pub runs: u32,
 }
@@ -57,7 +57,7 @@ impl History {
         History { words, seed, program: program(), runs: self.runs + 1, ..self }
     }
 
-    /// Of a state that a load has brought about.
+    /// Of a state that a load has produced.
     pub(crate) fn under_load(seed: u64, settled: Settled) -> History {
         let Settled { workload, window_bytes, waf, stood_still, .. } = &settled;
         let last = waf.last().copied().unwrap_or(1.0);

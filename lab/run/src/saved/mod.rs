@@ -1,15 +1,15 @@
-//! States of drives, and of drives under layers, saved to files and taken from them: where a run begins, and where it has come from.
+//! States of drives, and of drives under layers, saved to files and loaded again: the start of a run, and its history.
 //!
 //! | file | what |
 //! |---|---|
 //! | `history` | how a state came about |
-//! | `directory` | what a file says of itself |
+//! | `directory` | head and directory of a file |
 //! | `write`, `read` | files |
-//! | `settle` | preconditioning under a load until write amplification stands still |
-//! | `start` | the drive of a run, from whichever state |
+//! | `settle` | preconditioning under a load until write amplification settles |
+//! | `start` | the drive of a run, from any state |
 //! | `after` | the state after a run |
 //!
-//! A state is what a drive is at rest, so that nothing needs to be saved of what is under way. A run that saves its state goes on
+//! A state is a drive at rest, so that no operation in progress needs to be saved. A run that saves its state continues
 //! with that state, taken out of the drive and put into a new one; a run that is preconditioned under a load does so even if nothing
 //! is saved. So a run from a file is the same, byte for byte, as the run that wrote it.
 
@@ -32,7 +32,7 @@ pub(crate) use start::States;
 pub use start::{Begin, Start};
 pub use write::check as check_can_write;
 
-/// Layers as text, and what each layer at work holds.
+/// Layers as text, and the contents of each working layer.
 pub type HeldLayers<'a> = (&'a Chain, Vec<Vec<u8>>);
 
 /// Why a state cannot be saved, or taken from a file.
@@ -54,7 +54,7 @@ pub enum StateError {
         /// Why.
         error: std::io::Error,
     },
-    /// The file is no state, or one that this program does not know, or it is damaged.
+    /// The file is no state, is of an unknown version, or is damaged.
     #[error("{}: {problem}", path.display())]
     Unusable {
         /// The file.

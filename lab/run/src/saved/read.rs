@@ -1,7 +1,8 @@
-//! Takes the state of a drive, or of drives under layers, from a file. Sections are read by all processors, a chunk at a time, straight to where they belong.
+//! Reads the state of a drive, or of drives under layers, from a file. All processors read sections, a chunk at a time, directly
+//! into their destination.
 //!
-//! The file is read, not mapped: a file that is cut short meanwhile is an error, and not the end of the process; and tables lie on huge
-//! pages, as in other runs.
+//! The file is read rather than mapped: a file truncated meanwhile is an error instead of the end of the process, and tables lie
+//! on huge pages, as in other runs.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use crate::chain::{self, Chain, Named};
 
 /// Bytes of an entry of a table.
 const ENTRY: u64 = 4;
-/// Threads that read at the most.
+/// The most threads that read.
 const THREADS: usize = 8;
 
 /// A file with the state of a drive, or of drives under layers.
@@ -48,7 +49,7 @@ impl StateFile {
         input::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *MAGIC
     }
 
-    /// Opens a file and reads what it says of itself.
+    /// Opens a file and reads its head and directory.
     ///
     /// # Errors
     /// When it cannot be read, is no state, or is damaged.
@@ -129,7 +130,7 @@ impl StateFile {
         self.drives().any(|drive| drive.keeps_data)
     }
 
-    /// Decisions in which the drive, or the first one, differs from its profile as it was written.
+    /// Notes on choices in which the drive, or the first one, differs from its written profile.
     pub fn notes(&self) -> &[String] {
         &self.directory.drive.notes
     }
@@ -294,7 +295,7 @@ impl StateFile {
     }
 
     fn fill_from<'a>(&self, queue: &Mutex<impl Iterator<Item = Chunk<'a>>>) -> Result<(), StateError> {
-        // Each thread has a place in the file of its own.
+        // Each thread has its own position in the file.
         let read = |error| StateError::Read { path: self.path.clone(), error };
         let mut file = input::open(&self.path).map_err(read)?;
         loop {

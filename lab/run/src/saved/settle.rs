@@ -1,12 +1,12 @@
-//! Preconditioning under a load: the drive is written full, then the load runs in drive time, again and again, until write
-//! amplification stands still.
+//! Preconditioning under a load: the drive is written full, then the load repeats in drive time until write amplification
+//! settles.
 //!
-//! It is measured in windows of one drive write each. It stands still when in two windows in a row it differs from that of the window
-//! before by less than 1%; windows count from when as much has been programmed as the flash holds, since write amplification is 1
-//! until free space is used up. After 32 windows preconditioning ends in any case, and the state says that it did not stand still. The
-//! test specification of SNIA (Solid State Storage Performance Test Specification, 2.0.2, "steady state") compares rounds in the same
-//! spirit, five of them within 10% to 20%, of throughput or latency; write amplification is known exactly here, so that less has to
-//! be allowed for noise.
+//! Write amplification is measured in windows of one drive write each. It has settled when two windows in a row each differ from
+//! the window before by less than 1%. Windows count once as much has been programmed as the flash holds: write amplification is 1
+//! until free space is used up. After 32 windows preconditioning ends in any case, and the state records that it did not settle.
+//! The test specification of SNIA (Solid State Storage Performance Test Specification, 2.0.2, "steady state") similarly compares
+//! five rounds, which may differ by 10% to 20% in throughput or latency. Here write amplification is known exactly, so a smaller
+//! margin for noise suffices.
 //!
 //! Left out: faults, which begin with the run.
 
@@ -39,7 +39,7 @@ const MIN_WINDOW: u64 = 1 << 16;
 /// Requests without a write after which a load counts as one that writes nothing.
 const MOST_READS: u64 = 1 << 20;
 
-/// Runs `load` on the drive of a simulation until write amplification stands still. Returns the drive's state and its history.
+/// Runs `load` on the drive of a simulation until write amplification settles. Returns the drive's state and its history.
 pub(super) fn settle(
     simulation: &Simulation,
     load: &Workload,
@@ -80,8 +80,8 @@ pub(super) fn settle(
     Ok((saved, History::under_load(simulation.seed, settled)))
 }
 
-/// Runs `load` on what is at the top of the layers of a stack until the write amplification of its drives, taken together, stands still.
-/// Returns the states of the drives, what each layer holds, and the history.
+/// Runs `load` on the top layer of a stack until the write amplification of its drives, taken together, settles.
+/// Returns the states of the drives, the contents of each layer, and the history.
 pub(super) fn settle_layers(
     stack: &Stack,
     load: &Workload,
@@ -123,7 +123,7 @@ fn endless(load: &Workload) -> Result<Workload, RunError> {
     Ok(Workload { limit, warmup: 0, ramp: Span::ZERO, ..load.clone() })
 }
 
-/// Runs the load, again and again, until write amplification stands still.
+/// Repeats the load until write amplification settles.
 fn bring(
     rig: &mut Rig,
     load: &Workload,
@@ -145,7 +145,7 @@ fn bring(
     Ok(Settled { virtual_s, ..windows.settled.into_inner() })
 }
 
-/// Runs the load once, to the end or until write amplification stands still.
+/// Runs the load once, to the end or until write amplification settles.
 fn run(
     rig: &mut Rig,
     load: &Workload,
@@ -255,7 +255,7 @@ impl Windows {
         let programmed = (now.programmed_units() - begun.programmed_units()) * self.unit;
         let host = (now.host_bytes - begun.host_bytes).max(1);
         let settled = &mut *self.settled.borrow_mut();
-        // Six places, so that it is read from a file as it was written.
+        // Six decimals, so that a file preserves it.
         settled.waf.push((programmed as f64 / host as f64 * 1e6).round() / 1e6);
         if now.programmed_units() < self.flash {
             self.early.set(settled.waf.len());

@@ -1,4 +1,4 @@
-//! The drive of a run, or its drives under layers: new and brought into a state, or put into a state that was taken out of others.
+//! The drive of a run, or its drives under layers: new and brought into a state, or in the saved state of other drives.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -19,11 +19,11 @@ use crate::stack::Stack;
 
 /// Where the drive of a run begins.
 pub enum Start {
-    /// In the state that the simulation says.
+    /// In the state of the simulation's settings.
     Simulation,
     /// In the state of a file.
     File(Box<StateFile>),
-    /// In the state in which write amplification stands still under this load.
+    /// In the state in which write amplification has settled under this load.
     Load(Box<Workload>),
 }
 
@@ -77,7 +77,7 @@ impl Begin {
         Ok((saved, history))
     }
 
-    /// The state that a run under layers begins in, saved if it is to be: of each drive, and what each layer holds. `chain` is the
+    /// The initial state of a run under layers, saved if requested: of each drive, and the contents of each layer. `chain` is the
     /// layers as text.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl Begin {
 pub(crate) struct States {
     /// Of each drive, with how it came about.
     pub(crate) drives: Vec<(SavedDrive, History)>,
-    /// What each layer holds, in the order in which layers are opened; nothing at all where all begin anew.
+    /// The contents of each layer, in the order in which layers are opened; empty if all start anew.
     pub(crate) held: Vec<Vec<u8>>,
 }
 

@@ -1,7 +1,7 @@
-//! Writes the state of a drive to a file: under a temporary name beside it, which is given the file's name when all is written. So
-//! the file is there as a whole or as it was before.
+//! Writes the state of a drive to a file: under a temporary name in the same folder, then renamed. So the file is either complete
+//! or unchanged.
 //!
-//! Left out: waiting for the disk. A loss of power may damage a file that was just written; its checksums tell.
+//! Left out: waiting for the disk. A loss of power may damage a file that was just written; its checksums detect this.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -17,7 +17,7 @@ use super::directory::{
 use super::history::History;
 use super::{HeldLayers, StateError};
 
-/// Checks that the file of a state can be written. One that is there stays as it is.
+/// Checks that the file of a state can be written. An existing file stays unchanged.
 ///
 /// # Errors
 /// When it cannot.
@@ -30,7 +30,7 @@ pub(super) struct Contents<'a> {
     pub(super) history: &'a History,
     /// The drives, at least one.
     pub(super) drives: Vec<(&'a Resolved, &'a SavedDrive)>,
-    /// The layers over the drives, and what each of them holds.
+    /// The layers over the drives, and the contents of each.
     pub(super) layers: Option<HeldLayers<'a>>,
 }
 

@@ -1,4 +1,4 @@
-//! A member that is out of reach as its array is opened: each command fails, so that the array continues without it.
+//! A member that is unreachable when its array is opened: each command fails, so that the array continues without it.
 
 use nandscape_drive::{Completion, Drive, DriveInfo, Io};
 use nandscape_wire_nvme::Status;

@@ -1,9 +1,10 @@
-//! The array as the only user of its drives of other servers: it marks each as the host of an array, reserves it for its own writes, and does
-//! not begin where another array is on one of them, where another host has reserved one, or where one drive is given twice. When a drive is connected to again it is looked at once more, before commands go on: it
-//! may have lost its data, and another array may have begun on it.
+//! The array as the only user of its remote drives. It marks itself on each as the host of an array, and reserves the drive for
+//! its own writes. It does not start if another array uses one of them, if another host has reserved one, or if one drive is
+//! given twice. After a reconnect the array checks a drive again before commands continue: the drive may have lost its data, and
+//! another array may have started on it.
 //!
-//! The reservation stays when the array ends: other hosts, and the drive's own server, do not write to a member while no array is there to
-//! notice.
+//! The reservation stays when the array ends: other hosts, and the drive's own server, cannot write to a member while no array
+//! would notice.
 //!
 //! Left out: drives without reservations, which keep no mark.
 
@@ -16,7 +17,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 /// The mark of an array on a drive.
 const MARK: u64 = u64::from_be_bytes(*b"ns array");
-/// The host that it is to the drives: another one than those of other programs here, which may look at the drives meanwhile.
+/// Its host NQN to the drives. It differs from those of other programs here, which may inspect the drives meanwhile.
 const HOST_NQN: &str = "nqn.2026-11.org.nandscape:array";
 const HOST_ID: [u8; 16] = *b"nandscape array\x01";
 
@@ -65,16 +66,17 @@ pub(super) async fn check_alone(issuer: &Issuer, drives: &[(&str, &dyn Drive)]) 
     Ok(())
 }
 
-/// What is looked at when a drive is connected to again.
+/// The checks after a reconnect of a drive.
 pub(super) fn look_again(info: DriveInfo, witness: Option<Witness>) -> Look {
     Arc::new(move |execute| {
-        // An array that was taken over is to end its tries: as long as it is connected, the other one is kept out, too.
+        // An array that another server has taken over must stop trying: while it is connected, it keeps the other array out as
+        // well.
         witness.as_ref().map_or(Ok(()), |witness| look_for_records(info, witness, execute))?;
         look_for_others(info.nsid, execute)
     })
 }
 
-/// The connection that looks is one of those counted: arrays have one name as hosts, and marks are of a host.
+/// The checking connection is among the counted ones: all arrays have the same host name, and marks are of a host.
 fn look_for_others(nsid: u32, execute: Execute<'_>) -> Result<(), Refusal> {
     let (entry, keys) = mark::marking(nsid, MARK);
     match execute(entry, &keys, 0)?.0.meaning() {
@@ -118,7 +120,7 @@ fn look_for_records(info: DriveInfo, witness: &Witness, execute: Execute<'_>) ->
     for place in witness.places() {
         let entry = SubmissionEntry::blocks(IoOpcode::READ, info.nsid, place, 1);
         let (status, block) = execute(entry, &[], info.lba_bytes as usize)?;
-        // The other one may be the last that it has taken. Only if both are read, what is not there is known to be gone.
+        // The other record may be the newest that the drive took. Only if both are read, a missing record is known to be lost.
         if status.is_success() {
             blocks.push(block);
         }

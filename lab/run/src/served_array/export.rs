@@ -142,7 +142,7 @@ impl ArrayExport {
         }
     }
 
-    /// Has `tell` told in words of what happens to the members from now on.
+    /// Calls `tell` with a line for each event of the members from now on.
     pub fn tell(&self, tell: impl Fn(&str) + 'static) {
         let names: Vec<String> = self.under.iter().map(|drive| drive.name().to_owned()).collect();
         let shape = self.array.shape();
@@ -175,7 +175,7 @@ impl ArrayExport {
     /// Faults go to the drive that they name, or to all models.
     fn add_fault(&self, text: &str) -> Result<(), String> {
         let named = |drive: &&Under| text.strip_prefix(drive.name()).is_some_and(|rest| rest.starts_with('='));
-        // Of two names of which one begins as the other, the longer one.
+        // If one name begins with the other, the longer one.
         match self.under.iter().filter(named).max_by_key(|drive| drive.name().len()) {
             Some(drive) => drive.order(&Order::AddFault(text[drive.name().len() + 1..].to_owned())),
             // The first word of a rule has no `=` in it.

@@ -1,4 +1,4 @@
-//! The drives under a served array: models of this process, drives of other servers, and FTLs of this process over the flash of
+//! The drives under a served array: models of this process, remote drives, and FTLs of this process over the flash of
 //! such drives.
 
 use std::any::{Any, TypeId};
@@ -184,13 +184,13 @@ impl Under {
         matches!(self.at, Place::Nowhere(_))
     }
 
-    /// Whether it holds data: as far as that can be told, which is of models.
+    /// Whether it holds data; known of models only.
     pub(super) fn holds_data(&self) -> bool {
         let tables = self.model().map(|export| export.ssd().tables());
         tables.is_some_and(|tables| tables.on_flash + tables.in_buffer > 0)
     }
 
-    /// Whether it fails reads rather than have them wait, if they ask for it.
+    /// Whether it supports fail-fast reads.
     pub(super) fn fails_reads(&self) -> bool {
         match &self.at {
             Place::Here(export) => export.profile().fails_reads(),

@@ -1,4 +1,4 @@
-//! An array of drives, served as one drive at the wall clock: over models of this process, over drives of other servers, or over
+//! An array of drives, served as one drive in wall time: over models of this process, over remote drives, or over
 //! both. Every transport serves it, as a drive behind controllers of this process.
 //!
 //! | file | what |
@@ -10,8 +10,8 @@
 //! | `open` | how the array comes to be |
 //! | `export` | the array as clients and operators see it |
 //!
-//! An array over models in memory ends with the process, as they do. One over files or drives of other servers has records on
-//! them, is opened again, and outlasts crashes.
+//! An array over models in memory ends with the process, as the models do. An array over files or remote drives keeps records on
+//! them, reopens, and outlasts crashes.
 //!
 //! Left out: Flash on Rails, which keeps writes in the host's memory for seconds; recordings.
 
@@ -57,7 +57,7 @@ pub struct ArraySpec {
     pub config: Config,
     /// Its drives; those beyond the members are spares.
     pub members: Vec<MemberSpec>,
-    /// Whether drives that are there already are emptied, and the array made anew.
+    /// Whether existing drives are emptied, and the array is created anew.
     pub creates: bool,
     /// Whether an array is opened without drives that are out of reach or cannot be read.
     pub is_degraded: bool,
@@ -72,10 +72,10 @@ impl ArraySpec {
         in_files.contains(&true) || self.members.iter().any(is_remote)
     }
 
-    /// Builds its drives, connects to those of other servers, and makes or opens the array. Blocks until that is done.
+    /// Builds its drives, connects to remote drives, and makes or opens the array. Blocks until that is done.
     ///
     /// # Errors
-    /// That a drive cannot be built or reached, or that they cannot be the array; with the drive or the array at fault.
+    /// A drive cannot be built or reached, or the drives cannot be the array; with the drive or the array at fault.
     pub fn build(
         &self,
         executor: &mut Executor,
@@ -109,7 +109,7 @@ impl ArraySpec {
             Ok(array)
         });
         if made.is_err() {
-            // The reason is told. Their files are not to be as after a crash.
+            // The reason is reported. The drives' files must not look like those of a crash.
             models.iter().for_each(|model| drop(model.turn_off(executor)));
         }
         made.map_err(failed)
@@ -166,7 +166,7 @@ impl ArraySpec {
     fn check_distinct(&self) -> Result<(), String> {
         let remote = self.members.iter().filter_map(|member| match member.lowest() {
             MemberSpec::Remote(spec) => Some(spec),
-            // An FTL marks its drive, and two of one drive are refused.
+            // An FTL marks its drive, and two of one drive are rejected.
             _ => None,
         });
         let mut seen: Vec<&RemoteSpec> = Vec::new();

@@ -1,4 +1,4 @@
-//! How a served array comes to be: made of new drives, made anew of drives that are emptied first, or opened as it was.
+//! The start of a served array: made of new drives, made anew of drives that are emptied first, or opened as it was.
 
 use std::rc::Rc;
 
@@ -76,7 +76,7 @@ async fn made(
     let has_records = config.journal != JournalMode::None;
     match opening {
         Opening::ForNow => Array::new(sim, shape, config, members).map_err(told),
-        // Without records an array is what its drives are. One that has some would lose what they say.
+        // Without records an array is whatever its drives are. Drives with records would lose the information in them.
         Opening::Again if !has_records => match Array::has_records(sim, &config, &members).await {
             true => Err("the drives have records of an array, which array.journal=none would overlook: which members are missing, how large \
                          chunks are; leave it out to open that array, or give --array-create to empty the drives"
@@ -99,7 +99,8 @@ async fn made(
     }
 }
 
-/// A drive of no array would become a spare, and be written over: one that holds data is refused, and one of another server, which does not tell.
+/// A drive of no array would become a spare, and be overwritten. Rejects such a drive if it holds data, or is remote: a remote
+/// drive does not report whether it does.
 async fn check_used(sim: &Sim, config: &Config, members: &[Member], drives: &[Known]) -> Result<(), String> {
     let strangers = Array::strangers(sim, config, members).await;
     let used = strangers.iter().map(|number| &drives[*number]).filter(|drive| drive.holds_data || drive.is_elsewhere);

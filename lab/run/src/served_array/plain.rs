@@ -1,12 +1,12 @@
-//! A drive of another server that does not honour bits of CDW2, as its Identify says: they are left out of its commands, as they may mean
-//! something else there, or be refused. So it is a member that waits, and is never busy.
+//! A remote drive whose Identify shows that it does not honour bits of CDW2. They are left out of its commands: such a drive may
+//! give them another meaning, or reject them. So it is a member that waits, and is never busy.
 
 use std::rc::Rc;
 
 use nandscape_drive::{CommandRef, Drive, DriveInfo, Io};
 use nandscape_wire_nvme::vendor::{FAST_FAIL, PREDICT_ONLY, PREEMPT};
 
-/// The bits of CDW2 by which a Read says how it would have it with background work.
+/// The bits of CDW2 with the hints of a Read on background work.
 pub(super) const HINTS: u32 = FAST_FAIL | PREEMPT | PREDICT_ONLY;
 
 /// See the file.
@@ -23,7 +23,7 @@ impl Drive for Plain {
 
     fn submit(&self, mut io: Io) {
         let cdw2 = io.command.cdw2.get();
-        // Without predict-only, fast-fail beside it would have the read fail that was to wait.
+        // Without predict-only, a fast-fail bit would fail the read that was to wait.
         let is_told = cdw2 & PREDICT_ONLY & !self.honours != 0;
         let honours = if is_told { self.honours & !FAST_FAIL } else { self.honours };
         io.command.cdw2 = (cdw2 & (honours | !HINTS)).into();

@@ -1,7 +1,7 @@
-//! A host with a store on a drive behind a socket, as the only one: it marks the drive, and one that finds the mark of another that is
-//! connected does not begin.
+//! A host with a store on a drive behind a socket, as the drive's only user: it marks the drive, and does not start if it finds
+//! the mark of another host that is connected.
 //!
-//! Left out: drives without reservations, which keep no mark; a host that comes while the connection of the first one is broken.
+//! Left out: drives without reservations, which keep no mark; a host that connects while the first one's connection is broken.
 
 use nandscape_drive::{HostMem, Issuer, mark};
 use nandscape_host_driver::nvme_tcp::Target;
@@ -18,11 +18,11 @@ use super::{Endpoint, Tell, WallError};
 const MARK: u64 = u64::from_be_bytes(*b"ns store");
 /// Bytes of a geometry.
 const GEOMETRY_BYTES: usize = 4_096;
-/// The host that it is to the drive: another one than those of other programs here, which may look at the drive meanwhile.
+/// Its host NQN to the drive. It differs from those of other programs here, which may inspect the drive meanwhile.
 const HOST_NQN: &str = "nqn.2026-11.org.nandscape:store";
 const HOST_ID: [u8; 16] = *b"nandscape store\x01";
 
-/// Connects to a drive as [`on_target`] does, with data, and runs a host with a store to its end, as the only one with a store on it.
+/// Connects to a drive as [`on_target`] does, with data, and runs the only host with a store on it to its end.
 ///
 /// # Errors
 /// As of [`on_target`], and that another client has a store on the drive.
@@ -45,12 +45,13 @@ pub fn alone_on_target<T: 'static, F: Future<Output = T> + 'static>(
     ran.map_err(|problem: String| WallError::Connect(format!("{endpoint}: {problem}")))
 }
 
-/// What to tell of a drive that is read whole, to see whether it has data.
+/// The line of progress while a drive is read whole, to find out whether it has data.
 pub fn looked(percent: u64) -> String {
     format!("the drive has no store of this form: {percent}% of it were read, and there is no data so far")
 }
 
-/// Drives of this project tell whether their host has to write chunks in order. Others are not asked: their vendors have other commands.
+/// Drives of this project report whether their host has to write chunks in order. Others are not asked: their vendors have other
+/// commands.
 async fn check_blocks(connection: &Connection) -> Result<(), String> {
     let (issuer, admin) = (Issuer::new(&connection.sim), &*connection.admin);
     let mem = HostMem::zeroed(size_of::<Controller>());
@@ -69,7 +70,7 @@ async fn check_blocks(connection: &Connection) -> Result<(), String> {
     }
 }
 
-/// Marks the drive, and looks for others who have.
+/// Marks the drive, and looks for marks of others.
 async fn check_alone(connection: &Connection, tell: Tell) -> Result<(), String> {
     let (issuer, drive) = (Issuer::new(&connection.sim), &*connection.drive);
     match mark::mark(&issuer, drive, MARK).await {

@@ -80,7 +80,7 @@ impl Endpoint {
     }
 }
 
-/// How long a drive may answer nothing, unless its URL or the user says otherwise.
+/// The default for how long a drive may answer nothing, without a setting in its URL or by the user.
 const PATIENCE: Span = Span::from_s(60);
 /// Commands at a time of a queue pair of a function; more wait in the host.
 const MOST_DEPTH: u32 = 1_024;
@@ -90,7 +90,7 @@ const MOST_DEPTH: u32 = 1_024;
 pub(super) struct Wanted {
     /// Commands at a time.
     pub(super) depth: u32,
-    /// The namespace; `None` is the drive's first, or what the URL says.
+    /// The namespace of the URL; `None` is the drive's first.
     pub(super) nsid: Option<u32>,
 }
 
@@ -111,12 +111,12 @@ impl Connected {
 pub(super) struct Connections {
     /// Those that were wanted.
     pub(super) drives: Vec<Connected>,
-    /// An admin queue of the host that they are of, if one was wanted.
+    /// An admin queue of the same host, if one was requested.
     pub(super) admin: Option<Connected>,
 }
 
 impl Endpoint {
-    /// The profile of its drive, where the URL says it.
+    /// The profile of its drive, if the URL has it.
     pub(super) fn profile(&self) -> Option<&str> {
         match self {
             Endpoint::Nbd(_) | Endpoint::NvmeTcp(_) | Endpoint::VfioUser(_) => None,
@@ -124,7 +124,7 @@ impl Endpoint {
         }
     }
 
-    /// How long its drive may answer nothing: what the URL says, or a minute.
+    /// How long its drive may answer nothing: the URL's setting, or a minute.
     pub fn patience(&self) -> Span {
         match self {
             Endpoint::NvmeTcp(target) => target.patience,
@@ -132,7 +132,7 @@ impl Endpoint {
         }
     }
 
-    /// A connection for each of `wanted`, which are not none, and their host's admin queue if that is wanted. An error begins with the
+    /// A connection for each of `wanted`, at least one, and their host's admin queue if requested. An error begins with the
     /// URL.
     pub(super) fn connect(
         &self,
@@ -194,7 +194,7 @@ impl Endpoint {
             Endpoint::Nbd(_) if nsid.is_some() => {
                 Err(format!("{self}: an export is one namespace; the export's name chooses it, such as NAME/2"))
             }
-            // Workloads do not look at data.
+            // Workloads do not check data.
             Endpoint::Nbd(address) => {
                 let patience = NbdDrive::PATIENCE.min(Duration::from_nanos(patience.ns()));
                 NbdDrive::connect(address, false, patience).map(Connected::of).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! A drive of this process: the model behind a live drive, on a thread of its own.
+//! A drive of this process: the model behind a live drive, on its own thread.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::channel;
@@ -102,7 +102,7 @@ impl InProcess {
 impl Drop for InProcess {
     fn drop(&mut self) {
         self.handle.stop();
-        // Why it ended does not change what was measured.
+        // The reason for its end does not change the measurements.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

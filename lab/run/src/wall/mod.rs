@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `endpoint` | a drive by its URL, and connections to it |
 //! | `pacer` | the loop at the wall clock |
-//! | `patience` | how long it waits for a drive that answers nothing |
+//! | `patience` | how long it waits for a silent drive |
 //! | `ring` | a drive in this process, over rings |
 //! | `function` | a drive behind a vfio-user socket |
 //! | `in_process` | that drive and its thread |
@@ -14,11 +14,11 @@
 //! | `report` | the figures |
 //! | `server_cpu` | the processor time of a drive's server |
 //! | `settle` | a task of a model before it is served |
-//! | `target` | a host of one's own on a drive behind NVMe/TCP or vfio-user |
-//! | `alone` | the same, with a store, which is the only one of the drive |
+//! | `target` | a separate host on a drive behind NVMe/TCP or vfio-user |
+//! | `alone` | the same, with a store, as the only user of the drive |
 //!
 //! Latencies run from the submission (closed loads) or arrival (open loads) of a request to the moment at which the loop
-//! has its completion. What a drive did inside is not told, so a report has no breakdown.
+//! has its completion. Endpoints do not report the drive's internal times, so a report has no breakdown.
 
 mod alone;
 mod completion_report;
@@ -82,7 +82,7 @@ pub struct WallRun<'a> {
     pub completion: Option<HostConfig>,
     /// Whether the loop never waits in the system.
     pub busy: bool,
-    /// How long a drive may answer nothing, if not as long as its endpoint says ([`Endpoint::patience`]).
+    /// How long a drive may answer nothing, if it differs from the endpoint's [`Endpoint::patience`].
     pub patience: Option<Span>,
     /// Told of connections that broke.
     pub tell: Tell,
@@ -248,7 +248,7 @@ impl WallRun<'_> {
 /// Commands of an open job or a load that are in a queue at a time; more wait in the host.
 const OPEN_DEPTH: u32 = 1_024;
 
-/// The connection of a job. Its namespace is the first unless it says otherwise.
+/// The connection of a job, to its namespace or else the first.
 fn wanted(spec: &JobSpec) -> Wanted {
     let depth = if spec.is_open() { OPEN_DEPTH } else { spec.iodepth.max(1) };
     Wanted { depth, nsid: Some(spec.namespace).filter(|nsid| *nsid > 1) }

@@ -17,7 +17,7 @@ use super::patience::Patience;
 
 /// A drive as the loop sees it.
 pub(super) trait Source {
-    /// Sends and receives what it can without waiting, and completes commands. Whether anything moved.
+    /// Sends and receives as much as it can without waiting, and completes commands. Returns whether anything moved.
     fn poll(&self) -> Result<bool, Lost>;
 
     /// What it owes the load now.
@@ -54,11 +54,11 @@ impl<T: Remote> Source for T {
     }
 }
 
-/// Events between two looks at the clock.
+/// Events between two readings of the clock.
 const EVENTS: u32 = 256;
 /// The loop is awake this long before a task is due: the system wakes it up late.
 const AWAKE_BEFORE: Span = Span::from_us(80);
-/// Turns without anything before it lets others run, where it cannot wait in the system.
+/// Idle turns before it yields to others, if it cannot wait in the system.
 const TURNS_BEFORE_YIELD: u32 = 64;
 
 /// See the module.
@@ -75,7 +75,7 @@ pub(super) struct Pacer {
     quiet: u32,
     /// Told of connections that broke.
     tell: Tell,
-    /// Of each drive, whether it was told of a connection that is not made again yet.
+    /// Of each drive, whether its connection is reported as lost, and not yet made again.
     told: Vec<bool>,
 }
 
@@ -87,9 +87,9 @@ impl Pacer {
         Pacer::over(Executor::new(), busy, patience)
     }
 
-    /// A loop of a model that is there already.
+    /// A loop over an existing model.
     pub(super) fn over(executor: Executor, busy: bool, patience: Patience) -> Pacer {
-        // The system may delay a thread's timers by 50 us unless it is told not to; where it refuses, they are late.
+        // The system may delay a thread's timers by 50 us by default. Where it rejects the change, timers are late.
         let _ = NonZeroU64::new(1).map(|slack| rustix::thread::set_current_timer_slack(Some(slack)));
         let sim = executor.sim();
         let clock = WallClock::start_at(sim.now());
@@ -97,7 +97,7 @@ impl Pacer {
         Pacer { sim, executor, clock, sources, busy, patience, completions: None, quiet: 0, tell: |_| (), told }
     }
 
-    /// The same, which tells of connections that broke.
+    /// The same, with `tell` called for lost connections.
     pub(super) fn telling(self, tell: Tell) -> Pacer {
         Pacer { tell, ..self }
     }
@@ -149,7 +149,7 @@ impl Pacer {
         }
     }
 
-    /// One turn; whether anything moved.
+    /// One turn. Returns whether anything moved.
     fn turn(&mut self) -> Result<bool, Lost> {
         let now = self.clock.now().max(self.sim.now());
         let mut moved = self.executor.next_due().is_some_and(|due| due <= now);
@@ -233,7 +233,7 @@ fn wait(sockets: Vec<(BorrowedFd<'_>, PollFlags)>, longest: Span) {
         Timespec { tv_sec: (longest.ns() / 1_000_000_000) as i64, tv_nsec: (longest.ns() % 1_000_000_000) as i64 };
     match poll(&mut sockets, Some(&timeout)) {
         Ok(_) | Err(Errno::INTR) => {}
-        // It then looks at the sockets all the time, which is slower and right.
+        // The loop then polls the sockets all the time, which is slower and correct.
         Err(_) => std::hint::spin_loop(),
     }
 }

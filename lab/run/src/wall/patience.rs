@@ -1,6 +1,6 @@
-//! How long a load waits for a drive that answers nothing.
+//! How long a load waits for a silent drive.
 //!
-//! Left out: drives that cannot be reached, which say so themselves.
+//! Left out: unreachable drives, which report that themselves.
 
 use std::rc::Rc;
 
@@ -9,8 +9,8 @@ use nandscape_sim::{Span, Time};
 
 use super::pacer::Source;
 
-/// Looks at the drives within a patience. A drive has to be found silent at each of them: one late look, after the process
-/// was stopped, is not taken for a drive that did not answer.
+/// Checks within a patience. A drive has to be silent at each of them: one late check, after the process
+/// was stopped, is no evidence of a silent drive.
 const LOOKS: u32 = 16;
 
 /// See the module.
@@ -34,7 +34,7 @@ impl Patience {
         Patience { endpoint, longest, next_look: Time::ZERO, drives: Vec::new() }
     }
 
-    /// When the drives are to be looked at.
+    /// The time of the next check.
     pub(super) fn due(&self) -> Time {
         self.next_look
     }
@@ -53,7 +53,7 @@ impl Patience {
         self.drives.resize(sources.len(), Silence::default());
         for (silence, source) in self.drives.iter_mut().zip(sources) {
             let pending = source.pending();
-            // The first look only finds that there are commands.
+            // The first check only finds that there are commands.
             let waits = pending.commands > 0 && silence.seen.commands > 0 && pending.answers == silence.seen.answers;
             *silence = Silence { seen: pending, looks: if waits { silence.looks + 1 } else { 0 } };
             if silence.looks >= LOOKS {

@@ -1,5 +1,5 @@
-//! The figures of a run at the wall clock, under the names that reports of simulations have. What an endpoint does not
-//! tell is null.
+//! The figures of a run at the wall clock, under the names that reports of simulations have. A figure that an endpoint does not
+//! report is null.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub struct WallReport {
     /// Latencies of the workload's operations; left out where it has none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub operations_us: BTreeMap<&'static str, Latency>,
-    /// Mean time by stage; null where the drive does not tell.
+    /// Mean time by stage; null where the drive does not report it.
     pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, Value>>,
     /// Null: known to the drive only, as are the next three.
     pub waf: Option<f64>,
@@ -169,13 +169,13 @@ impl WallReport {
         failed_of(&self.errors)
     }
 
-    /// Reads that a block layer, or a drive that they allowed to fail fast, has rejected: they would have waited.
+    /// Reads rejected by a block layer, or by a drive that they allowed to fail fast: they would have waited.
     pub fn rejected(&self) -> u64 {
         rejected_of(&self.errors)
     }
 }
 
-/// The breakdown that the drive tells; null where it tells none.
+/// The breakdown that the drive reports; null where it reports none.
 fn told(tally: &Tally) -> BTreeMap<String, Value> {
     let known: Span = Stage::ALL.iter().map(|stage| tally.breakdown.stage(*stage)).sum();
     match known.is_zero() {

@@ -1,4 +1,4 @@
-//! A drive in this process: its reactor has a thread of its own, and commands and completions go over rings.
+//! A drive in this process: its reactor has its own thread, and commands and completions pass over rings.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -56,7 +56,7 @@ impl State {
     fn put(&mut self, io: Io) -> Option<Io> {
         let Io { command, mem, token } = io;
         let data = mem.to_vec();
-        // Only what a read brings is copied back.
+        // Only the data of a read is copied back.
         let kept = if IoOpcode(command.opcode) == IoOpcode::READ { mem.clone() } else { HostMem::none() };
         let tag = self.outstanding.insert((token, kept));
         match self.ring.submit(tag.to_bits(), command, data) {

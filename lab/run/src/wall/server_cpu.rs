@@ -1,4 +1,4 @@
-//! The processor time of a drive's server, which its control socket tells: of its process, so of all of its drives.
+//! The processor time of a drive's server, from its control socket: of the whole process, so of all its drives.
 //!
 //! Left out: servers on other machines, whose control sockets are not reached.
 
@@ -40,7 +40,7 @@ impl ServerCpu {
     /// Processor time of the server so far.
     ///
     /// # Errors
-    /// Why it does not tell.
+    /// Why the server does not report it.
     pub fn spent(&self) -> Result<Span, String> {
         let mut line = String::new();
         let mut reader = self.0.borrow_mut();

@@ -1,4 +1,4 @@
-//! A host of one's own on a drive behind a socket, at the wall clock: with its admin queue, and its other queues.
+//! A separate host on a drive behind a socket, in wall time: with its admin queue, and its other queues.
 //!
 //! Left out: NBD, and drives of this process, whose admin queues are not reached this way.
 
@@ -29,7 +29,7 @@ pub struct Connection {
     pub admin: Rc<dyn Drive>,
     /// Its other queues.
     pub drive: Rc<dyn Drive>,
-    /// Whether a command may have lists in the host's memory beside its data: over Fabrics it may not.
+    /// Whether a command may have lists in the host's memory in addition to its data: over Fabrics it may not.
     pub takes_lists: bool,
 }
 
@@ -42,7 +42,7 @@ struct Reached {
 }
 
 /// Connects to a drive over NVMe/TCP or vfio-user, and runs a host of it to its end. Unless `keeps_data`, data is not kept: writes send
-/// a fixed pattern. `tell` is told of connections that broke.
+/// a fixed pattern. `tell` is called with lost connections.
 ///
 /// # Errors
 /// That it cannot be reached, or was lost.

@@ -1,5 +1,5 @@
-//! The drive's end of a host with queues of its own: maps its memory, passes on its messages, and watches the doorbells
-//! that lie in its memory.
+//! The drive's end of a host with its own queues: maps the host's memory, passes on its messages, and watches the doorbells
+//! in that memory.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
@@ -37,7 +37,7 @@ struct HostClient {
 /// Connects a host whose socket is `socket` to the first drive. Its memory is mapped, or it is asked for it.
 pub(crate) fn attach(handle: &Handle, socket: UnixStream, is_asked: bool) {
     let mut path = String::new();
-    // The host waits for an answer after this line: nothing of what follows it is read.
+    // The host waits for an answer after this line: nothing after it may be read.
     BufReader::with_capacity(1, &socket).read_line(&mut path).unwrap();
     let file = File::options().read(true).write(true).open(path.trim_end()).unwrap();
     socket.set_nonblocking(true).unwrap();
@@ -58,7 +58,7 @@ pub(crate) fn attach(handle: &Handle, socket: UnixStream, is_asked: bool) {
 }
 
 impl HostClient {
-    /// Does what a message says; the answer.
+    /// Executes a message; returns the answer.
     fn obey(&mut self, message: Message, intake: &mut Intake<'_>) -> Option<u8> {
         let done = match message {
             Message::Kick => return None,

@@ -1,4 +1,4 @@
-//! An example of a host with queues of its own: a driver that speaks NVMe through memory that it shares with the drive's
+//! An example of a host with its own queues: a driver that speaks NVMe through memory shared with the drive's
 //! process, and checks all data that it reads. Its memory is one file: doorbells, queues, data pages, addressed by
 //! their offset.
 //!
@@ -23,7 +23,7 @@ use crate::messages::{DONE, MEMORY, Message, NOT_READY, PAGE, READY, REFUSED};
 const ENTRIES: u16 = 16;
 /// Commands of a batch: fewer than a queue takes.
 const BATCH: u64 = 12;
-/// Pages of a command at most: more than two, so that there are lists.
+/// The most pages of a command: more than two, so that there are lists.
 const MOST_PAGES: u64 = 8;
 /// Blocks that are used, of 512 bytes.
 const BLOCKS: u64 = 20_000;
@@ -31,7 +31,7 @@ const BLOCKS: u64 = 20_000;
 /// Identifiers of admin commands: of the one that is waited for, and of the event request.
 const ADMIN_CID: u16 = 77;
 const EVENT_CID: u16 = 5;
-/// The longest wait for an answer: what hangs is reported.
+/// The longest wait for an answer: a hang is reported.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Page of the submission and of the completion queue of a pair.
@@ -109,7 +109,7 @@ impl Host {
         byte[0]
     }
 
-    /// Has the drive's process look at the doorbells, should it be asleep.
+    /// Makes the drive's process read the doorbells, in case it sleeps.
     fn kick(&mut self) {
         self.socket.write_all(&Message::Kick.to_bytes()).unwrap();
     }
@@ -132,7 +132,7 @@ impl Host {
 
     fn reap(&self, pair: &mut Pair) -> Option<CompletionEntry> {
         let at = queue_pages(pair.id).1 as usize + usize::from(pair.head) * 16;
-        // The phase tag first: what is read after it is the whole entry.
+        // The phase tag first: later reads then get the whole entry.
         let phase = self.memory.load(at + 12).unwrap() >> 16 & 1 != 0;
         if phase != pair.phase {
             return None;
@@ -170,7 +170,7 @@ impl Host {
         }
     }
 
-    /// Enables the controller, looks what it is, and creates pairs 1 and 2.
+    /// Enables the controller, checks its identity, and creates pairs 1 and 2.
     fn enable(&mut self) -> [Pair; 3] {
         self.reset();
         let mut pairs = [0, 1, 2].map(|id| self.pair(id));
@@ -208,7 +208,7 @@ impl Host {
         self.request(Message::Look);
     }
 
-    /// Waits until Controller Status says so.
+    /// Waits until Controller Status shows `state`.
     fn until(&mut self, state: u8) {
         loop {
             self.socket.write_all(&Message::Status.to_bytes()).unwrap();
@@ -282,7 +282,7 @@ impl Host {
         commands
     }
 
-    /// Takes the completions of a batch and checks what was read. `forgiving`: the memory may have been away.
+    /// Takes the completions of a batch and checks the read data. `forgiving`: the memory may have been away.
     fn finish(&mut self, pair: &mut Pair, mut commands: BTreeMap<u16, Command>, forgiving: bool) {
         while !commands.is_empty() {
             let entry = self.wait(pair);

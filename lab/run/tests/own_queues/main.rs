@@ -1,5 +1,5 @@
-//! A host with queues of its own in a live drive's controller: admin commands, doorbells, resets and memory that comes
-//! and goes arrive through the port, and the recording, run again in simulated time, gives the same events to the byte.
+//! A host with its own queues in a live drive's controller: admin commands, doorbells, resets and memory that comes
+//! and goes arrive through the port. The recording, run again in simulated time, gives the same events to the byte.
 //! The host is a thread, and another process.
 #![cfg(target_os = "linux")]
 
@@ -95,8 +95,8 @@ fn a_host_that_is_asked_for_its_memory() {
     });
 }
 
-/// Two hosts with a controller each, one of which is asked for its memory, and a client of the controller in this process, use one drive at once. Each resets
-/// its controller and leaves in the middle of its work; the others see nothing of it.
+/// Three users of one drive at once: two hosts with a controller each, one of them asked for its memory, and a client of the
+/// controller in this process. Each resets its controller and leaves in the middle of its work; the others notice nothing.
 #[test]
 fn several_hosts_at_once() {
     the_clocks_agree(|handle| {
@@ -139,7 +139,7 @@ fn a_host_that_is_another_process() {
     });
 }
 
-/// Not a test by itself: what the other process does.
+/// The code of the other process; no test by itself.
 #[test]
 fn the_other_process() {
     if let Some(path) = std::env::var_os(SOCKET) {

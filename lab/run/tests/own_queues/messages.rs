@@ -1,4 +1,4 @@
-//! What a host and the drive's process say over their socket: messages of 32 bytes one way, single bytes the other.
+//! The messages between a host and the drive's process over their socket: 32 bytes one way, single bytes the other.
 
 /// Bytes of a page, and of the host's memory.
 pub(crate) const PAGE: u64 = 4_096;
@@ -8,7 +8,7 @@ pub(crate) const PAIRS: u16 = 3;
 
 /// A message has had its effect.
 pub(crate) const DONE: u8 = 1;
-/// It was refused.
+/// It was rejected.
 pub(crate) const REFUSED: u8 = 2;
 /// The controller is ready, or is not.
 pub(crate) const READY: u8 = 4;
@@ -28,7 +28,7 @@ pub(crate) enum Message {
         offset: u32,
         value: u32,
     },
-    /// Tell whether Controller Status says that it is ready, by `READY` or `NOT_READY`.
+    /// Asks whether Controller Status shows ready; the answer is `READY` or `NOT_READY`.
     Status,
     Map {
         address: u64,

@@ -1,4 +1,4 @@
-//! A live run that is recorded, and its replay: for tests of the two clocks through different transports.
+//! A recorded live run, and its replay: for tests of the two clocks through different transports.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
@@ -20,8 +20,8 @@ impl Drop for Ends {
     }
 }
 
-/// Serves drives while `work` is done, which is given what the first drive is; the trace and the last figures. The drives'
-/// tables are sound at the end. Clients may break off.
+/// Serves drives during `work`, which gets the information of the first drive. Returns the trace and the last figures. The
+/// drives' tables are sound at the end. Clients may disconnect early.
 pub(crate) fn serve(
     live: &LiveDrives,
     poll: PollMode,

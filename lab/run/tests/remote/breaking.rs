@@ -59,8 +59,8 @@ fn nothing_is_lost_when_the_network_between_two_servers_breaks() {
     }
 }
 
-/// A drive that is out of reach for good: commands fail with the status of a path behind the controller, and the server
-/// ends although it cannot flush, and says so.
+/// A drive that stays unreachable: commands fail with the status of a path behind the controller. The server
+/// ends although it cannot flush, and reports this.
 #[test]
 fn a_drive_out_of_reach_is_told_and_does_not_hold_up_the_end() {
     let first = Server::start();
@@ -83,7 +83,7 @@ fn a_drive_out_of_reach_is_told_and_does_not_hold_up_the_end() {
     assert!(problem.contains("was not flushed at the end: Controller Pathing Error"), "{problem}");
 }
 
-/// The connection of its I/O queue stays, and nothing passes: a server that is told to end does not wait for its patience of ten minutes.
+/// The I/O queue's connection stays, and nothing passes: a server that ends does not wait for its patience of ten minutes.
 #[test]
 fn a_silent_drive_does_not_hold_up_the_end() {
     let first = Server::start();

@@ -1,5 +1,5 @@
-//! A read that would rather fail than wait does so through all that is between a host and the drive: the second server, whose
-//! controller forwards it, the initiator, and the first server. Its completion says for how long it would have waited.
+//! A fail-fast read keeps its bit on the whole way from a host to the drive: the second server, whose
+//! controller forwards it, the initiator, and the first server. Its completion has the wait that it would have had.
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};

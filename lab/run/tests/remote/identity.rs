@@ -1,4 +1,4 @@
-//! What hosts are told of a remote drive: what it is, with a name of its own, and no command that it does not have.
+//! The identity of a remote drive as hosts see it: its type, a separate name, and no command that it lacks.
 
 use nandscape_host_driver::nvme_tcp::Target;
 use nandscape_wire_nvme::identify::{self, Controller, Namespace, cns};

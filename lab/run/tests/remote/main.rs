@@ -5,8 +5,8 @@
 //! |---|---|
 //! | `served` | the second server |
 //! | `breaking` | the network between the servers breaks |
-//! | `busy` | reads that background work is in the way of |
-//! | `identity` | what hosts are told of the drive |
+//! | `busy` | reads behind background work |
+//! | `identity` | the identity of the drive as hosts see it |
 #![cfg(target_os = "linux")]
 
 mod breaking;

@@ -1,4 +1,4 @@
-//! Six SATA drives on an AHCI controller: the rates of the data sheet, the uplink that they share, and a host over them.
+//! Six SATA drives on an AHCI controller: the rates of the data sheet, the shared uplink, and a host over them.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! A job alone, for `--fairness`, draws the requests that it draws beside others.
+//! A job alone, for `--fairness`, draws the same requests as among other jobs.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -54,7 +54,7 @@ fn a_job_alone_draws_the_requests_that_it_draws_beside_others() {
     let own = beside.len() as u64;
     let alone = both.alone(1, &[2_000 - own, own]).expect("it issued requests");
     assert_eq!((alone.limit, alone.warmup), (Limit::Requests(own), 200 * own / 2_000));
-    // The warm-up beside the other job has about as many of its requests.
+    // In the warm-up with the other job, about as many requests are of this job.
     let alone = reads(Workload { warmup: 0, limit: Limit::Requests(2_200), ..alone });
     let from = alone.windows(20).position(|window| window == &beside[..20]).expect("the same requests");
     assert_eq!(beside, alone[from..from + beside.len()]);

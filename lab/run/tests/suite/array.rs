@@ -1,4 +1,4 @@
-//! Arrays under a workload: all times sum, and the techniques do to busy sub-I/Os what they should.
+//! Arrays under a workload: all times sum up, and each technique changes busy sub-I/Os as it should.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Commands that wait are cancelled, by the host that submitted them: each completes once, and the others as they would have.
+//! Waiting commands are cancelled by the host that submitted them: each completes once, and the others complete as usual.
 
 use std::rc::Rc;
 

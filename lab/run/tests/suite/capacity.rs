@@ -1,5 +1,5 @@
 //! A smaller drive keeps the physics of its profile: under the same load per die, reads see the same latencies on 4 GiB as
-//! on 256 GiB. Where a capacity changes the physics, the report says so.
+//! on 256 GiB. Where a capacity changes the physics, the report notes it.
 
 #![expect(clippy::print_stdout, reason = "the measured figures, for --nocapture and the Profiles page")]
 

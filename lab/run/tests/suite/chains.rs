@@ -1,5 +1,5 @@
-//! Layers in any order: all ordered pairs of kinds, and chains of four that are drawn, pass the checks that every drive must;
-//! their times sum, each layer has its own, and the same inputs give the same figures.
+//! Layers in any order: all ordered pairs of kinds, and random chains of four, pass the checks that every drive must;
+//! their times sum up, each layer has its own, and the same inputs give the same figures.
 //!
 //! `NANDSCAPE_TEST_SEED` gives another seed.
 

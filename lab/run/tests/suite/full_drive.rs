@@ -10,7 +10,7 @@ use nandscape_device_ssd::{BUILTIN, Profile};
 use nandscape_lab_run::{Precondition, Report, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 
-/// Less than there is to be had: a drive gets whole blocks on every plane, and what its collectors need to turn.
+/// Less than possible: a drive gets whole blocks on every plane, and a reserve for its collectors.
 const OVER_PROVISIONING: [&str; 3] = ["0%", "2%", "7%"];
 
 fn run(profile: &str, changes: &[&str], precondition: Precondition, (rw, bs): (&str, &str), requests: u64) -> Report {
@@ -36,7 +36,7 @@ fn run(profile: &str, changes: &[&str], precondition: Precondition, (rw, bs): (&
     report
 }
 
-/// The buffer is made small, for writes to reach the flash.
+/// The buffer is small, so that writes reach the flash.
 fn profiles(capacity: &str, precondition: Precondition, requests: u64) {
     // Zones, runs and chunks are not written at random.
     let has_blocks = |name: &str| {

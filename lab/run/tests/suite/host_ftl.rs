@@ -1,5 +1,5 @@
 //! The page-mapping FTL on the host of an open-channel drive: every check of a drive, with collections through the host and in the
-//! drive, and what each has cross the link.
+//! drive, and the traffic of each on the link.
 //!
 //! `NANDSCAPE_TEST_SEED` gives another seed.
 
@@ -47,7 +47,7 @@ fn queues(sim: &Sim, ssd: &Ssd) -> (Rc<dyn Drive>, Rc<dyn Drive>) {
     (queue(QueueId::ADMIN), queue(QueueId(1)))
 }
 
-/// What a new drive tells of itself.
+/// The geometry and the chunks that a new drive reports.
 fn told(profile: &Resolved) -> (Geometry, Vec<ChunkInfo>) {
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -212,7 +212,7 @@ fn copies_in_the_drive_spare_the_link() {
     assert!(share(through.read + through.written) > share(copied.read + copied.written) + share(through.read));
 }
 
-/// Reads below that fail, now and then: what the FTL cannot move is lost, and nothing else.
+/// Occasional failing reads below: the data that the FTL cannot move is lost, and nothing else.
 async fn with_reads_that_fail(sim: &Sim, stacked: &Stacked, seed: u64) -> (u32, u32) {
     let drive = QueueDrive::new(sim, stacked.ssd.controller(), QueueId(1), 33).expect("a free queue pair");
     let (issuer, info) = (Issuer::new(sim), drive.info());

@@ -1,4 +1,4 @@
-//! Jobs in the threads of a host: what the host adds to latencies, and what its processors do.
+//! Jobs in the threads of a host: the host's part of latencies, and the work of its processors.
 
 use std::rc::Rc;
 
@@ -142,7 +142,7 @@ fn computing_threads_delay_what_sleeps_and_their_share_is_reported() {
     assert!(mean(&busy, "read") > mean(&alone, "read"));
 }
 
-/// Pages of one kind: once a chip is known, all notices are in time, and the host is there when the data comes.
+/// Pages of one kind: once a chip is known, all notices are in time, and the host is awake when the data arrives.
 #[test]
 fn notices_save_what_an_interrupt_costs_for_less_than_polling_takes() {
     let equal = ["timing.cell=slc", "timing.read=80us", "timing.program=200us", WINDOW];

@@ -1,5 +1,5 @@
-//! No drive stands still. Every built-in profile, under 512 B, 4 KiB, unit-sized and large random writes, from empty,
-//! written once and worn in: something completes in every 10 ms, or the breakdown of the request that ends the pause
+//! No drive stalls. Every built-in profile runs under 512 B, 4 KiB, unit-sized and large random writes, from empty,
+//! written once and worn in. Something completes in every 10 ms, or the breakdown of the request that ends the pause
 //! attributes it to collections. Such pauses are at most 20 ms, except on papers' drives whose collections keep the host out
 //! for whole blocks. `NANDSCAPE_TEST_SEED` sets the seed; a short run takes a part of the sizes for each profile and state, and
 //! `NANDSCAPE_TEST_WHOLE_GRID=1` all.
@@ -22,7 +22,7 @@ const LONGEST: Span = Span::from_ms(10);
 /// to be moved before the host gets another.
 const LONGEST_IN_STEP: Span = Span::from_ms(20);
 
-/// A time in which nothing completed, and where the time of the request that ended it went.
+/// A time without completions, and the breakdown of the request that ended it.
 #[derive(Clone, Debug)]
 struct Pause {
     from: Time,
@@ -170,8 +170,8 @@ fn with_their_own_blocks_the_other_profiles() {
     grid(OWN_BLOCKS, 4, |number| number % 2 == 1).iter().for_each(|case| case.check(seed()));
 }
 
-/// Striping fills all planes alike, so that their first collections begin together, with victims nearly all current. A
-/// real drive goes on; it was 425 ms once.
+/// Striping fills all planes alike, so that their first collections begin together, with nearly all pages of the victims valid. A
+/// real drive continues; the model once stalled for 425 ms.
 #[test]
 fn when_the_first_collections_begin() {
     for profile in ["default", "samsung-970pro", "wd-zn540-block", "mqsim-mlc"] {
@@ -187,7 +187,7 @@ fn when_the_first_collections_begin() {
     }
 }
 
-/// A drive whose collections keep the host out for whole blocks stands still, and the run says so and why.
+/// A drive whose collections keep the host out for whole blocks stalls, and the run reports this and why.
 #[test]
 fn a_run_says_why_a_drive_stood_still() {
     let notes = |batch: &str| {

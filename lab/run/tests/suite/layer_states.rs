@@ -1,5 +1,5 @@
-//! States of drives under layers: a run from a file is the run that wrote it, byte for byte; layers go on from what they held; and
-//! a state under other arrays is refused with both named. `NANDSCAPE_TEST_SEED` sets the seed.
+//! States of drives under layers: a run from a file equals the run that wrote it, byte for byte. Layers continue from their saved
+//! contents. A state under other arrays is rejected with both named. `NANDSCAPE_TEST_SEED` sets the seed.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -130,7 +130,7 @@ fn layers_and_drives_go_on_from_the_state_after_a_run() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
         let mut stack = stack(text, StoreKind::Ram, Precondition::Full, rng.below(1 << 40));
-        // Few pages, so that all are in memory at the end; a page of which two writes overlap would not be.
+        // Few pages, so that all are in memory at the end; a page with two overlapping writes would not be.
         stack.workload.jobs[0].size = nandscape_lab_workload::Share::Bytes(1 << 18);
         if text.contains("cache") {
             stack.workload.jobs[0].rw = "randread".parse().unwrap();

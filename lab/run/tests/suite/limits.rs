@@ -1,4 +1,4 @@
-//! What a report says of the limits of its figures: which part of the drive bounds the rate, and reads that met no flash.
+//! Notes of a report on the limits of its figures: which part of the drive bounds the rate, and reads that met no flash.
 
 use std::rc::Rc;
 

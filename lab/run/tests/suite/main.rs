@@ -1,6 +1,6 @@
 //! Runs of workloads on drives in simulated time, a file for each property. One program, which links and starts once.
 //!
-//! Beside it: recordings and their replays, and drives of other servers.
+//! Separate programs: recordings and their replays, and remote drives.
 
 mod ahci;
 mod alone;

@@ -6,7 +6,7 @@
 //! - Double register: two servers of constant times in line. The time spent in such a line does not depend on their
 //!   order nor on the room between them (Avi-Itzhak 1965), so it is that of the slower one alone, after the faster.
 //!
-//! Each load runs several times with seeds of its own; the spread of the runs tells how much of a difference is chance.
+//! Each load runs with several seeds; the spread of the runs bounds the differences by chance.
 
 use std::rc::Rc;
 

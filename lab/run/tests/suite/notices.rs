@@ -1,5 +1,5 @@
-//! Notices ahead of completions and classes of jobs in whole runs: what the report counts adds up, a drive without either is as it was, and
-//! an arbiter by class serves the urgent job first.
+//! Notices ahead of completions and classes of jobs in whole runs: the counts of the report add up, neither feature changes a
+//! drive without it, and an arbiter by class serves the urgent job first.
 
 use std::rc::Rc;
 
@@ -56,7 +56,7 @@ fn single_reads_of_equal_pages_are_announced_in_time() {
     assert_eq!((notices.large, notices.in_time), (1_000, 0));
 }
 
-/// On a full drive with collections, writes and depth, predictions go wrong, and the report says how often.
+/// On a full drive with collections, writes and depth, predictions are sometimes wrong, and the report counts them.
 #[test]
 fn a_busy_drive_has_notices_of_all_kinds() {
     let notices = noticed(&[], Precondition::Steady, job("randrw", 16), 60_000);

@@ -1,5 +1,5 @@
-//! A layer behind controllers of a server takes the same times as in a simulation, and accounts for them alike: stages, waits by
-//! cause, and layers.
+//! A layer behind controllers of a server takes the same times as in a simulation, and accounts for them in the same way: stages,
+//! waits by cause, and layers.
 
 use std::rc::Rc;
 

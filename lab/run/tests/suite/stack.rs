@@ -1,4 +1,4 @@
-//! Several drives in one simulation, a stripe over them: every time sums, each drive has a report of its own, and the same
+//! Several drives in one simulation, a stripe over them: all times sum up, each drive has its own report, and the same
 //! inputs give the same bytes.
 
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
 use nandscape_sim::{Seed, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
-/// A stripe of chunks of 4 KiB over so many drives, which takes 3 us for each command before it sends anything.
+/// A stripe of chunks of 4 KiB over this many drives; it takes 3 us for each command before it sends anything.
 #[derive(Debug)]
 struct Stripe(usize);
 
@@ -177,7 +177,7 @@ fn each_drive_has_its_own_report_and_timeline() {
         assert!(worked > 0 && details.timeline.slowest.is_some() && details.timeline.dies.len() == 4);
         assert_eq!(details.drive.gc_blocks.last(), Some(&report.gc.blocks));
     }
-    // Each drive has a steady state of its own.
+    // Each drive has its own steady state.
     assert_ne!(finished.drives[0].report.gc.blocks, 0);
     let trace = finished.trace.unwrap();
     for name in ["drive-0 channel 0 die 1 plane 0", "drive-2 channel 1", "drive-1 commands"] {

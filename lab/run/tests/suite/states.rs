@@ -1,5 +1,5 @@
-//! A run from a saved state is the run that it was saved before, byte for byte: report and event trace, for drives of every kind
-//! that can be saved, whatever their policies. Files that are damaged, cut short, foreign or of other drives are refused with the
+//! A run from a saved state equals the run before the save, byte for byte: report and event trace, for drives of every kind that
+//! can be saved, whatever their policies. Damaged, truncated and foreign files, and files of other drives, are rejected with the
 //! place and the reason. `NANDSCAPE_TEST_SEED` sets the seed, `NANDSCAPE_TEST_CASES` the number of drives.
 
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ fn open(path: &Path) -> Start {
     Start::File(Box::new(StateFile::open(path).unwrap()))
 }
 
-/// Runs it as it is, with its state saved, and from that state: all are the same.
+/// Runs it without a save, with its state saved, and from that state: all are the same.
 fn same_from_a_file(simulation: &Simulation, start: impl Fn() -> Start, what: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
@@ -143,7 +143,7 @@ fn drives_of_other_kinds_go_on_from_a_file_as_without() {
     }
 }
 
-/// Collections find in full blocks whose data they hold: else what is moved out of them would come into blocks of others.
+/// Collections find the owners of full blocks' data; otherwise moved data would mix with that of other owners.
 #[test]
 fn a_drive_with_handles_knows_from_a_file_whose_data_its_blocks_hold() {
     let words =
@@ -295,7 +295,7 @@ fn other_policies_and_times_go_on_from_a_state_and_other_drives_are_refused() {
     }
 }
 
-/// Write amplification stands still where the same load goes on, and the report names how the state came about.
+/// Write amplification stays constant while the same load continues, and the report names the origin of the state.
 #[test]
 fn a_load_that_has_settled_goes_on_with_the_same_write_amplification() {
     let changes = ["capacity=128MiB".to_owned(), "buffer.size=1MiB".to_owned()];

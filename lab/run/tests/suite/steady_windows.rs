@@ -1,8 +1,8 @@
-//! A worn-in drive is in its steady state from the first request, under any load: write amplification stands still from
-//! window to window and from load to load, no write meets a stop of the whole drive, and what writes wait for because
-//! of collectors is put down to them.
+//! A worn-in drive is in its steady state from the first request, under any load: write amplification is constant from
+//! window to window and from load to load, no write meets a stop of the whole drive, and waits of writes for
+//! collectors are attributed to collectors.
 //!
-//! The write buffer fills up first: what it holds is not part of the first window.
+//! The write buffer fills up first: its contents are not part of the first window.
 
 use std::rc::Rc;
 

@@ -1,6 +1,5 @@
-//! Write amplification of a whole drive, as reported, against figures simulated by others: the over-provisioning a user
-//! asks for is what the drive has, the reserve of its collectors being apart. And the report's figures against each
-//! other.
+//! Write amplification of a whole drive, as reported, against figures of other simulators. The drive has the over-provisioning
+//! that the user asks for, without the reserve of its collectors. And the report's figures against each other.
 
 #![expect(clippy::print_stdout, reason = "the measured figures, for --nocapture and the Validation page")]
 
@@ -72,7 +71,7 @@ fn figures_of_a_report_agree_with_what_the_flash_did() {
             let report = overwrite(0.8, "1GiB", page_size, 128, scheme);
             let (gc, flash) = (&report.gc, &report.flash);
             let what = format!("{scheme}, pages of {page_size}: {gc:?} {flash:?}");
-            // Pages are counted when they are begun, units when they are through: what is on its way may differ.
+            // Pages are counted when their program begins, units when it ends: programs in progress may differ.
             let on_its_way = 256 * per_page;
             let programmed = flash.page_programs * per_page;
             assert!(programmed.abs_diff(flash.units_programmed) <= on_its_way, "{what}");

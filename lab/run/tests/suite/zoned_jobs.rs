@@ -1,4 +1,5 @@
-//! Jobs that know zones, on a small drive with zones: nothing that they ask is refused by the drive, and the same seed does the same.
+//! Jobs that know zones, on a small drive with zones: the drive rejects none of their commands, and the same seed gives the same
+//! run.
 
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
-//! The trace of docs/samples: it is synthetic, made by the rules below. Its file holds what this program makes.
+//! The trace of docs/samples: it is synthetic, made by the rules below. Its file holds the output of this program.
 //!
 //! Half a minute of three disks of one server, in the format of MSR Cambridge. Disk 0 is a log: writes of 4 to 32 KiB, one after
-//! the other, in groups. Disk 1 is a database: reads and writes of 8 KiB at addresses of which few are frequent, in quiet and busy
+//! the other, in groups. Disk 1 is a database: reads and writes of 8 KiB at addresses with few frequent ones, in quiet and busy
 //! seconds in turn. Disk 2 is a backup: reads of 256 KiB, one after the other, from second 12 to second 20. Times of day and response
 //! times have no meaning.
 

@@ -166,7 +166,7 @@ fn a_file_that_breaks_off_has_a_last_line_that_is_malformed_or_short() {
     for (format, name) in SAMPLES.into_iter().filter(|(format, _)| *format != Format::Blkparse) {
         let text = std::fs::read(sample(name)).unwrap();
         for end in 1..text.len() {
-            // The rest is read or refused, never a panic.
+            // The rest is read or rejected, never a panic.
             let _ = read(&text[..end], Some(format), false);
             let _ = read(&text[..end], None, false);
         }
@@ -200,7 +200,7 @@ fn a_line_too_long_is_told_so() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Any bytes are read or refused, in every format.
+    /// Any bytes are read or rejected, in every format.
     #[test]
     fn nothing_panics_on_any_bytes(
         bytes in prop::collection::vec(prop::sample::select(b"0159.,- \n\r\tRWQD+[x]\xff#e".to_vec()), 0..200),

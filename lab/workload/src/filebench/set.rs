@@ -27,7 +27,7 @@ pub(crate) struct SetSpec {
     pub(crate) existing: f64,
 }
 
-/// The shape of the gamma distribution that filebench draws sizes from, unless told otherwise.
+/// The default shape of the gamma distribution from which filebench draws sizes.
 const SIZE_SHAPE: f64 = 1.5;
 
 /// The distribution of the file sizes of a set.

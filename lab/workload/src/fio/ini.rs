@@ -1,7 +1,7 @@
 //! The lines of a job file: sections, and options with or without a value. Options of `[global]` hold for the jobs after it;
-//! a job's own come later and count over them.
+//! a job's own options override them.
 
-/// An option, and the line that it is in.
+/// An option, and its line.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Given {
     pub(super) line: usize,
@@ -28,7 +28,7 @@ pub(super) struct Section {
 /// The jobs of a file.
 ///
 /// # Errors
-/// The line, and what is wrong in it.
+/// The line, and its error.
 pub(super) fn sections(text: &str) -> Result<Vec<Section>, (usize, String)> {
     let (mut global, mut sections, mut in_global): (Vec<Given>, Vec<Section>, bool) = (Vec::new(), Vec::new(), false);
     for (raw, line) in text.lines().zip(1..) {

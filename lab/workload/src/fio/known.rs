@@ -1,6 +1,6 @@
-//! The options of job files that are understood, and those that have no effect here.
+//! The supported options of job files, and those without effect here.
 
-/// Options that a job is made of, in the order of messages. A test reads each.
+/// Options of a job, in the order of messages. A test reads each.
 pub(super) const UNDERSTOOD: [&str; 43] = [
     "rw",
     "bs",
@@ -47,7 +47,7 @@ pub(super) const UNDERSTOOD: [&str; 43] = [
     "tenant",
 ];
 
-/// Options that say how fio reaches a device, prepares data, writes logs and reports: requests are the same without them.
+/// Options for fio's access to a device, preparation of data, logs and reports: requests are the same without them.
 pub(super) const LEFT_OUT: [&str; 103] = [
     "allow_file_create",
     "allow_mounted_write",

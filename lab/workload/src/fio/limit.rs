@@ -5,11 +5,11 @@ use nandscape_sim::Span;
 use super::options::Read;
 use crate::spec::{DEFAULT_REQUESTS, Limit};
 
-/// The line if there is one, and what is wrong.
+/// The line if there is one, and the error.
 pub(super) type Wrong = (Option<usize>, String);
 
-/// The end of the run, with a note on what differs: by time if all jobs are `time_based`, else after the requests of all jobs,
-/// or after their runtime if that comes first.
+/// The end of the run, with a note on differences from fio: by time if all jobs are `time_based`, else after the requests of all
+/// jobs, or after their runtime if that comes first.
 ///
 /// # Errors
 /// The line if there is one, the problem, and what would be valid.
@@ -65,7 +65,7 @@ fn together(jobs: &[Read], requests: u64) -> Option<String> {
     several.then(|| format!("the run ends after {requests} requests, those of all jobs, whichever job issues them"))
 }
 
-/// No job says how much it does.
+/// No job has a limit.
 fn default(jobs: &[Read]) -> Result<(Limit, Option<String>), Wrong> {
     if let Some(line) = jobs.iter().find_map(|job| job.share) {
         let problem = "a share of the drive: its size is not known here; give a size in bytes, number_ios, or time_based \

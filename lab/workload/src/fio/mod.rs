@@ -1,5 +1,5 @@
-//! fio's job files as workloads: `[global]` and jobs with the options that describe requests. Options that say how fio reaches
-//! a device are told and left out; every other option is an error with its line, so that no job runs as something else.
+//! fio's job files as workloads: `[global]` and jobs with the options that describe requests. Options for fio's access to
+//! a device are reported and left out; every other option is an error with its line, so that no job runs as something else.
 //!
 //! | file | what |
 //! |---|---|
@@ -23,7 +23,7 @@ use crate::spec::Workload;
 /// The most jobs of a file, clones included.
 const MOST_CLONES: u64 = 1_024;
 
-/// A workload of a job file, with notes on what is different here.
+/// A workload of a job file, with notes on differences from fio.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FioJobs {
     /// The workload.
@@ -203,7 +203,7 @@ size=50%
         assert!(error("[a]\nrw=read\ntime_based\nruntime=1\n[b]\nrw=read\n").contains("some jobs are time_based"));
     }
 
-    /// No option of the error's lists is refused as unknown.
+    /// No option that the errors list is rejected as unknown.
     #[test]
     fn every_option_that_errors_list_is_understood() {
         for word in super::known::UNDERSTOOD.iter().chain(&super::known::LEFT_OUT) {

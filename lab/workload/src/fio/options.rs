@@ -16,7 +16,7 @@ use crate::think::{Pause, ThinkWords};
 use crate::words::{Action, Share};
 use crate::zoned::ZoneWords;
 
-/// Engines of fio that have one request outstanding, whatever `iodepth` says. The first is fio's own default.
+/// Engines of fio with one outstanding request, whatever the `iodepth`. The first is fio's default.
 const SYNCHRONOUS: [&str; 7] = ["psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "sg"];
 
 /// A job as read.
@@ -46,7 +46,7 @@ pub(super) struct Read {
     pub(super) notes: Vec<String>,
 }
 
-/// A line, and what is wrong in it.
+/// A line, and its error.
 type Wrong = (usize, String);
 
 /// The job of a section.
@@ -242,7 +242,7 @@ impl Read {
         };
     }
 
-    /// fio draws the same addresses in each loop unless randrepeat is 0, which is not what is done here.
+    /// fio draws the same addresses in each loop unless randrepeat is 0; a job here draws new ones.
     fn repeats(&mut self, repeat: Option<&Given>) {
         let is_drawn = self.spec.rw.random && self.loops > 1;
         if is_drawn && repeat.is_none_or(Given::is_on) {
@@ -255,7 +255,7 @@ impl Read {
         }
     }
 
-    /// fio's words about placement, of which some have an older form.
+    /// fio's words about placement, some with an older form.
     fn set_placement(&mut self, given: &Given) {
         let text = Some(given.value.clone());
         match given.key.as_str() {
@@ -280,7 +280,7 @@ impl Read {
         }
     }
 
-    /// Sequential clones of fio begin at the same address, those of a job here are spread: each becomes a job of its own.
+    /// Sequential clones of fio begin at the same address; clones here are spread. So each becomes a separate job.
     pub(super) fn specs(&self) -> Vec<JobSpec> {
         let clones = self.spec.numjobs;
         if self.spec.rw.random || clones < 2 {
@@ -294,7 +294,7 @@ impl Read {
         (0..clones).map(clone).collect()
     }
 
-    /// The requests of all clones of the job, if it says how much it does: the smaller of `number_ios` and the size. A share of the
+    /// The requests of all clones of the job, if it has a limit: the smaller of `number_ios` and the size. A share of the
     /// drive is of `capacity` bytes, if that is known.
     pub(super) fn requests(&self, capacity: Option<u64>) -> Option<u64> {
         let mean = |action: Action| {
@@ -310,7 +310,7 @@ impl Read {
             }
             action => mean(action),
         };
-        // Without a size, what it does is not said.
+        // Without a size, the job has no limit.
         let is_said = self.share.is_some() || self.io_size.is_some();
         let size = match (self.spec.size, capacity) {
             (Share::Bytes(bytes), _) => Some(bytes),

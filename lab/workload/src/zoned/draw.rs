@@ -1,4 +1,4 @@
-//! Directions and sizes of the requests of a job that knows zones. Their places are elsewhere, since they depend on the zones.
+//! Directions and sizes of the requests of a job that knows zones. Left out: their places, which depend on the zones.
 
 use nandscape_sim::{Rng, Seed};
 

@@ -1,5 +1,5 @@
-//! The tasks of a job that knows zones: each has one request outstanding. What a zone needs before and after its writes (a reset,
-//! a finish) is told as operations, and no request waits for it in its latency.
+//! The tasks of a job that knows zones: each has one request outstanding. A reset before a zone's writes, or a finish after them,
+//! is recorded as an operation; it adds nothing to the latency of a request.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -68,7 +68,7 @@ struct ZonedJob {
     line: Resource,
 }
 
-/// In which class tasks stand in line, and for what: nobody is told.
+/// Class and cause of tasks that stand in line; they appear in no report.
 const LINE: Who = Who::new(cause::HOST_WRITE, Class::new(0));
 
 impl ZonedJob {
@@ -244,7 +244,7 @@ impl ZonedJob {
         self.table.changed.notify();
     }
 
-    /// Takes a zone that nobody has, if there is one. If a command to it failed, the drive is asked for it.
+    /// Takes a zone that no other task has, if one is left. If a command to it failed, asks the drive for its state.
     async fn take(&self) -> Result<Option<usize>, Over> {
         let taken = self.places.borrow_mut().take(&mut self.table.zones.borrow_mut());
         let none = "no zone can be written any more, because commands to all of them failed";
@@ -286,7 +286,7 @@ impl ZonedJob {
         is_done
     }
 
-    /// A request that resets a zone, which nobody writes meanwhile.
+    /// A request that resets a zone. No task writes the zone meanwhile.
     async fn reset(&self) -> Result<(), Over> {
         let zone = loop {
             match self.take().await? {

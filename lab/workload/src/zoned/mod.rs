@@ -4,7 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `spec` | the words of a job, and whether they fit a drive |
-//! | `table` | the zones of a drive, as its report and the commands since then tell |
+//! | `table` | the zones of a drive, from its report and the commands since then |
 //! | `draw` | directions and sizes of requests |
 //! | `place` | where the next request of a job goes |
 //! | `job` | the tasks of a job |

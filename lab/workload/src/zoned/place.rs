@@ -1,4 +1,4 @@
-//! Where the next request of a job goes: which zone is written, which blocks are read.
+//! The place of a job's next request: the zone to write, or the blocks to read.
 
 use nandscape_sim::{Rng, Seed};
 
@@ -8,7 +8,7 @@ use crate::distribution::Sampler;
 use crate::spec::JobSpec;
 use crate::words::Action;
 
-/// A zone that the job writes, one of as many as it may write at a time.
+/// One of the zones that the job may write at a time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Lane {
     /// It needs a zone.
@@ -87,7 +87,7 @@ impl Places {
             self.turn = (lane + 1) % count;
             let number = match self.lanes[lane] {
                 Lane::Preparing => continue,
-                // Where others have all zones, the job goes on with those that it has.
+                // Where others have all zones, the job continues with its own zones.
                 Lane::Free if !self.has_choice(zones) => continue,
                 Lane::Free => return Turn::MoveOn { lane, from: None },
                 Lane::Writing(zone) => zone,
@@ -118,9 +118,9 @@ impl Places {
         zone.next >= self.fill
     }
 
-    /// Takes the next zone that nobody has, in order or at random; `None` if there is none. The error: none can be written any more.
+    /// Takes the next free zone, in order or at random; `None` if no zone is free. The error: no zone can be written any more.
     ///
-    /// Zones to which a command failed are first: they may be active, and a drive has few of those.
+    /// Zones with a failed command are first: they may be active, and active zones are limited.
     pub(crate) fn take(&mut self, zones: &mut [Zone]) -> Result<Option<usize>, ()> {
         let zones = &mut zones[..self.zones];
         let first = if self.random { self.rng.below(self.zones as u64) as usize } else { self.next };

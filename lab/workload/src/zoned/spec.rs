@@ -10,9 +10,9 @@ use crate::words::{Action, Share};
 pub struct Zoned {
     /// Zones that each clone of the job writes at a time (`max_open_zones`).
     pub open: u32,
-    /// Whether it appends, any number of requests to a zone at a time, where else it writes one (`zone_append`).
+    /// Whether it appends: a zone may have any number of appends at a time, but only one write (`zone_append`).
     pub append: bool,
-    /// The part of a zone's capacity that is written before the job goes on to another zone (`zone_fill`).
+    /// The part of a zone's capacity that is written before the job moves on to another zone (`zone_fill`).
     pub fill: Share,
     /// Whether a zone that is left before it is full is finished (`zone_finish`).
     pub finish: bool,
@@ -85,7 +85,7 @@ impl Zoned {
         Ok(())
     }
 
-    /// The words as a line tells them.
+    /// The words, as one line of text.
     pub fn describe(&self) -> String {
         let Zoned { open, append, fill, finish } = self;
         format!("zonemode=zbd max_open_zones={open} zone_append={append} zone_fill={fill} zone_finish={finish}")
@@ -109,12 +109,12 @@ pub struct ZoneLimits {
     pub open: u64,
     /// Zones that can be active at a time.
     pub active: u64,
-    /// Bytes that a command moves, at the most.
+    /// The most bytes that a command moves.
     pub transfer: u64,
 }
 
 impl Workload {
-    /// Checks that the workload can run on a drive, of which `None` says that it has no zones.
+    /// Checks that the workload can run on a drive; `None` is a drive without zones.
     ///
     /// # Errors
     /// The part that cannot, with what is valid.
@@ -144,7 +144,7 @@ impl Workload {
         }
     }
 
-    /// Tells of reads by jobs that know no zones, where they meet addresses that no zone holds.
+    /// A note if jobs that know no zones read addresses outside all zones.
     pub fn note_on_zones(&self, limits: ZoneLimits) -> Option<String> {
         let job = self.jobs.iter().find(|job| job.reads_gaps(limits))?;
         Some(format!(
@@ -156,7 +156,7 @@ impl Workload {
         ))
     }
 
-    /// Tells of finishes that write their zones to the end, on a drive that does so: they take much longer than the writes.
+    /// A note on finishes if the drive writes zones to their end: they take much longer than the writes.
     pub fn note_on_finishes(&self, limits: ZoneLimits) -> Option<String> {
         let rest = |job: &JobSpec| {
             let zoned = job.zoned.filter(|zoned| zoned.finish)?;

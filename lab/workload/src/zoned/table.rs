@@ -1,4 +1,4 @@
-//! The zones of a drive: what its report told when the run began, and what the jobs have done since. All jobs on a namespace
+//! The zones of a drive: its report when the run began, updated by the commands of the jobs since. All jobs on a namespace
 //! share one table, since a zone has one write pointer.
 
 use std::cell::RefCell;
@@ -24,9 +24,9 @@ pub(crate) struct Zone {
     pub(crate) next: u64,
     /// Blocks of writes that have completed since its reset.
     pub(crate) written: u64,
-    /// Writes under way.
+    /// Writes in progress.
     pub(crate) in_flight: u32,
-    /// A job has it for its writes, or resets it.
+    /// A job writes or resets it.
     pub(crate) is_held: bool,
     /// What a job may take it for.
     pub(crate) trust: Trust,
@@ -34,14 +34,14 @@ pub(crate) struct Zone {
     failures: u32,
 }
 
-/// Whether a zone is as its entry says.
+/// Whether the entry of a zone is reliable.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Trust {
-    /// It is.
+    /// The entry is reliable.
     Known,
-    /// A command to it failed: the drive has to be asked before it is written again.
+    /// A command to the zone failed: the drive has to be asked before the zone is written again.
     Unknown,
-    /// It is not written any more.
+    /// The zone is not written any more.
     Lost,
 }
 
@@ -84,7 +84,8 @@ impl Table {
         Ok(Rc::new(Table { zones: RefCell::new(zones), changed: Signal::new(sim) }))
     }
 
-    /// Asks the drive for a zone to which a command failed, and which nobody writes meanwhile. One that it does not tell of is lost.
+    /// Asks the drive for a zone to which a command failed. No task writes the zone meanwhile. A zone missing in the report is
+    /// lost.
     pub(crate) async fn ask_again(&self, issuer: &Issuer, drive: &dyn Drive, number: usize) {
         let start = self.zones.borrow()[number].start;
         let told = report(issuer, drive, start).await.unwrap_or_default();
@@ -121,7 +122,7 @@ impl Zone {
         }
     }
 
-    /// Whether it is as its entry says.
+    /// Whether its entry is reliable.
     pub(crate) fn is_known(&self) -> bool {
         self.trust == Trust::Known
     }
@@ -132,7 +133,7 @@ impl Zone {
     }
 }
 
-/// Report Zones: some of those that begin at `from` or behind it.
+/// Report Zones: some of the zones that begin at `from` or after it.
 async fn report(issuer: &Issuer, drive: &dyn Drive, from: u64) -> Result<Vec<Zone>, Status> {
     let mut entry = SubmissionEntry::blocks(IoOpcode::ZONE_MANAGEMENT_RECEIVE, drive.info().nsid, from, 1);
     entry.cdw12 = (REPORT_BYTES / 4 - 1).into();
@@ -146,7 +147,7 @@ async fn report(issuer: &Issuer, drive: &dyn Drive, from: u64) -> Result<Vec<Zon
     let all = page[REPORT_HEAD..].chunks_exact(size_of::<ZoneDescriptor>());
     let all = all.map(|bytes| ZoneDescriptor::read_from_bytes(bytes).expect("64 bytes"));
     let told = all.take_while(|zone| zone.zt != 0).map(|zone| Zone::of(&zone));
-    // The first may be the one that `from` is in the middle of.
+    // The first zone may begin before `from`.
     Ok(told.filter(|zone| zone.start >= from).collect())
 }
 

@@ -10,7 +10,7 @@ use nandscape_wire_nvme::{IoOpcode, Status};
 
 pub(crate) const SEED: u64 = 5;
 
-/// A command: what, and of which bytes.
+/// A command: its opcode and its bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Asked {
     pub(crate) opcode: IoOpcode,
@@ -24,7 +24,7 @@ impl Asked {
     }
 }
 
-/// Notes what it was asked, and how many commands were outstanding at most.
+/// Records its commands, and the most outstanding commands.
 #[derive(Default)]
 struct Noting {
     asked: RefCell<Vec<Asked>>,

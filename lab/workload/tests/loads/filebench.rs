@@ -103,7 +103,7 @@ fn files_have_their_mean_size() {
             "io_count = 40000\n[[filebench]]\npersonality = 'webserver'\nthreads = 1\nfiles = 100000\nmean_size = '{mean}'"
         );
         let ran = run(&own(&text).unwrap(), 64 << 10);
-        // A file that was laid out in one piece is one request.
+        // A file laid out in one piece is one request.
         let pages: u64 = ran.of(IoOpcode::READ).map(|asked| asked.bytes / 4_096).sum();
         // The log's last block is read before something is appended to it.
         let appends = ran.operations("append");
@@ -125,7 +125,7 @@ fn as_many_requests_as_threads_are_outstanding() {
     }
 }
 
-/// Ten rounds a second, unless told otherwise.
+/// Ten rounds a second by default.
 #[test]
 fn networkfs_keeps_its_pace() {
     let ran = run(&builtin("networkfs", 100_000), 16 << 10);
@@ -163,8 +163,8 @@ fn oltp_writes_a_page_to_each_one_read() {
     assert!(ran.of(IoOpcode::FLUSH).count() > 100);
 }
 
-/// Files are read in turn: a cache that holds all of them reads each once, and one that holds a part of them always has
-/// the others.
+/// Files are read in turn: a cache that holds all of them reads each once; a cache that holds a part always has
+/// the wrong part.
 #[test]
 fn a_cache_keeps_reads_away() {
     let reads = |cache: &str| {

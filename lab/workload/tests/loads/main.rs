@@ -5,7 +5,7 @@ mod drive;
 mod filebench;
 mod ycsb;
 
-/// Reports say what was run, with everything that was given.
+/// Reports describe the workload with all its settings.
 #[test]
 fn loads_are_described_by_what_they_were_given() {
     use nandscape_lab_workload::load;

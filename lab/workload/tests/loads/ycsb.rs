@@ -68,7 +68,7 @@ fn scans_read_the_pages_of_their_records() {
     near("pages of a scan", all, 1.0 + 49.5 / 0.8 / 4.0, 0.02);
 }
 
-/// The load phase writes each record once and ends; a page is read only to add to what it holds.
+/// The load phase writes each record once and ends; a page is read only before an insert into it.
 #[test]
 fn the_load_phase_writes_every_record_and_ends() {
     let text = "[[ycsb]]\nworkload = 'a'\nphase = 'load'\nrecords = 20000\nthreads = 3\nname = 'l'";
@@ -90,7 +90,7 @@ fn the_load_phase_writes_every_record_and_ends() {
     assert!((reads as i64 - (20_000 - written.len() as i64)).abs() < 10, "{reads}");
 }
 
-/// Where inserts go on, the table fills up, and then the oldest make room.
+/// As inserts continue, the table fills up, and then the oldest records make room.
 #[test]
 fn a_full_table_goes_on() {
     let text =

@@ -1,4 +1,4 @@
-//! FEMU's steps from trapped doorbells to polling: the same reads by the same client, which the drive learns of in one way
+//! FEMU's steps from trapped doorbells to polling: the same reads by the same client, with one doorbell method
 //! after the other.
 //!
 //! Left out: the guest, and with it the cost of leaving it at each trap. A trap here is a message and a thread that takes it.
@@ -88,7 +88,7 @@ const DEPTHS: [usize; 3] = [1, 32, 64];
 const JUDGED: usize = 64;
 /// Reads a second that polling has to exceed there.
 const BOUND: f64 = 710_000.0;
-/// The kinds of doorbells, those that are judged in their order.
+/// The kinds of doorbells that are judged in their order.
 const TRAPPED: &str = "doorbell per command";
 const SHADOW: &str = "shadow doorbell";
 const POLLED: &str = "polling";

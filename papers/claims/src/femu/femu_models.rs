@@ -223,7 +223,7 @@ fn measure_model(
     let cleaned = ssd.ftl_stats().gc_blocks;
     ensure!(cleaned == 0, "{cleaned} blocks were cleaned, where delays of reads and writes alone are compared");
 
-    // A round is made of the other operations.
+    // A round consists of the other operations.
     let (mut count, mut sum) = (0, 0);
     for (_, latency) in outcome.operations.iter().filter(|(operation, _)| **operation != "round") {
         count += latency.count();

@@ -1,6 +1,6 @@
 //! FEMU's scalability: many reads in flight do not add to each other's latency when the drive itself takes no time.
 //!
-//! Left out: the guest. The rival emulators' figures are not measured again either; they stand in what is published.
+//! Left out: the guest. The rival emulators' figures are not measured again either; they are among the published figures.
 
 use anyhow::Result;
 

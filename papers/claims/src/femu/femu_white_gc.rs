@@ -1,7 +1,7 @@
 //! Garbage collection by the host of an open-channel drive: valid data is moved by a copy inside the drive, FEMU's page move, or by
 //! reads and writes that cross the link, while the host's own reads keep the link busy.
 //!
-//! Left out: an FTL. Its collector's share is stated: chunks half of whose data is valid, at a rate that both ways of moving keep.
+//! Left out: an FTL. The work of its collector is given: chunks half of whose data is valid, at a rate that both methods sustain.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

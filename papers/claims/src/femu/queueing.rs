@@ -58,7 +58,7 @@ impl Station {
         (self.customers - self.busy) * service.mean + self.busy * service.residual()
     }
 
-    /// With arrivals at `rate`, each of which stays for `stay`.
+    /// With arrivals at `rate` that stay for `stay` each.
     fn with(rate: f64, stay: f64, service: Service) -> Station {
         Station { customers: rate * stay, busy: (rate * service.mean).min(1.0) }
     }

@@ -1,4 +1,5 @@
-//! What is left of the Dragon Fire Card's throughput: writes of one thread to the parallel units of a channel, and all units at once.
+//! The remaining throughputs of the Dragon Fire Card: writes of one thread to the parallel units of a channel, and all units at
+//! once.
 
 use anyhow::Result;
 use nandscape_papers_fox::Kind::{Read, Write};

@@ -1,4 +1,4 @@
-//! Reads and writes on parallel units of their own, and together on one.
+//! Reads and writes on separate parallel units, and together on one.
 
 use anyhow::{Context as _, Result};
 use nandscape_papers_fox::Latency;
@@ -53,7 +53,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
 const MIXES: [&str; 4] = ["RRRR", "WRRR", "WRWR", "WWWR"];
 /// Those that the claim names on one unit.
 const MIXED: [&str; 2] = ["WRWR", "WWWR"];
-/// What is told of reads.
+/// The figures of reads.
 const READS: [&str; 3] = ["p50 of reads", "p99 of reads", "longest read"];
 
 fn isolated_name(mix: &str) -> String {

@@ -91,7 +91,7 @@ const CYCLES: u64 = 17_000;
 const BAND: f64 = 1.0;
 /// The figure of it; there is none where no read failed.
 const FIRST: &str = "first read that failed";
-/// Parts of the cycles that are told.
+/// Parts of the cycles with separate figures.
 const PARTS: u64 = 17;
 
 fn mix(name: &'static str, pattern: &'static str) -> Point {

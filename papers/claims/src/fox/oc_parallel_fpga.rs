@@ -1,6 +1,6 @@
 //! uOC-2 and uOC-3 on the Dragon Fire Card: throughput by parallel units of a channel, and by channels.
 //!
-//! Left out: writes of one thread to the units of a channel, and all units at once, which are `oc-fpga-rest`.
+//! Left out: writes of one thread to the units of a channel, and all units at once, which `oc-fpga-rest` measures.
 
 use anyhow::Result;
 use nandscape_papers_fox::Kind::{Read, Write};

@@ -1,5 +1,5 @@
-//! The experiments on open-channel drives: runs of FOX in simulated time on the built-in drives of the papers, and throughputs beside
-//! the published ones.
+//! The experiments on open-channel drives: runs of FOX in simulated time on the built-in drives of the papers, and throughputs
+//! next to the published ones.
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use nandscape_device_ssd::{Profile, Resolved};

@@ -1,4 +1,4 @@
-//! LeapIO beside other ways of virtual machines to a drive: throughput and tail over the same drive.
+//! LeapIO compared with other ways from a virtual machine to a drive: throughput and tail over the same drive.
 //!
 //! Left out: the guest; a database as the load; vhost-user-blk, which this program does not serve.
 

@@ -1,7 +1,7 @@
-//! How right MittSSD is under five loads: reads that it takes for late and that are in time, and the other way round, with its page types
-//! and its account of channels and without them.
+//! The accuracy of MittSSD under five loads: false positives (reads predicted late that are in time) and false negatives, with
+//! its page types and its account of channels and without them.
 //!
-//! Left out: the traces themselves, of which Table 3.3 has the statistics.
+//! Left out: the traces themselves; Table 3.3 has their statistics.
 
 use anyhow::{Context as _, Result, ensure};
 use nandscape_device_media::StoreKind;
@@ -80,8 +80,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     judge,
 };
 
-/// A row of Table 3.3: name, share of reads, mean sizes of reads and writes, largest size, interval in microseconds; and by what that is
-/// divided.
+/// A row of Table 3.3: name, share of reads, mean sizes of reads and writes, largest size, interval in microseconds, and the
+/// divisor of the interval.
 type Row = (&'static str, u32, &'static str, &'static str, &'static str, f64, f64);
 const LOADS: [Row; 5] = [
     ("DTRS", 72, "42KiB", "53KiB", "64KiB", 2_034.0, 8.0),

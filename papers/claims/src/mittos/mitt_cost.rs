@@ -1,4 +1,5 @@
-//! What MittSSD costs on this machine: a rejection, a prediction, and all of the account of a read, with 1 to 4,096 reads under way.
+//! The cost of MittSSD on this machine: a rejection, a prediction, and all accounting of a read, with 1 to 4,096 reads
+//! outstanding.
 //!
 //! Left out: the system call, which the paper's 5 us include. Program and block layer are one process here.
 
@@ -72,7 +73,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     judge,
 };
 
-/// Reads under way.
+/// Outstanding reads.
 const PENDING: [usize; 5] = [1, 16, 256, 1_024, 4_096];
 /// Predictions that are timed together.
 const BATCH: u32 = 256;
@@ -86,7 +87,7 @@ const PARTS: [&str; 2] = ["a prediction", "the account of a read"];
 #[derive(Default)]
 struct Times {
     rejection: Histogram,
-    /// By reads under way, of each part.
+    /// By outstanding reads, of each part.
     parts: [[Histogram; 2]; PENDING.len()],
 }
 

@@ -1,6 +1,6 @@
-//! Three replicas, one of which has a noisy neighbour and is asked first: gets without noise, with it, and with a deadline.
+//! Three replicas; the one that is asked first has a noisy neighbour. Gets without noise, with it, and with a deadline.
 //!
-//! Left out: the values of the figure, of which the paper gives no table.
+//! Left out: the values of the figure; the paper has no table of them.
 
 use anyhow::Result;
 use nandscape_apps_kv_engine::client::Order;

@@ -1,7 +1,7 @@
 //! A disk behind a FIFO and behind a scheduler like CFQ: the errors of predictions, with the correction on every completion and without it,
 //! over a million commands without a pause.
 //!
-//! Left out: deadlines that reject. A read that is rejected does not tell how long it would have taken.
+//! Left out: deadlines that reject. A rejected read does not show how long it would have taken.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Mitt beside its rivals at several scale factors, and where processors are scarce.
+//! Mitt compared with its rivals at several scale factors, and where processors are scarce.
 //!
 //! Left out: the noise of the paper, which was recorded on Amazon's machines and is not public.
 

@@ -1,6 +1,6 @@
 //! Runs of the experiments on MittOS: clusters of the key-value store, whose drives have noisy neighbours.
 //!
-//! Left out: everything that one claim alone asks.
+//! Left out: the parts of a single claim.
 
 use anyhow::Result;
 use nandscape_apps_kv_run::{Outcome, Spec};

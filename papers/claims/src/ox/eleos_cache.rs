@@ -1,7 +1,8 @@
-//! What durability costs a log-structured store on one core: checkpoints and cleaning in the host, and in the drive (OX-ELEOS).
+//! The cost of durability to a log-structured store on one core: checkpoints and cleaning in the host, and in the drive
+//! (OX-ELEOS).
 //!
-//! Beside what is judged are forms that differ in fewer respects, each part of durability alone, and other drives, hosts and loads, which tell
-//! why the claim holds or not.
+//! In addition to the judged figures: forms that differ in fewer respects, each part of durability alone, and other drives, hosts
+//! and loads, which show why the claim holds or does not.
 //!
 //! Left out: the machines. The thesis compares a drive on PCIe with one behind a network; here both are on the same link.
 
@@ -116,7 +117,7 @@ const OPERATIONS: u64 = 200_000;
 const CLIENTS: u64 = 4;
 const SETTINGS: [Setting; 4] = [Setting::SMALL_BLOCKS, Setting::MANY_PLANES, Setting::MANY_CLIENTS, Setting::SLOW_HOST];
 
-/// A form, and what of durability is on.
+/// A form, and its active parts of durability.
 #[derive(Copy, Clone)]
 struct Line {
     store: Store,
@@ -252,7 +253,7 @@ fn rate(figures: &Figures, line: Line) -> Result<f64> {
     figures.number(&format!("{}: operations a second", line.name()))
 }
 
-/// Percent of its throughput that a form loses by what is on.
+/// Percent of its throughput that a form loses by these parts of durability.
 fn lost_by(figures: &Figures, line: Line) -> Result<f64> {
     Ok(100.0 * (1.0 - rate(figures, line)? / rate(figures, Line::of(line.store, false))?))
 }
@@ -358,7 +359,7 @@ fn of_settings(results: &Results) -> Result<Table> {
     Ok(Table { title: "what the loss depends on, %".to_owned(), head: head(&names), rows })
 }
 
-/// Why it is missed: from what was varied.
+/// Why it is missed, from the variations.
 fn reason(results: &Results) -> Result<String> {
     let least = FEW_CACHES[1];
     let parts = results.of(&format!("{}, parts", name(least)))?;

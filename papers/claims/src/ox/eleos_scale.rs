@@ -1,9 +1,10 @@
 //! A log-structured store of one to eight threads, conventional and offloaded (OX-ELEOS), over one link to controllers with many
 //! processors and with few: throughput, and how busy the processors of the controller are.
 //!
-//! Beside what is judged are forms that differ in fewer respects, drives with more planes and a slower host, and controllers that are saturated.
+//! In addition to the judged figures: forms that differ in fewer respects, drives with more planes and a slower host, and
+//! saturated controllers.
 //!
-//! Left out: what threads of one tree lose to each other. The steps of the store wait for a processor, and never for another thread.
+//! Left out: contention between threads of one tree. The steps of the store wait for a processor, and never for another thread.
 
 use anyhow::Result;
 use nandscape_apps_llama_engine::Config;
@@ -291,8 +292,8 @@ fn pair(processors: Option<u32>) -> [Line; 2] {
     [Store::Fixed, Store::Host].map(|store| Line { store, processors })
 }
 
-/// The rate of the offloaded form in percent of that of the host-side one, by controllers, and of that on PCIe, with most processors; and of
-/// forms that differ in fewer respects.
+/// The rate of the offloaded form in percent of the host-side form's, by controllers; in percent of the rate on PCIe, with most
+/// processors; and of forms that differ in fewer respects.
 fn share_row(figures: &Figures, updates: u64, threads: u64) -> Result<Vec<String>> {
     let on_pcie = Line { store: Store::Host, processors: None };
     let on_fabric = CONTROLLERS.map(|count| pair(Some(count)));
@@ -438,7 +439,7 @@ fn range(results: &Results, updates: u64, line: Store, of: Store) -> Result<(Str
     Ok((format!("{} to {}%", short(least), short(most)), ahead))
 }
 
-/// Why it is missed: from what was varied, with the card's controller.
+/// Why it is missed, from the variations, with the card's controller.
 fn reason(results: &Results) -> Result<String> {
     let mut told = Vec::new();
     for updates in UPDATES {

@@ -1,5 +1,5 @@
-//! The cost of OX-Block's checkpoints: the time of updates with a checkpoint every 30 s, every 10 s and never, and what the
-//! checkpoints write.
+//! The cost of OX-Block's checkpoints: the time of updates with a checkpoint every 30 s, every 10 s and never, and the volume of
+//! the checkpoints' writes.
 //!
 //! Left out: time of the controller's processors. The drive here has none (`controller.processors`).
 

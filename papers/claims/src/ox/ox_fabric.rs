@@ -119,7 +119,7 @@ fn measure(run: &nandscape_lab_ledger::experiment::Run<'_>) -> Result<Figures> {
     Ok(figures)
 }
 
-/// Queues from which on all cores are used: each has a thread at both ends.
+/// The fewest queues that use all cores: each queue has a thread at both ends.
 fn that_use_all(cores: f64) -> usize {
     ((cores / 2.0) as usize).clamp(1, QUEUES)
 }

@@ -1,4 +1,4 @@
-//! Garbage collection of OX-Block by target rate: what it costs the host's updates, how much it moves, how much it reclaims.
+//! Garbage collection of OX-Block by target rate: its cost to the host's updates, the data moved, the space reclaimed.
 //!
 //! Left out: time of the controller's processors. The drive here has none (`controller.processors`).
 

@@ -1,6 +1,6 @@
-//! OX-MQ: how many null commands a second pass through queue pairs between layers.
+//! OX-MQ: null commands a second through queue pairs between layers.
 //!
-//! Left out: OX's library itself. Its place has the ring between a client's thread and a reactor.
+//! Left out: OX's library itself. The ring between a client's thread and a reactor takes its place.
 
 use anyhow::Result;
 

@@ -194,7 +194,7 @@ fn killed(interval: Option<f64>, seconds: f64, run: &Run<'_>) -> Result<Figures>
 const PLACES: u64 = 24;
 const APART: u64 = 500;
 
-/// Cuts the power of a small drive at random times, and looks at the last transaction.
+/// Cuts the power of a small drive at random times, and checks the last transaction.
 fn cuts(run: &Run<'_>) -> Result<Figures> {
     let mut profile = Profile::load("default")?;
     for change in [

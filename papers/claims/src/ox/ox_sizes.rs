@@ -1,5 +1,5 @@
-//! The sizes of OX-Block's tables at the thesis' geometry, its rule of which blocks are collected, and its over-provisioning, as
-//! the FTL computes them; and the pages of a buffer of OX-ELEOS, as its form has room for them.
+//! The sizes of OX-Block's tables at the thesis' geometry, its rule for selecting blocks to collect, and its over-provisioning,
+//! as computed by the FTL; and the number of pages that fit a buffer of OX-ELEOS.
 
 use anyhow::{Context as _, Result};
 use nandscape_device_ftl_ox::OxBlockConfig;

@@ -1,7 +1,7 @@
-//! The drive of the experiments on OX-Block, scaled down, and what all of them do with it.
+//! The drive of the experiments on OX-Block, scaled down, and their common code.
 //!
-//! The thesis' drive has 2 TB and is given 25 to 87 GB of writes. Here everything that is counted in bytes or in seconds is a
-//! sixteenth: data, updates, intervals, and the pages of a chunk, so that data fills as many lines of chunks as it did.
+//! The thesis' drive has 2 TB and gets 25 to 87 GB of writes. Here all quantities in bytes or in seconds are a
+//! sixteenth: data, updates, intervals, and the pages of a chunk, so that data fills as many lines of chunks as in the thesis.
 
 use std::rc::Rc;
 

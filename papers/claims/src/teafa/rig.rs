@@ -1,7 +1,7 @@
-//! Runs of the experiments on arrays (TeaFA): four drives of its evaluation as RAID-5, under loads that are generated from the
-//! statistics of its traces or that are filebench's.
+//! Runs of the experiments on arrays (TeaFA): four drives of its evaluation as RAID-5, under loads generated from the
+//! statistics of its traces, or under filebench's.
 //!
-//! Left out: everything that one claim alone asks.
+//! Left out: the parts of a single claim.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -103,7 +103,7 @@ pub(crate) const STATE: Choice = Choice {
     why: "SNIA's procedure leads there",
 };
 
-/// Notes what the array had counted when the measured phase began.
+/// Records the array's counters at the beginning of the measured phase.
 struct Counted {
     array: Rc<Array>,
     begun: Rc<RefCell<Stats>>,
@@ -213,7 +213,7 @@ pub(crate) fn build_sized(
     Ok((rig, array))
 }
 
-/// Drives of one profile, each in a state of its own.
+/// Drives of one profile, each in a separate state.
 pub(crate) fn rig_of(profile: &Resolved, drives: usize, precondition: Precondition, run: &Run<'_>) -> Result<Rig> {
     let drive = |number: usize| RigDrive {
         name: format!("drive {number}"),
@@ -254,7 +254,7 @@ pub(crate) fn latencies(outcome: &Outcome) -> Figures {
     figures
 }
 
-/// What drives did of their own, all together.
+/// The drives' own work, summed.
 pub(crate) fn add_drives(figures: &mut Figures, drives: impl Iterator<Item = DriveStats>) {
     let (mut cleaned, mut programmed, mut written, mut forced) = (0, 0, 0, 0);
     for ftl in drives {

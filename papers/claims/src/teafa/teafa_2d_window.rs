@@ -1,6 +1,6 @@
-//! Windows by drive and range of logical blocks: each drive cleans all the time, on a range that no other drive cleans then.
+//! Windows by drive and range of logical blocks: each drive cleans all the time, on a range that no other drive cleans meanwhile.
 //!
-//! Left out: collections that move data through channels that ranges share; here each range has channels of its own.
+//! Left out: collections that move data through channels that ranges share; here each range has its own channels.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

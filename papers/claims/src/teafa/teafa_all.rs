@@ -1,6 +1,6 @@
-//! TeaFA, Base and no-GC under nine loads: how much TeaFA gains between p99 and p99.9, and what it leaves.
+//! TeaFA, Base and no-GC under nine loads: TeaFA's gain between p99 and p99.9, and its remaining distance to no-GC.
 //!
-//! Left out: the traces themselves, of which Table 3.3 has the statistics. A trace of another server runs beside, where it is there.
+//! Left out: the traces themselves; Table 3.3 has their statistics. A trace of another server runs as well, where it exists.
 
 use anyhow::Result;
 use nandscape_lab_trace::Pace;
@@ -67,7 +67,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     judge,
 };
 
-/// What TeaFA may be of no-GC; and below what it is nearer than published.
+/// TeaFA's ratio to no-GC; and the ratio below which it is nearer than published.
 const LEFT: (f64, f64) = (0.95, 2.1);
 const NEARER: f64 = 1.1;
 

@@ -1,6 +1,6 @@
-//! Windows whose length the host adapts to busy answers (AIMD), beside windows of a fixed length.
+//! Windows whose length the host adapts to busy answers (AIMD), compared with windows of a fixed length.
 //!
-//! Left out: bursts of writes, which the thesis leaves to the future.
+//! Left out: bursts of writes, future work of the thesis.
 
 use anyhow::Result;
 

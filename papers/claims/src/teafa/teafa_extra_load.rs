@@ -57,7 +57,7 @@ fn points() -> Vec<Point> {
 }
 
 fn judge(results: &Results) -> Result<Judgement> {
-    // Points differ by a few requests for what they draw: reads a stripe read are compared.
+    // Random draws make points differ by a few requests, so reads per stripe read are compared.
     let per_stripe = |line: &Line| -> Result<f64> {
         let of = results.of(line.name)?;
         Ok(of.number("sub-reads")? / of.number("stripe reads")?)

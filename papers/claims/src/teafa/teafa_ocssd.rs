@@ -106,7 +106,7 @@ const REQUESTS: u64 = 60_000;
 /// Entries of the queues of open-channel drives: each die's host lets its commands go in its order, not the queue.
 const ENTRIES: u32 = 4_096;
 const BELOW: [&str; 2] = ["controller.priority=reads_first", "geometry.pages_per_block=32"];
-/// The FTL: its times are those of the flash below, from which it tells what reads would wait.
+/// The FTL: its times are those of the flash below, from which it computes the waits of reads.
 const ABOVE: [&str; 7] = [
     "timing.read=101us",
     "timing.program=1732us",
@@ -142,11 +142,11 @@ impl Order {
     }
 }
 
-/// Reads beside the writes, outstanding for each parallel unit.
+/// Outstanding reads per parallel unit during the writes.
 const BESIDE: [(u32, &str); 4] = [(0, "writes alone"), (READS_A_DIE, "2:1"), (16, "4:1"), (24, "6:1")];
 const READS_A_DIE: u32 = 8;
 const WRITES_A_DIE: u32 = 4;
-/// Times of a parallel unit, in microseconds, as above: a program; a read, of which a whole page crosses the channel.
+/// Times of a parallel unit, in microseconds, as above: a program; a read, whose whole page crosses the channel.
 const PROGRAM_US: f64 = 1_732.0;
 const READ_US: f64 = 101.0 + 32_768.0 / 302.65;
 /// The share of writes alone that is left where each waits for all reads outstanding for its die.
@@ -275,7 +275,7 @@ impl Usage {
     }
 }
 
-/// Writes beside reads on one drive.
+/// Writes together with reads on one drive.
 fn mix(order: Order, readers: u32, size: Size, run: &Run<'_>) -> Result<Figures> {
     let mut executor = Executor::new();
     let sim = executor.sim();

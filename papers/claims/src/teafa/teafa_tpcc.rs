@@ -1,6 +1,6 @@
 //! TeaFA's techniques, one added after the other, on a RAID-5 of four drives under TPCC.
 //!
-//! Left out: the values of the figure, which are of an emulator under a trace that is not public.
+//! Left out: the values of the figure, measured on an emulator under a trace that is not public.
 
 use anyhow::Result;
 

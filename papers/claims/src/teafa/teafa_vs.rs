@@ -1,5 +1,5 @@
-//! TeaFA beside its rivals under TPCC: Proactive, Harmonia, Flash on Rails and preemptive collection. Beside them stand three that the
-//! thesis does not evaluate: speculative reads, resubmission with the preempt flag, and partitioned drives.
+//! TeaFA compared with its rivals under TPCC: Proactive, Harmonia, Flash on Rails and preemptive collection. Three more rivals
+//! that the thesis does not evaluate: speculative reads, resubmission with the preempt flag, and partitioned drives.
 //!
 //! Left out: the values of the figures.
 
@@ -102,7 +102,7 @@ const LINES: [Line; 9] = [NO_GC, TEAFA, PREEMPTIVE, PROACTIVE, HARMONIA, ON_REQU
 const RAILS: &str = "Rails";
 const PARTITIONED: &str = "partitioned";
 const REQUESTS: u64 = 100_000;
-/// Reads of which the throughput is compared, over several turns of all drives. As many run before.
+/// Reads whose throughput is compared, over several turns of all drives. As many run before.
 const READS: u64 = 2_400_000;
 const DEPTH: u32 = 2_048;
 
@@ -250,7 +250,7 @@ const IODA: [(&str, [f64; 3]); 3] = [
     ("p99.9", [44_541.0, 7_282.0, 6_829.0]),
 ];
 
-/// Ratios to the ideal, IODA's beside those here. They are not judged: its drives and its load are others.
+/// Ratios to the ideal, IODA's next to ours. They are not judged: IODA's drives and load differ.
 fn beside_ioda(results: &Results) -> Result<Table> {
     let mut rows = Vec::new();
     for (quantile, [base, all, ideal]) in IODA {

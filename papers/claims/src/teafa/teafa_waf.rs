@@ -1,6 +1,7 @@
-//! Write amplification by the length of windows: a drive that waits for its window lets more data be overwritten before it collects.
+//! Write amplification by the length of windows: while a drive waits for its window, more of its data is overwritten before
+//! collection.
 //!
-//! Left out: SSDSim, on which the thesis measured it.
+//! Left out: SSDSim, the thesis' simulator for this figure.
 
 use anyhow::Result;
 

@@ -1,6 +1,6 @@
-//! The formulas of TeaFA's windows, as drives compute them, with the thesis' example; and what they give for its emulated drive.
+//! The formulas of TeaFA's windows, as drives compute them, with the thesis' example; and their values for its emulated drive.
 //!
-//! Left out: whether windows of these lengths serve their purpose, which other claims are about.
+//! Left out: whether windows of these lengths serve their purpose, the subject of other claims.
 
 use anyhow::{Context as _, Result};
 use nandscape_device_ftl_core::windows::Collections;
@@ -114,7 +114,7 @@ fn example() -> Figures {
     figures
 }
 
-/// What the drive of 3.6 says of itself for four drives.
+/// The values that the drive of 3.6 reports for four drives.
 fn drive() -> Result<Figures> {
     let rules = Profile::load("femu-teafa")?.resolve()?.windows().context("it has windows")?;
     let bounds = rules.bounds(4);

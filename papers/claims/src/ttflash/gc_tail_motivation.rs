@@ -1,7 +1,7 @@
 //! The effect of garbage collection on reads of one drive and on stripes over four: the two experiments that motivate
 //! ttFlash and TeaFA.
 //!
-//! Left out: the values. The drives were commercial ones, without published data for a model; the order is compared, on
+//! Left out: the values. The drives were commercial, without published data for a model; the order is compared, on
 //! the drive that the same thesis gives for its own simulations.
 
 mod array;
@@ -171,7 +171,7 @@ fn profile() -> Result<Profile> {
     Ok(profile)
 }
 
-/// Stripes read without and with garbage collection: beside reads, then beside the same number of writes.
+/// Stripes read without and with garbage collection: among reads, then among the same number of writes.
 fn both(drives: usize, kib: u32, rate: f64, run: &Run<'_>, figures: &mut Figures) -> Result<[Vec<Vec<SubIo>>; 2]> {
     let stripes = run.effort.of(30_000);
     let mut array = Array::new(&profile()?, drives, run.seed)?;

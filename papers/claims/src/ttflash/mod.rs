@@ -1,4 +1,4 @@
-//! ttFlash (Li 2020, 3.3 and 6.3), and what motivates it: reads that avoid collections.
+//! ttFlash (Li 2020, 3.3 and 6.3), and its motivation: reads that avoid collections.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! Runs of the experiments on ttFlash: one drive, with one technique added after the other, and the figures of its reads.
 //!
-//! Left out: everything that one claim alone asks.
+//! Left out: the parts of a single claim.
 
 use anyhow::{Result, bail, ensure};
 use nandscape_device_media::StoreKind;

@@ -98,7 +98,7 @@ const PARITY: &str = "a parity, by the wall clock";
 
 /// Valid pages of the collected block.
 const VALID: u32 = 64;
-/// Pages of a stripe, one of which is behind the collection: the others are the extra reads.
+/// Pages of a stripe. One of them is behind the collection: the others are the extra reads.
 const STRIPE: u64 = 8;
 /// Planes of the drive, to which pages go in turn, channels first.
 const PLANES: u64 = 64;
@@ -180,8 +180,8 @@ impl Host {
         under_way.iter().map(took).collect()
     }
 
-    /// Copies a number of pages within the first plane, holding what `holding` says, and optionally erases their
-    /// block. Returns the time of that, and the latency of a read of another plane of the channel, submitted at its
+    /// Copies `pages` pages within the first plane, with the resources that `holding` names, and optionally erases their
+    /// block. Returns the time that this takes, and the latency of a read of another plane of the channel, submitted at the
     /// start.
     fn collect(&mut self, holding: Holding, pages: u32, erase: bool) -> Result<[f64; 2]> {
         let Host { executor, ssd, front } = self;

@@ -1,6 +1,6 @@
 //! Filebench's personalities on one drive: Base against ttFlash.
 //!
-//! Left out: kernel, ext4 and a page cache; the personalities run on a small file system of their own.
+//! Left out: kernel, ext4 and a page cache; the personalities run on their own small file system.
 
 use anyhow::{Result, bail};
 use nandscape_lab_workload::{LoadKind, Workload, load};

@@ -1,6 +1,6 @@
 //! The tail of reads, with one technique of ttFlash added after the other, against the same drive without collections.
 //!
-//! Left out: the traces themselves, of which Table 3.3 has the statistics. A trace of another server runs beside, where it is there.
+//! Left out: the traces themselves; Table 3.3 has their statistics. A trace of another server runs as well, where it exists.
 
 use anyhow::Result;
 use nandscape_lab_trace::Pace;

@@ -1,5 +1,5 @@
 //! Wear of planes under skewed writes: with the static layout of stripes, and with stripes that are shifted within their group of
-//! planes, or go to another group.
+//! planes, or move to another group.
 //!
 //! Left out: latencies.
 

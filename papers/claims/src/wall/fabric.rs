@@ -1,4 +1,4 @@
-//! Hosts of NVMe/TCP targets on this machine: each host has a thread, one I/O queue, and a drive of its own at the end.
+//! Hosts of NVMe/TCP targets on this machine: each host has a thread, one I/O queue, and its own drive at the end.
 //! Drives are spread over reactors with a core each, and keep no data: the transport is measured, not the drive.
 
 use std::cell::RefCell;
@@ -170,7 +170,7 @@ impl Drop for Host {
     fn drop(&mut self) {
         drop(self.orders.take());
         if let Some(thread) = self.thread.take() {
-            // Its outcomes have been told.
+            // Its outcomes have been received.
             let _ = thread.join();
         }
     }

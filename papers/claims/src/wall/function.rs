@@ -39,7 +39,7 @@ impl Doorbells {
 /// Writes in flight while a drive is filled.
 const WRITERS: usize = 64;
 
-/// A drive on a reactor of its own, and a socket before it.
+/// A drive on its own reactor, and a socket before it.
 pub(crate) struct Served {
     doorbells: Doorbells,
     folder: TempDir,

@@ -1,5 +1,5 @@
-//! The delays of idle loops on this machine. The machine takes the processor away from every thread now and then, so
-//! each real-time figure is shown beside these, measured in turn with it.
+//! The delays of idle loops on this machine. The machine takes the processor away from every thread now and then. So
+//! each real-time figure is shown next to these delays, measured in turn with it.
 //!
 //! Two threads: one spins on the clock until a deadline, then signals the other, which spins on the signal; then the
 //! next deadline. This is the work of a minimal drive and client.

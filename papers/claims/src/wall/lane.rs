@@ -24,7 +24,7 @@ pub(crate) struct AtEnd {
 pub(crate) struct Ended {
     pub(crate) slot: usize,
     pub(crate) status: Status,
-    /// When the model completed it, if the lane tells.
+    /// When the model completed it, if the lane reports that.
     pub(crate) at: Option<Time>,
 }
 

@@ -1,4 +1,4 @@
-//! Drives in real time, on a reactor's thread of their own.
+//! Drives in real time, each on the thread of its reactor.
 
 use std::rc::Rc;
 use std::sync::mpsc::channel;
@@ -41,7 +41,7 @@ pub(crate) fn fixed_delay(name: &str, delay: Span) -> anyhow::Result<DriveSpec> 
     drive(name, "femu-blackbox", &["timing.read=0us", "timing.program=0us", "timing.erase=0us", &time])
 }
 
-/// A drive of 64 MiB with data, unless `changes` say otherwise.
+/// A drive of 64 MiB with data, unless `changes` differ.
 pub(crate) fn drive(name: &str, profile: &str, changes: &[&str]) -> anyhow::Result<DriveSpec> {
     let mut profile = Profile::load(profile)?;
     profile.set("capacity=64MiB")?;

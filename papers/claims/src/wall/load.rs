@@ -11,7 +11,7 @@ use crate::wall::lane::{Ended, Lane, READ, RingLane};
 
 /// Reads in the part of a drive that is used.
 const PLACES: u64 = (64 << 20) / READ as u64;
-/// The longest wait for a completion, and how many polls are between two looks at the clock meanwhile.
+/// The longest wait for a completion, and the polls between two readings of the clock meanwhile.
 const PATIENCE: Span = Span::from_s(60);
 const POLLS_A_LOOK: u32 = 1 << 20;
 
@@ -32,7 +32,7 @@ pub(crate) struct Load<L> {
 pub(crate) struct Seen {
     /// From submission to the completion seen.
     pub(crate) latency: Histogram,
-    /// From the model's completion time to the completion seen, where the lane tells that time.
+    /// From the model's completion time to the host's, where the lane reports the model's.
     pub(crate) late: Histogram,
     /// Time in which reads were in flight.
     pub(crate) elapsed: Span,

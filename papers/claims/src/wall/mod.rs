@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `live` | drives in real time, on a reactor's thread of their own |
+//! | `live` | drives in real time, each on the thread of its reactor |
 //! | `function` | such a drive as a PCI function over vfio-user |
 //! | `load`, `lane` | a client that keeps a number of reads in flight, over a ring or a queue pair in shared memory |
 //! | `null` | null commands through rings |

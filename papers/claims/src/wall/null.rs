@@ -1,5 +1,5 @@
-//! Null commands through rings: each pair is a ring between a client's thread and a reactor, with a drive of its own at the
-//! end. Reactors have a core each; where there are more pairs than reactors, the drives are spread over them.
+//! Null commands through rings: each pair is a ring between a client's thread and a reactor, with its own drive at the
+//! end. Reactors have a core each; if there are more pairs than reactors, the drives are spread over the reactors.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! The time this machine takes to compute the parity of some pages, by the code that drives with stripes and arrays use.
+//! The time of this machine to compute the parity of some pages, by the common code of arrays and drives with stripes.
 
 use nandscape_drive::parity;
 use nandscape_sim::{Histogram, Rng, Span};

@@ -1,4 +1,4 @@
-//! Every experiment is whole, and its entry is that of the shared ledger, where that is there.
+//! Every experiment is complete, and its entry equals that of the shared ledger, where that exists.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use nandscape_lab_ledger::claim::{Check, Claim, Kind};
 use nandscape_papers_claims::LEDGER;
 use toml::{Table, Value};
 
-/// The ledger of all results of the papers lies beside the project, if anywhere.
+/// The ledger of all results of the papers, if it exists.
 const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/claims.toml");
 
 #[test]
@@ -75,7 +75,7 @@ fn compare(claim: &Claim, entry: &Value) {
     let id = claim.id;
     let text = |key: &str| entry.get(key).and_then(Value::as_str);
     assert_eq!(Some(claim.seed().as_str()), text("seed"), "{id}");
-    // The shared ledger refers to a page of its own for one table, and for one gap.
+    // The shared ledger refers to a separate page for one table, and for one gap.
     let says = text("says").map(|says| says.replace("the pattern of errata.md", "a pattern of 512 digits"));
     assert_eq!(Some(claim.says), says.as_deref(), "{id}");
     let show = text("show").map(|show| show.replace(" (errata.md)", ""));

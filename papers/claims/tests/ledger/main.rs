@@ -2,11 +2,11 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `entries` | every experiment is whole, and its entry is that of the shared ledger |
+//! | `entries` | every experiment is complete, and its entry equals that of the shared ledger |
 //! | `find` | experiments by their names |
-//! | `quick` | every experiment run for a moment: it measures, it judges, its forms are whole |
+//! | `quick` | every experiment run for a moment: it measures, it judges, its forms are complete |
 //! | `score` | the score of the README and of the page is the count of the page's verdicts |
-//! | `resume` | what is there is kept, what is torn, foreign or of other inputs is measured again; threads change nothing |
+//! | `resume` | complete results are kept; torn, foreign and outdated ones are measured again; threads change nothing |
 //! | `support` | folders and runs for the others |
 
 mod entries;

@@ -1,5 +1,5 @@
-//! Every experiment run for a moment. What is looked at is that it measures and judges, and that the forms of its outcome
-//! are whole; verdicts are those of figures that do not depend on the moment.
+//! Every experiment run for a moment. The tests check that it measures and judges, and that the forms of its outcome
+//! are complete; they check verdicts only of figures that do not depend on the moment.
 
 use nandscape_lab_ledger::experiment::{Clock, Effort};
 use nandscape_lab_ledger::verdict::{Criterion, Verdict};
@@ -86,7 +86,7 @@ fn the_registers_are_reproduced() {
     assert_eq!(outcomes[0].judgement.criteria.len(), 14);
 }
 
-/// Neither does that of ttFlash, but for what the machine takes for a parity.
+/// Nor does ttFlash's arithmetic, except for the machine's time for a parity.
 #[test]
 fn the_arithmetic_of_ttflash_is_exact() {
     let experiment = experiment("ttflash-arithmetic");
@@ -111,8 +111,8 @@ fn the_grid_is_near_its_queueing_solution() {
     assert!(criteria.len() == 8 && missed.iter().all(|what| what.contains("largest rise")), "{criteria:?}");
 }
 
-/// The order of the schemes at a tenth of the requests. There seeds do not tell the tails of channel and controller blocking apart
-/// on the drive with two channels; everything else is decided, and nothing contradicts the order.
+/// The order of the schemes at a tenth of the requests. On the drive with two channels, the tails of channel and controller
+/// blocking then differ by less than the spread between seeds; everything else is decided, and nothing contradicts the order.
 #[test]
 fn the_collection_schemes_are_in_order() {
     let folder = folder();

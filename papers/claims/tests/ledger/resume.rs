@@ -1,5 +1,5 @@
-//! What is there is kept; what is torn, foreign or of other inputs is measured again, and said so; neither threads nor
-//! interruptions change a byte.
+//! Complete results are kept. Torn and foreign results, and results of other inputs, are measured again with a message. Neither
+//! threads nor interruptions change a byte.
 
 use std::fs;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ fn a_run_that_was_broken_off_goes_on_to_the_same_bytes() {
     let held = Outcome::held(&TOY, &session(broken.path()).folder);
     assert!(held.verdict == Verdict::NotMeasured && held.reason.contains("7 of 12 points"), "{}", held.reason);
 
-    // A killed process leaves what it was writing.
+    // A killed process leaves unfinished files.
     let unfinished = broken.path().join("toy").join(".unfinished-abc");
     fs::write(&unfinished, "{\"schema\"").unwrap();
     let mut ear = Ear::default();
@@ -57,7 +57,7 @@ fn a_run_that_was_broken_off_goes_on_to_the_same_bytes() {
     assert_eq!(files(whole.path()), files(broken.path()));
 }
 
-/// The files of a small experiment, each spoilt in its own way, and what is said of it.
+/// The files of a small experiment, each spoilt in another way, and the message about each.
 #[test]
 fn torn_changed_and_foreign_files_are_measured_again() {
     let folder = folder();

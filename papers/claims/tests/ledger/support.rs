@@ -76,7 +76,7 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// An experiment of its own: twelve points of random numbers, and a bound that they keep. Nothing is published of it.
+/// A toy experiment: twelve points of random numbers, and a bound that they keep. It has no published figures.
 pub(crate) static TOY: Experiment = Experiment {
     claim: Claim {
         id: "toy",
@@ -103,7 +103,7 @@ pub(crate) static TOY: Experiment = Experiment {
     },
 };
 
-/// Two points without runs of their own, far from their bound.
+/// Two points without separate runs, far from their bound.
 pub(crate) static SEEDED: Experiment = Experiment {
     claim: Claim { id: "seeded", check: Check::Order, ..TOY_CLAIM },
     clock: Clock::Virtual,

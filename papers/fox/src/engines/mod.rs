@@ -1,4 +1,4 @@
-//! The engines of FOX, a file each, and what they share: commands along an order of pages.
+//! The engines of FOX, a file each, and their common part: commands along an order of pages.
 
 pub(crate) mod isolation;
 pub(crate) mod round_robin;

@@ -1,5 +1,5 @@
-//! Round-robin: a row after the other, over all parallel units of the node; rows of the same page of all blocks before those of the
-//! next page (Picoli 2019, table 4.3, R; table 4.1 nests the loops of blocks and pages the other way).
+//! Round-robin: one row after the other, over all parallel units of the node; rows of the same page of all blocks before rows of
+//! the next page (Picoli 2019, table 4.3, R; table 4.1 nests the loops of blocks and pages the other way).
 
 use super::{Order, along};
 use crate::engine::{Command, Engine};

@@ -46,7 +46,7 @@ fn fill(guest: &mut Guest, make: &str) {
     );
 }
 
-/// Removes half of the files and trims what they had; the other half stays as it was.
+/// Removes half of the files and trims their blocks; the other half stays unchanged.
 fn trim(guest: &mut Guest, check: &str) {
     script(
         guest,

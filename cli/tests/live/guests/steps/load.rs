@@ -1,4 +1,4 @@
-//! Load with verification: on all queues, and beside what disturbs it.
+//! Load with verification: on all queues, and during disturbances.
 
 use nandscape_lab_guest::Guest;
 
@@ -6,10 +6,10 @@ use super::super::{run, script, until};
 
 /// The event of Linux for each command that its driver sends, counted by queue (Documentation/trace/histogram.rst).
 const EVENT: &str = "/sys/kernel/tracing/events/nvme/nvme_setup_cmd";
-/// Commands that each queue gets at the least: a part of those that fio sends from each processor.
+/// The least commands of each queue: a part of those that fio sends from each processor.
 const LEAST: u64 = 1_000;
 
-/// Two jobs, each on a processor of its own and so on a queue of its own, at depth 32.
+/// Two jobs, each on its own processor and so on its own queue, at depth 32.
 pub(in super::super) fn all_queues_verify(guest: &mut Guest) {
     // A queue pair for each processor.
     assert_eq!(run(guest, "ls -d /sys/block/nvme0*n1/mq/* | wc -l"), "2");
@@ -46,7 +46,7 @@ fn commands_of(histogram: &str, queue: u32) -> u64 {
     words.filter_map(of_queue).next().unwrap_or(0)
 }
 
-/// Verified load that runs until it is told to end.
+/// Verified load that runs until it is stopped.
 pub(in super::super) struct Load(());
 
 /// Commands are on their way. With native multipath they count at the path, not at the namespace.

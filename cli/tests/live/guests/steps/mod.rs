@@ -1,9 +1,9 @@
-//! What guests do with their drive, /dev/nvme0n1 of /dev/nvme0, the same over either transport.
+//! Steps of guests on their drive, /dev/nvme0n1 of /dev/nvme0, the same over either transport.
 //!
 //! | file | what |
 //! |---|---|
-//! | `tools` | what nvme-cli sees, and how a failed command is logged |
-//! | `load` | fio with verification: on all queues, and beside what disturbs it |
+//! | `tools` | the output of nvme-cli, and how a failed command is logged |
+//! | `load` | fio with verification: on all queues, and during disturbances |
 //! | `file_systems` | ext4 and XFS |
 //! | `namespaces` | namespaces are created, attached and formatted |
 //! | `upkeep` | sanitize and self-test |

@@ -45,7 +45,7 @@ const MEANING: u64 = 0x7ff;
 /// The opcode of Read (NVM).
 const READ: u8 = 2;
 
-/// A read beyond the drive's end fails, and the newest entry of the error log says which command it was, and why.
+/// A read beyond the drive's end fails, and the newest entry of the error log has the command, and why.
 pub(in super::super) fn failed_commands_are_logged(guest: &mut Guest) {
     let beyond = CAPACITY / 512 + 7;
     let ended = guest.attempt(&format!("nvme read /dev/nvme0n1 -s {beyond} -c 0 -z 512 -d /run/beyond 2>&1")).unwrap();

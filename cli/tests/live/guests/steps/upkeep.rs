@@ -5,7 +5,7 @@ use nandscape_lab_guest::Guest;
 use super::super::{run, script, until};
 use super::json;
 
-/// The log that says that no operation is in progress.
+/// The log shows that no operation is in progress.
 const SANITIZED: &str = "nvme sanitize-log /dev/nvme0 | grep -q \"SPROG) :  65535\"";
 
 /// The same for self-tests.

@@ -1,4 +1,5 @@
-//! Forms of the store, their drives, and what is varied to find out why a form is faster: shared by `eleos-cache` and `eleos-scale`.
+//! Forms of the store, their drives, and the variations that show why a form is faster: shared by `eleos-cache` and
+//! `eleos-scale`.
 
 use anyhow::{Result, ensure};
 use nandscape_apps_llama_engine::{ChainConfig, Costs, LogConfig};
@@ -73,14 +74,14 @@ pub(crate) struct Setting {
     pub(crate) changes: &'static [&'static str],
     /// By how much the host's processors are slower.
     pub(crate) slowness: u64,
-    /// By how many times there are more clients.
+    /// The factor of the number of clients.
     pub(crate) clients: u64,
 }
 
 impl Setting {
     /// What is judged.
     pub(crate) const JUDGED: Setting = Setting { name: "as judged", changes: &[], slowness: 1, clients: 1 };
-    /// 128 planes of a small drive have blocks of few pages: those of 16 planes are beside them.
+    /// 128 planes of a small drive have blocks of few pages; this is 16 planes with blocks of as many pages, for comparison.
     pub(crate) const SMALL_BLOCKS: Setting =
         Setting { name: "16 planes, blocks of 12 pages", changes: &["geometry.pages_per_block=12"], ..Setting::JUDGED };
     /// The thesis' drive (OX 4.4.2, 7.4).

@@ -1,5 +1,5 @@
-//! The rivals of TeaFA that are no array with a tail policy: Flash on Rails, and drives whose channels are divided between who reads
-//! and who writes.
+//! The rivals of TeaFA that are no array with a tail policy: Flash on Rails, and drives whose channels are divided between
+//! readers and writers.
 //!
 //! Left out: lines, loads and the verdict.
 
@@ -73,7 +73,7 @@ pub(super) fn tenants() -> Result<Workload> {
     Ok(parse_table("tenants", TENANTS.parse()?)?)
 }
 
-/// Runs a load on the drive of a rig that `connect` has for a job. Figures of the reads, and of what drives did.
+/// Runs a load on the drive that `connect` opens for a job. Returns figures of the reads, and of the drives' own work.
 pub(super) fn measure(
     rig: &mut Rig,
     workload: &Workload,
