@@ -1,4 +1,4 @@
-//! What a turn does in addition to running the model: rings, rest, and reports of failures.
+//! The work of a turn in addition to running the model: rings, rest, and reports of failures.
 
 use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
@@ -18,8 +18,8 @@ fn read(slba: u64) -> SubmissionEntry {
     SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 1)
 }
 
-/// A host that hands over more than there is room for gets its memory back. Accepted buffers are returned even if it
-/// requests nothing more.
+/// A host that submits more than there is room for gets its memory back. Accepted buffers are returned even without
+/// further requests.
 #[test]
 fn a_ring_takes_as_many_commands_as_it_has_room_for() {
     serve(PollMode::Adaptive, None, |handle| {
