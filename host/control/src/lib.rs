@@ -1,4 +1,5 @@
-//! The SSD control API (Shin 2017, Table 5.1): a host decides when a drive collects garbage, and when it does nothing but serve reads.
+//! The SSD control API (Shin 2017, Table 5.1): a host decides when a drive collects garbage, and when it only serves
+//! reads.
 //!
 //! A [`Control`] goes through any [`Drive`] that takes admin commands: a queue in this process, an NVMe/TCP
 //! connection, a PCI function.
@@ -13,7 +14,7 @@
 //! | `run_gc` | [`Control::run`] |
 //! | `is_ready_for_read` | [`Control::is_ready_for_read`] |
 //!
-//! Left out: policies over it, and drives that offer Predictable Latency Mode in its place.
+//! Left out: policies based on it, and drives with Predictable Latency Mode instead.
 
 use std::rc::Rc;
 
@@ -27,7 +28,7 @@ use nandscape_wire_nvme::vendor::{
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 use zerocopy::FromBytes;
 
-/// Why a drive does not do as it is asked.
+/// Errors of control commands.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
     /// The drive does not take such commands, by its Identify Controller.
@@ -40,7 +41,7 @@ pub enum Error {
     Rejected(Status),
 }
 
-/// The space of a drive, and what the drive does.
+/// The space of a drive, and its activity.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Space {
     /// Bytes of the host's address space.
@@ -53,7 +54,8 @@ pub struct Space {
     pub blocks: u32,
     /// Erased blocks now.
     pub free: u32,
-    /// The low watermark in blocks: below it the drive collects by itself. Zero leaves that to the drive's own policy.
+    /// The low watermark in blocks, below which the drive collects garbage by itself. Zero leaves this to the drive's
+    /// own policy.
     pub low: u32,
     /// The high watermark in blocks, at which [`Control::run`] ends.
     pub high: u32,
@@ -75,8 +77,8 @@ pub struct Run {
 /// The answer to [`Control::is_ready_for_read`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Ready {
-    /// Whether nothing internal runs, or will run until a write, a flush of buffered data, a run, or fewer free blocks than the low
-    /// watermark.
+    /// Whether no internal work runs. It can only start after a write, a flush of buffered data, a run, or when the
+    /// free blocks fall below the low watermark.
     pub is_ready: bool,
     /// Erased blocks.
     pub free: u32,
@@ -92,7 +94,7 @@ impl Control {
     /// A drive whose admin commands go through `admin`.
     ///
     /// # Errors
-    /// When the drive takes no such orders.
+    /// The drive does not support such commands.
     pub async fn open(sim: &Sim, admin: Rc<dyn Drive>) -> Result<Control, Error> {
         let control = Control { issuer: Issuer::new(sim), admin };
         let mem = HostMem::zeroed(size_of::<identify::Controller>());
@@ -143,7 +145,8 @@ impl Control {
         })
     }
 
-    /// Sets both watermarks, in blocks, until the drive loses power. A low one of zero leaves the drive's own collections to its own policy.
+    /// Sets both watermarks, in blocks, until the drive loses power. With a low watermark of zero, the drive's own
+    /// policy decides its garbage collections.
     ///
     /// # Errors
     /// When the low one is above the high one, or the high one above the blocks of the flash.
@@ -151,8 +154,9 @@ impl Control {
         self.control(gc::SET_WATERMARKS, [low, high]).await.map(drop)
     }
 
-    /// Has the drive collect for `time`, rounded up to microseconds, or until the high watermark is reached, and returns at once. A second
-    /// run replaces the first; one of no time ends it. A run is at most 2^32 - 1 us, 71 minutes.
+    /// Starts garbage collection for `time`, rounded up to microseconds, or until the high watermark is reached, and
+    /// returns at once. A second run replaces the first; one of no time ends it. A run is at most 2^32 - 1 us, 71
+    /// minutes.
     ///
     /// # Errors
     /// When the drive rejects the command.
