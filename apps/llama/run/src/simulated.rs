@@ -35,7 +35,7 @@ pub enum RunError {
     /// An operation failed.
     #[error("an operation: {0}")]
     Operation(#[from] Error),
-    /// What was read is not what was put.
+    /// The data read differs from the data put.
     #[error("the drive or the store has lost data: {0}")]
     Wrong(#[from] Wrong),
     /// The model is stuck.
@@ -72,7 +72,7 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     executor.block_on(run_on(spec, &sim, &ssd))?
 }
 
-/// What the drive and its processors have done so far.
+/// The counters of the drive and its processors so far.
 #[derive(Copy, Clone)]
 struct Done {
     drive: DriveFigures,
