@@ -53,7 +53,7 @@ pub enum RunError {
     /// An operation failed.
     #[error("an operation: {0}")]
     Operation(#[from] Error),
-    /// What was read is not what was put.
+    /// The data read differs from the data put.
     #[error("the drive or the store has lost data: {0}")]
     Wrong(#[from] Wrong),
     /// The model is stuck.
@@ -89,7 +89,7 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     executor.block_on(run_on(spec, &sim, &ssd))?
 }
 
-/// What the drive has done so far.
+/// The drive's counters so far.
 fn figures(ssd: &Ssd) -> DriveFigures {
     let (stats, unit) = (ssd.ftl_stats(), u64::from(ssd.controller().info().unit_bytes));
     DriveFigures {
