@@ -1,5 +1,5 @@
-//! The bytes of a logical block of each namespace: a table that the drive keeps up to date, so that the bytes of a command
-//! can be counted where only its entry is known.
+//! The bytes of a logical block of each namespace, in a table that the drive keeps current. With it, the bytes of a
+//! command can be counted from its entry alone.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ use crate::drive::DriveInfo;
 pub struct BlockSizes(Box<[Cell<u32>]>);
 
 impl BlockSizes {
-    /// A table for namespaces 1 to `most`, of which there is none yet.
+    /// A table for namespaces 1 to `most`, none of which exists yet.
     pub fn new(most: u32) -> BlockSizes {
         BlockSizes((0..=most).map(|_| Cell::new(0)).collect())
     }
@@ -21,16 +21,16 @@ impl BlockSizes {
         sizes
     }
 
-    /// Bytes of a logical block of a namespace; 0 where there is none.
+    /// Bytes of a logical block of a namespace; 0 if the namespace does not exist.
     #[inline]
     pub fn get(&self, nsid: u32) -> u32 {
         self.0.get(nsid as usize).map_or(0, Cell::get)
     }
 
-    /// Sets them; 0 when the namespace is gone.
+    /// Sets the bytes of a logical block; 0 when the namespace is deleted.
     ///
     /// # Panics
-    /// When the table does not reach so far.
+    /// When `nsid` is beyond the table.
     pub fn set(&self, nsid: u32, bytes: u32) {
         self.0[nsid as usize].set(bytes);
     }

@@ -1,4 +1,4 @@
-//! Where a command's time went. The stages sum to its latency, to the nanosecond.
+//! A command's latency by stage. The stages sum to the latency, to the nanosecond.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ impl Stage {
         Stage::Ecc,
         Stage::Link,
     ];
-    /// The stages that are waits, and are told apart by cause.
+    /// The stages that are waits, which are divided by cause.
     pub const WAITS: [Stage; 3] = [Stage::Queue, Stage::DieWait, Stage::ChannelWait];
 
     /// The name in tables and JSON.
@@ -64,7 +64,7 @@ pub mod cause {
 
     /// A read, compare or verify of the host.
     pub const HOST_READ: Cause = Cause::new(0);
-    /// A write of the host, and what it takes to get it to flash.
+    /// A host write, with all work that brings its data to flash.
     pub const HOST_WRITE: Cause = Cause::new(1);
     /// Garbage collection.
     pub const GC: Cause = Cause::new(2);
@@ -76,9 +76,9 @@ pub mod cause {
     /// Reads of flash that complete writes of a part of a mapping unit.
     pub const READ_MODIFY_WRITE: Cause = Cause::new(5);
 
-    /// Power that was cut: until it is back, and the drive has started again and found its tables.
+    /// A power cut: until power returns, the drive has restarted and its tables are loaded.
     pub const POWER: Cause = Cause::new(6);
-    /// Reading a page again that could not be corrected, and dies that do not answer until they are reset.
+    /// Read retries of an uncorrectable page, and dies that hang until they are reset.
     pub const RETRY: Cause = Cause::new(7);
 
     /// All, with their names in tables and JSON.
@@ -93,17 +93,17 @@ pub mod cause {
         (RETRY, "retry"),
     ];
 
-    /// Whether it is one of trouble, which tables and JSON leave out where nothing waited for it.
+    /// Whether the cause is trouble. Tables and JSON leave out trouble that delayed no command.
     pub const fn is_of_trouble(cause: Cause) -> bool {
         cause.index() >= POWER.index()
     }
 }
 
-/// The name of a layer as breakdowns have it. Names are kept until the program ends: they are those of a few layers, however many
-/// runs have them.
+/// The name of a layer in breakdowns. Each distinct name is leaked once: there are few layers, however many runs
+/// there are.
 pub fn layer_name(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    // What a panic left behind is a set of names still.
+    // After a panic the set of names is still valid.
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = names.get(name) {
         return known;
@@ -113,7 +113,7 @@ pub fn layer_name(name: &str) -> &'static str {
     kept
 }
 
-/// The trouble that is a power cut, among those that [`Breakdown::met`] tells.
+/// The number of a power cut in the bits of [`Breakdown::met`].
 pub const POWER_CUT: u32 = 63;
 
 /// Time by stage; for the stages that are waits, by cause.
@@ -156,7 +156,7 @@ impl Above {
 /// The cause of a layer's time that it gives none for.
 pub const OWN: &str = "own";
 
-/// Boxes to be used again: every command needs one, and allocating is what it would cost most.
+/// Boxes for reuse: every command needs one, and the allocation would be most of its cost.
 struct Spare {
     first: Cell<Option<Box<Times>>>,
     count: Cell<u32>,
@@ -166,7 +166,7 @@ thread_local! {
     static SPARE: Spare = const { Spare { first: Cell::new(None), count: Cell::new(0) } };
 }
 
-/// Boxes kept at the most. Dropping the list recurses once for each.
+/// The most boxes that are kept. Dropping the list recurses once for each.
 const MAX_SPARE: u32 = 1_024;
 
 impl Spare {
@@ -192,7 +192,7 @@ impl Spare {
 impl Times {
     #[inline(never)]
     fn boxed() -> Box<Times> {
-        // While the thread ends none is kept.
+        // A thread that ends keeps no boxes.
         SPARE.try_with(Spare::take).ok().flatten().unwrap_or_default()
     }
 
@@ -210,7 +210,7 @@ impl Drop for Breakdown {
     #[inline]
     fn drop(&mut self) {
         if let Some(times) = self.0.take() {
-            // While the thread ends none is kept.
+            // A thread that ends keeps no boxes.
             let _ = SPARE.try_with(|spare| spare.keep(times));
         }
     }
@@ -294,8 +294,8 @@ impl Breakdown {
         [&times.queue, &times.die_wait, &times.channel_wait].into_iter().any(|wait| !wait.by(cause).is_zero())
     }
 
-    /// Adds the times of an attempt after the first: waits as they are, and its own time as waits behind [`cause::RETRY`], that of
-    /// the array and of correction for the die, that of the transfer for the channel.
+    /// Adds the times of a retry. Its waits are added unchanged; its own time becomes a wait behind [`cause::RETRY`]:
+    /// sensing and correction count as waits for the die, the transfer as a wait for the channel.
     pub fn add_retry(&mut self, again: &Breakdown) {
         let Some(theirs) = &again.0 else { return };
         let mine = self.times();
@@ -324,8 +324,8 @@ impl Breakdown {
         self.0.as_deref().map_or(0, |times| times.met)
     }
 
-    /// Charges to a layer of the host the part of `latency` that is not accounted for: its own time, above what the drive
-    /// or the layer below took. Afterwards the total is `latency`. A layer that took no time is not listed.
+    /// Charges the part of `latency` that is not accounted for yet to a layer of the host, as the layer's own time.
+    /// Afterwards the total is `latency`. A layer that took no time is not listed.
     ///
     /// # Panics
     /// When more than `latency` is accounted for.
@@ -337,7 +337,7 @@ impl Breakdown {
         }
     }
 
-    /// Charges a time to a layer of the host, which has spent it for this cause. [`Breakdown::charge_rest`] has what is left.
+    /// Charges a time to a layer of the host and one of its causes. [`Breakdown::charge_rest`] charges the remainder.
     pub fn charge(&mut self, layer: &'static str, cause: &'static str, span: Span) {
         if !span.is_zero() {
             self.times().above.get_or_insert_default().add(layer, cause, span);

@@ -1,6 +1,7 @@
-//! Commands to a drive that is no NVMe controller (an array, a disk), checked as a controller checks them (NVM 3.3; Base 4.1).
+//! Commands to a drive that is not an NVMe controller (an array, a disk), checked as a controller checks them (NVM
+//! 3.3; Base 4.1).
 //!
-//! Left out: Copy, Write Uncorrectable, metadata and protection information, which such drives do not have.
+//! Left out: Copy, Write Uncorrectable, metadata and protection information, which such drives do not support.
 
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_PSDT};
 use nandscape_wire_nvme::io::{Cdw12, DSM_DEALLOCATE, DsmRange};
@@ -16,7 +17,7 @@ use crate::mem::HostMem;
 pub struct Extent {
     /// The first logical block.
     pub slba: u64,
-    /// Logical blocks, one at the least.
+    /// Logical blocks, at least one.
     pub blocks: u32,
 }
 

@@ -21,7 +21,7 @@ impl QueueId {
 /// [`Ring`](crate::ring::Ring), puts entries into it, and rings doorbells; the controller posts completions there and
 /// notifies.
 pub trait Controller {
-    /// What the drive is.
+    /// The properties of the drive.
     fn info(&self) -> DriveInfo;
 
     /// The same of another namespace; `None` when the controller has none of that number.
@@ -34,12 +34,12 @@ pub trait Controller {
         IN_PROCESS_CONTROLLER
     }
 
-    /// Begins to serve a submission queue and the completion queue that it posts to, both of them number `id`.
+    /// Begins to serve a submission queue and its completion queue, both of them number `id`.
     ///
     /// # Errors
-    /// Invalid Queue Identifier when `id` is in use or beyond the controller's limit; Invalid Queue Size when a queue is
-    /// too large; Command Sequence Error while the controller is reset or leaves its host, and for I/O queues while it is
-    /// not ready.
+    /// Invalid Queue Identifier when `id` is in use or beyond the controller's limit. Invalid Queue Size when a queue
+    /// is too large. Command Sequence Error while the controller is reset or leaves its host, and for I/O queues
+    /// while it is not ready.
     fn create_queue_pair(
         &self,
         id: QueueId,
@@ -47,27 +47,27 @@ pub trait Controller {
         completions: Rc<dyn CompletionMemory>,
     ) -> Result<(), Status>;
 
-    /// Begins to delete a pair: nothing is fetched any more, and its commands end or are stopped. When the last of them has
-    /// ended, no memory of the host is touched any more, the number is free, and
-    /// [`CompletionMemory::released`] is called. That may be before this returns. A command that has no completion by
-    /// then never will have one (Base 5.2.4).
+    /// Begins to delete a pair: the controller fetches no more entries, and completes or stops its commands. After
+    /// the last of them no memory of the host is touched, the number is free, and [`CompletionMemory::released`] is
+    /// called. That may happen before this returns. A command without a completion by then never gets one (Base
+    /// 5.2.4).
     ///
     /// # Errors
-    /// Invalid Queue Identifier when there is no such pair, or when it is being deleted.
+    /// Invalid Queue Identifier when the pair does not exist or is being deleted.
     fn delete_queue_pair(&self, id: QueueId) -> Result<(), Status>;
 
     /// Attaches the controller to a host that creates further queues by admin commands (Create I/O Submission Queue and
     /// the like).
     ///
     /// # Errors
-    /// Command Sequence Error while there are queues, or some are being deleted.
+    /// Command Sequence Error while queues exist, also queues that are being deleted.
     fn attach(&self, host: Rc<dyn HostMemory>) -> Result<(), Status>;
 
     /// Leaves the host, and begins to delete all queues as [`Controller::delete_queue_pair`] does.
     fn detach(&self);
 
-    /// The submission queue's tail doorbell (Base 3.1.4.21, "SQ Tail Doorbell"): entries up to `tail` are there to
-    /// be fetched. A value outside the queue is ignored.
+    /// The submission queue's tail doorbell (Base 3.1.4.21, "SQ Tail Doorbell"): entries up to `tail` may be fetched.
+    /// A value outside the queue is ignored.
     fn ring_submission(&self, id: QueueId, tail: u16);
 
     /// The completion queue's head doorbell: entries up to `head` were consumed. A value outside the queue is ignored.
@@ -79,25 +79,26 @@ pub trait Controller {
         0
     }
 
-    /// Writes a dword of the properties. Enable, reset and shutdown begin by writing Controller Configuration, and have
-    /// ended when Controller Status says so. A reset deletes all pairs as [`Controller::delete_queue_pair`] does.
+    /// Writes a dword of the properties. A write of Controller Configuration begins an enable, a reset or a shutdown;
+    /// Controller Status shows when it has ended. A reset deletes all pairs as [`Controller::delete_queue_pair`]
+    /// does.
     fn set_register(&self, _offset: u32, _value: u32) {}
 
-    /// Resets the function that the controller is to its host (a Function Level Reset, or what a transport has of that kind): as
-    /// clearing CC.EN does, and all properties have the values that they had at first (Base 3.7.2). It has ended when Controller
-    /// Status says that the controller is not ready.
+    /// Performs a Function Level Reset, or the transport's equivalent: clears CC.EN and returns all properties to
+    /// their initial values (Base 3.7.2). It has ended when Controller Status reports that the controller is not
+    /// ready.
     fn reset_function(&self) {}
 
-    /// The host has told its Keep Alive Timeout when it connected, in milliseconds (Base 6.3, Connect). It is the value of the
-    /// feature until the host sets another one.
+    /// The Keep Alive Timeout of the host's Connect command, in milliseconds (Base 6.3, Connect). It is the value of
+    /// the feature until the host sets another.
     fn set_keep_alive(&self, _timeout_ms: u32) {}
 
     /// The priority class of a queue pair that the host has connected: 0 is urgent, 3 is low (Base 6.3, CATTR). It matters to a
     /// weighted round robin.
     fn set_priority_class(&self, _id: QueueId, _class: u8) {}
 
-    /// A transport refuses a command of a queue pair before the controller has seen it. The controller notes it in its error
-    /// log; the status that the host gets says so.
+    /// A transport rejects a command of a queue pair before the controller has seen it. Returns the
+    /// status for the host, with the More bit if the controller has logged the error.
     fn refuse(&self, _id: QueueId, _command: &SubmissionEntry, status: Status) -> Status {
         status
     }

@@ -2,23 +2,23 @@
 
 use crate::io::{CommandRef, Io};
 
-/// A block device that speaks the NVM command set: an emulated SSD, an array of them, a service over one.
+/// A block device with the NVM command set: an emulated SSD, an array, a service over one.
 pub trait Drive {
-    /// What the drive is.
+    /// The properties of the drive.
     fn info(&self) -> DriveInfo;
 
     /// Takes a command; it completes through its token, now or later. Commands may complete in any order.
     fn submit(&self, io: Io);
 
-    /// Cancels a command that waits, in the host or in the drive: it completes with Command Abort Requested, now or later.
-    /// Whether it was there and waited. Any other command completes as it would have; a drive that cannot cancel leaves all
-    /// of them.
+    /// Cancels a command that waits, in the host or in the drive: it completes with Command Abort Requested, now or
+    /// later. Returns whether the command waited. Any other command completes as usual; a drive without cancellation
+    /// cancels none.
     fn cancel(&self, _command: CommandRef) -> bool {
         false
     }
 }
 
-/// The properties of a drive that its users need. Identify tells more.
+/// The properties of a drive that its users need. Identify has more.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct DriveInfo {
     /// The namespace that commands name.
@@ -27,13 +27,13 @@ pub struct DriveInfo {
     pub blocks: u64,
     /// Bytes of a logical block's data.
     pub lba_bytes: u32,
-    /// Bytes of a logical block's metadata, which most users know nothing of: 0 is none.
+    /// Bytes of metadata of a logical block; 0 for none. Most users ignore it.
     pub metadata_bytes: u32,
     /// The most logical blocks that one command may move.
     pub max_blocks: u32,
     /// Bytes of the unit in which the drive maps and prefers to be written.
     pub unit_bytes: u32,
-    /// Whether completed writes may be lost in a power cut unless they are flushed.
+    /// Whether a power cut may lose completed writes that were not flushed.
     pub volatile_cache: bool,
     /// Whether data written is kept. A drive without a store models timing only: reads return any data.
     pub keeps_data: bool,

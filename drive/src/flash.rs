@@ -1,14 +1,15 @@
-//! Flash as the host that manages it sees it: the operations that its FTL sends to chips and their ends, and where the data of
-//! logical blocks is. An operating system with the FTL of an open-channel drive has both (MittOS, Li 3.1.7).
+//! Flash as seen by a host that manages it: the operations that its FTL sends to chips and their ends, and the
+//! location of data. An operating system with the FTL of an open-channel drive knows both (MittOS, Li 3.1.7).
 //!
-//! Left out: how long operations take, and in which order chips and channels serve them. A host has to find that out.
+//! Left out: durations of operations, and the order in which chips and channels serve them. A host has to measure
+//! both.
 
 use nandscape_sim::Span;
 
 /// What an operation does.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FlashKind {
-    /// Senses a page and moves bytes of it out.
+    /// Senses a page and transfers bytes of it.
     Read,
     /// Moves pages in and programs them at once.
     Program,
@@ -21,15 +22,15 @@ pub enum FlashKind {
 /// An operation that is sent to a chip.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct FlashOp {
-    /// What it does.
+    /// The kind of operation.
     pub kind: FlashKind,
-    /// The chip, counted over all channels: what executes one operation at a time.
+    /// The chip, counted over all channels. A chip executes one operation at a time.
     pub chip: u32,
     /// Its channel.
     pub channel: u32,
     /// The number of the page in its block; the lowest of several that are programmed at once; 0 of an erase.
     pub page: u32,
-    /// The highest of those numbers.
+    /// The highest page of those programmed at once.
     pub last_page: u32,
     /// Pages that are programmed at once; 1 of other operations.
     pub pages: u32,
@@ -39,13 +40,13 @@ pub struct FlashOp {
     pub hold: Span,
     /// Whether the FTL keeps the channel with it.
     pub holds_channel: bool,
-    /// Whether it is one of those for which the chip is kept.
+    /// Whether the chip is held for this operation.
     pub is_held: bool,
     /// Whether a command of a host to read is waiting for it.
     pub for_host_read: bool,
 }
 
-/// Is told of operations.
+/// Observes operations.
 pub trait FlashWatch {
     /// An operation is sent; the result names it.
     fn began(&self, op: &FlashOp) -> u64;
@@ -67,7 +68,7 @@ pub struct FlashPage {
     pub bytes: u32,
 }
 
-/// What a vendor says of flash.
+/// The vendor's data sheet of the flash.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlashSheet {
     /// Chips of all channels.
@@ -90,7 +91,7 @@ pub struct FlashSheet {
 
 /// Knows where data is.
 pub trait FlashMap {
-    /// Calls `told` with each page that a read of logical blocks senses; with none for data in memory, for blocks without data and for
-    /// those that there are not.
+    /// Calls `told` for each page that a read of logical blocks senses. Data in memory, blocks without data and
+    /// blocks beyond the end sense none.
     fn pages(&self, slba: u64, blocks: u32, told: &mut dyn FnMut(FlashPage));
 }

@@ -1,8 +1,8 @@
-//! Queues in the memory of a guest: raw entries of 64 and 16 bytes, data where PRPs or an SGL say.
+//! Queues in the memory of a guest: raw entries of 64 and 16 bytes, with data at PRPs or an SGL.
 //!
-//! Nothing is believed: an address is looked up each time, since the guest may unmap it at any time. Entries in memory that only
-//! the guest's process reaches are asked for when the controller wants to fetch them, several at a time, and fetched when they
-//! have come.
+//! The guest is not trusted: each access looks its address up again, since the guest may unmap it at any time. If
+//! only the guest's process can reach the entries, the controller's fetch requests several of them from it. They are
+//! fetched once the guest has sent them.
 //!
 //! Left out: doorbells; the code that watches them passes them to the controller.
 
@@ -34,9 +34,9 @@ pub struct GuestSubmissions {
     remote: Rc<Coming>,
 }
 
-/// Entries that the guest was asked for.
+/// Entries requested from the guest.
 struct Coming {
-    /// Those that have come, from `next` on.
+    /// Received entries, from `next` on.
     entries: RefCell<VecDeque<SubmissionEntry>>,
     next: Cell<u16>,
     /// The tail that was rung last.
@@ -44,7 +44,7 @@ struct Coming {
     is_asked: Cell<bool>,
     /// The guest has refused to read the next one.
     is_refused: Cell<bool>,
-    /// Is told of a queue that can be fetched from again.
+    /// Called when the queue can be fetched from again.
     came: Option<Came>,
 }
 
@@ -55,12 +55,13 @@ impl Coming {
     }
 }
 
-/// Is called with the number of a queue whose entries have come, and its tail: the controller is to fetch from it again.
+/// Called with the number of a queue whose requested entries were received, and its tail: the controller is to fetch
+/// from it again.
 pub type Came = Rc<dyn Fn(QueueId, u16)>;
 
 /// Bytes of an entry that [`Peeked`] shows: CDW0 to CDW2.
 const PEEKED: usize = 12;
-/// Entries that are asked for at once.
+/// Entries that are requested at once.
 const ENTRIES_AN_ASK: u16 = 64;
 
 impl GuestSubmissions {
@@ -78,13 +79,13 @@ impl GuestSubmissions {
         }
     }
 
-    /// Has `came` called when entries have come that the guest was asked for.
+    /// Calls `came` when requested entries have been received from the guest.
     #[must_use]
     pub fn tells(self, came: Came) -> GuestSubmissions {
         GuestSubmissions { remote: Rc::new(Coming::new(Some(came))), ..self }
     }
 
-    /// The entry at `head`, which lies in memory that only the guest reaches: `None` until it has come.
+    /// The entry at `head`, in memory that only the guest reaches; `None` until it is received.
     #[cold]
     fn fetch_remote(&self, head: u16) -> Option<SubmissionEntry> {
         let remote = &self.remote;
@@ -108,7 +109,7 @@ impl GuestSubmissions {
         remote.entries.borrow_mut().pop_front()
     }
 
-    /// The entry at an index, if it has come.
+    /// The entry at an index, if it was received.
     fn came(&self, index: u16) -> Option<SubmissionEntry> {
         let next = u32::from(self.remote.next.get());
         let distance = (u32::from(index) + self.entries() - next) % self.entries();
@@ -119,7 +120,7 @@ impl GuestSubmissions {
         if u32::from(index) + 1 == self.entries() { 0 } else { index + 1 }
     }
 
-    /// Asks for the entries behind those that have come: up to the tail, or to the end of the ring.
+    /// Requests the entries after the received ones: up to the tail, or to the end of the ring.
     fn ask(&self) {
         let remote = self.remote.clone();
         if remote.is_asked.get() || remote.is_refused.get() {
@@ -157,10 +158,10 @@ impl GuestSubmissions {
         self.dma.ask(ask, Box::new(answered));
     }
 
-    /// The memory of a command, which then has no data pointer any more.
+    /// The data memory of a command; the pointer is removed from its entry.
     ///
-    /// A pointer that is not allowed stays in the command, whose parser has the status for it: SGLs are not used by
-    /// admin commands (PCIe Transport 1.1, 2.2), and PSDT 11b is reserved.
+    /// An invalid pointer stays in the entry, and the parser returns its status: admin commands do not use SGLs (PCIe
+    /// Transport 1.1, 2.2), and PSDT 11b is reserved.
     fn take_data(&self, entry: &mut SubmissionEntry) -> HostMem {
         let sgl = entry.flags & FLAGS_PSDT != 0;
         // It has no data, but a list of addresses.
@@ -251,8 +252,8 @@ impl CompletionMemory for GuestCompletions {
         })
     }
 
-    /// The dword with the phase tag comes last: a host that sees it sees the whole entry. If the file behind the memory
-    /// was truncated after the check, there is no way to report it.
+    /// Writes the dword with the phase tag last: a host that sees it sees the whole entry. If the file behind the
+    /// memory was truncated after the check, the error cannot be reported.
     fn post(&self, tail: u16, posted: Posted) {
         let (Some(address), Some((first, last))) =
             (self.address(tail), posted.entry.as_bytes().split_last_chunk::<4>())

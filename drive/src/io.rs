@@ -1,4 +1,4 @@
-//! A command in flight: the command, the memory its data lies in, and the token that completes it exactly once.
+//! A command in flight: the command, its data memory, and the token that completes it exactly once.
 
 use std::fmt;
 use std::rc::Rc;
@@ -12,13 +12,13 @@ use crate::mem::HostMem;
 /// How a command ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Completion {
-    /// Success, or what was wrong.
+    /// Success, or the error.
     pub status: Status,
     /// DW0 of the completion queue entry.
     pub dw0: u32,
     /// DW1 of the completion queue entry.
     pub dw1: u32,
-    /// Where the time went; empty where the drive does not tell.
+    /// The latency by stage; empty if the drive reports none.
     pub breakdown: Breakdown,
 }
 
@@ -34,7 +34,7 @@ impl Completion {
 pub struct Io {
     /// The command. The owner of the queue sets its Command Identifier.
     pub command: SubmissionEntry,
-    /// Where its data lies.
+    /// The memory of its data.
     pub mem: HostMem,
     /// Completes it.
     pub token: Token,
@@ -45,16 +45,16 @@ pub trait Sink {
     /// The command with this tag has ended.
     fn complete(&self, tag: u64, completion: Completion);
 
-    /// The drive announces the end of the command with this tag, which is predicted to take `remaining` from now on
-    /// ([`NOTICES`](nandscape_wire_nvme::vendor::NOTICES)). It comes once at most, and never after the completion.
+    /// The drive announces the end of the command with this tag, predicted to be `remaining` from now
+    /// ([`NOTICES`](nandscape_wire_nvme::vendor::NOTICES)). Called at most once, and never after the completion.
     fn announced(&self, _tag: u64, _remaining: Span) {}
 
     /// Whether the run has stopped: tokens that are dropped now must have no effect.
     fn is_stopped(&self) -> bool;
 }
 
-/// Completes one command, exactly once. A token that is dropped without [`Token::complete`] completes the command with
-/// Internal Error, so that no host waits forever; when the run has stopped, it does nothing.
+/// Completes one command, exactly once. A token that is dropped without [`Token::complete`] completes the command
+/// with Internal Error, so that no host waits forever. After the run has stopped, it does nothing.
 pub struct Token {
     sink: Option<Rc<dyn Sink>>,
     tag: u64,
@@ -85,8 +85,8 @@ impl Token {
         Token { sink: Some(sink), tag }
     }
 
-    /// Announces the end of the command to the receiver of its completion, by the time that it is predicted to take. It borrows nothing, so
-    /// that the receiver may do anything.
+    /// Returns a function that announces the predicted time to completion to the receiver of the completion. It
+    /// borrows nothing, so the receiver may call anything.
     pub fn announcer(&self) -> impl FnOnce(Span) + use<> {
         let (sink, tag) = (self.sink.clone(), self.tag);
         move |remaining| {

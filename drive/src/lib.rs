@@ -1,32 +1,32 @@
 //! The seam between a drive and everything above it.
 //!
-//! Two levels. A [`Controller`] is a set of queue pairs, as NVMe has them: host drivers, completion strategies and
-//! guests see this one. A [`Subsystem`] gives each host a controller of its own. A [`Drive`] takes one command with its data and completes it: arrays, services and
-//! transports are written against this one, and are drives themselves. [`QueueDrive`] is a drive over a queue pair.
+//! A [`Controller`] is a set of queue pairs, as in NVMe: host drivers, completion strategies and guests use it. A
+//! [`Subsystem`] gives each host its own controller. A [`Drive`] takes one command with its data and completes it:
+//! arrays, services and transports use drives and are drives themselves. [`QueueDrive`] is a drive over a queue pair.
 //!
 //! | file | what |
 //! |---|---|
 //! | `drive` | the `Drive` trait |
-//! | `command` | commands to drives that are no controllers, checked |
+//! | `command` | checked commands to drives that are not controllers |
 //! | `node` | the `Node` trait: what users connect to |
-//! | `flash` | what a host that manages flash is told of it |
+//! | `flash` | flash operations and data locations, for a host that manages flash |
 //! | `shingle` | the same of a shingled disk |
 //! | `controller` | the `Controller` trait |
 //! | `subsystem` | the `Subsystem` trait: several controllers of one drive |
 //! | `block_sizes` | bytes of a logical block of each namespace |
 //! | `io` | a command in flight: command, host memory, and the token that completes it exactly once |
-//! | `mem` | host memory that a command's data lies in |
+//! | `mem` | the memory of a command's data |
 //! | `parity` | the exclusive or of data, for drives with stripes and for arrays |
-//! | `notice_queue` | notices ahead of completions, as a host of this process takes them |
+//! | `notice_queue` | the queue of notices ahead of completions, for a host of this process |
 //! | `queue_memory` | the memory of queues, as a controller sees it |
 //! | `ring` | a submission and a completion queue in the memory of this process |
 //! | `guest_queues` | queues in the memory of a guest |
 //! | `queue_drive` | a drive over a queue pair |
 //! | `issuer` | awaiting one command |
-//! | `mark` | a mark by which hosts of a drive see one another |
-//! | `breakdown` | where a command's time went, and what it waited for |
+//! | `mark` | a mark that hosts of a drive set to find one another |
+//! | `breakdown` | a command's latency by stage, and the causes of its waits |
 //! | `conformance` | the checks every drive must pass |
-//! | `testing` | a drive, hosts and memory for the tests of what stands on drives |
+//! | `testing` | a drive, hosts and memory for tests of the layers above drives |
 //!
 //! Left out: what happens inside a drive, and how a client outside this process reaches one.
 

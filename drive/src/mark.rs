@@ -1,9 +1,10 @@
-//! A mark by which hosts of a drive see one another: a registration for reservations (Base 8.1.22) with a key that all hosts of a kind
-//! use. A mark alone reserves nothing: other hosts read and write as before. A host that holds the drive is the only one that writes.
+//! A mark that hosts of a drive set to find one another: a registration for reservations (Base 8.1.22) with a key
+//! that all hosts of a kind use. A mark alone reserves nothing: other hosts read and write as before. If a host
+//! reserves the drive, only that host writes.
 //!
-//! The drive tells which registered hosts have a controller now, so that one that has ended, or was killed, counts no more.
+//! The drive reports which registered hosts have a controller now, so a host that ended or was killed does not count.
 //!
-//! Left out: hosts that reach the drive by the same controller, as in one process; they are one to the drive.
+//! Left out: several hosts on the same controller, as in one process. The drive sees them as one.
 
 use nandscape_wire_nvme::reservation::{
     ACQUIRE, Keys, REGISTER, Registered, RegisteredExtended, StatusHeader, WRITE_EXCLUSIVE,
@@ -31,12 +32,12 @@ pub async fn mark(issuer: &Issuer, drive: &dyn Drive, key: u64) -> Result<(), St
     ended(issuer.execute(drive, entry, HostMem::from_bytes(&keys)).await.status)
 }
 
-/// How many controllers hosts with this mark have now, those of this host among them.
+/// The number of controllers of hosts with this mark now, including this host's.
 ///
 /// # Errors
-/// The status of the command: Invalid Command Opcode of a drive without reservations.
+/// The status of the command: Invalid Command Opcode from a drive without reservations.
 pub async fn marked(issuer: &Issuer, drive: &dyn Drive, key: u64) -> Result<usize, Status> {
-    // A host is told in the form of its own Host Identifier: of 128 bits over Fabrics, else mostly of 64.
+    // The drive reports a host by its own form of Host Identifier: 128 bits over Fabrics, otherwise mostly 64.
     let registered: Vec<(u64, u16)> = match report(issuer, drive, EXTENDED).await {
         Err(Status::HOST_ID_INCONSISTENT) => {
             let told = entries::<Registered>(&report(issuer, drive, 0).await?, size_of::<StatusHeader>());
@@ -50,11 +51,11 @@ pub async fn marked(issuer: &Issuer, drive: &dyn Drive, key: u64) -> Result<usiz
     Ok(registered.into_iter().filter(|(other, cntlid)| *other == key && *cntlid != NO_CONTROLLER).count())
 }
 
-/// Reserves a marked drive for writes of this host (Write Exclusive); other hosts read it. Mark and reservation stay when this host
-/// ends, and outlast a restart of a drive that can keep them.
+/// Reserves a marked drive for writes of this host (Write Exclusive); other hosts may read. Mark and reservation
+/// remain when this host ends, and survive a restart of a drive with persistent reservations.
 ///
 /// # Errors
-/// Reservation Conflict where another host has reserved the drive.
+/// Reservation Conflict when another host has reserved the drive.
 pub async fn hold(issuer: &Issuer, drive: &dyn Drive, key: u64) -> Result<(), Status> {
     let [persisting, acquiring] = holding(drive.info().nsid, key);
     match ended(issuer.execute(drive, persisting.0, HostMem::from_bytes(&persisting.1)).await.status) {
@@ -87,8 +88,8 @@ pub fn marking(nsid: u32, key: u64) -> (SubmissionEntry, Vec<u8>) {
     (entry, keys.as_bytes().to_vec())
 }
 
-/// The commands that reserve a marked namespace, each with its data: the mark persists from now on, which a drive that cannot do so
-/// rejects with Invalid Field; and the reservation.
+/// The commands that reserve a marked namespace, each with its data. The first makes the mark persist, which a drive
+/// without persistence rejects with Invalid Field; the second reserves.
 pub fn holding(nsid: u32, key: u64) -> [(SubmissionEntry, Vec<u8>); 2] {
     let (mut persisting, new) = marking(nsid, key);
     persisting.cdw10 = (u32::from(REGISTER) | PERSIST).into();
@@ -98,7 +99,7 @@ pub fn holding(nsid: u32, key: u64) -> [(SubmissionEntry, Vec<u8>); 2] {
     [(persisting, new), (acquiring, keys.as_bytes().to_vec())]
 }
 
-/// The command that asks for the marks of a namespace over Fabrics, and the bytes that it returns at the most.
+/// The command that reads the marks of a namespace over Fabrics, and the most bytes that it returns.
 pub fn asking(nsid: u32) -> (SubmissionEntry, usize) {
     (reporting(nsid, EXTENDED), REPORT_BYTES)
 }

@@ -1,8 +1,8 @@
-//! A namespace that users connect to: a drive of a simulation, a drive behind a socket, a layer over others. Where [`Drive`] is
-//! the path of data, a node is what hands out such paths, each with a queue pair of its own down to the flash.
+//! A namespace that users connect to: a drive of a simulation, a drive behind a socket, a layer over others. A
+//! [`Drive`] is the data path; a node hands out such paths, each with its own queue pair down to the flash.
 //!
-//! What a layer has to know of the nodes below it beyond commands it asks for as a *view*, by type: a node that has none of that
-//! type, or is not built for it, has no such view, and the layer works without or says why it cannot.
+//! A layer that needs more of the nodes below than commands requests a *view*, by type. If a node lacks that view,
+//! the layer works without it or reports why it cannot.
 
 use std::any::{Any, TypeId};
 use std::rc::Rc;
@@ -11,12 +11,12 @@ use nandscape_wire_nvme::Status;
 
 use crate::drive::{Drive, DriveInfo};
 
-/// What a connection is used for.
+/// The use of a connection.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Role {
     /// Commands of any kind.
     Any,
-    /// Reads: they are not to queue behind writes.
+    /// Reads, which must not queue behind writes.
     Reads,
     /// Writes, which must not take all commands that the drive has room for: else no read would be fetched.
     Writes,
@@ -29,7 +29,7 @@ pub enum Role {
 pub struct Use {
     /// What for.
     pub role: Role,
-    /// Entries of its queues at most, one of which stays empty.
+    /// The most entries of its queues, one of which stays empty.
     pub entries: u32,
 }
 
@@ -37,23 +37,23 @@ pub struct Use {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what}: {status}{hint}")]
 pub struct Refused {
-    /// What it refuses, as "the drive has no room for queue pair 4".
+    /// What is rejected, as "the drive has no room for queue pair 4".
     pub what: String,
     /// The status of the controller.
     pub status: Status,
-    /// What would help, after a semicolon; empty if nothing is known to.
+    /// The remedy, after a semicolon; empty if none is known.
     pub hint: &'static str,
 }
 
 /// See the file.
 pub trait Node {
-    /// What the drive is. It may grow while it is used.
+    /// The properties of the drive. It may grow while it is used.
     fn info(&self) -> DriveInfo;
 
-    /// A connection of its own for one user.
+    /// A new connection for one user.
     ///
     /// # Errors
-    /// When there are no more.
+    /// When no connection is left.
     fn connect(&self, wanted: Use) -> Result<Rc<dyn Drive>, Refused>;
 
     /// Something more that it lets a layer above see, by its type. [`view`] asks for it.

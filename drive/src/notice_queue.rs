@@ -1,7 +1,7 @@
-//! The queue that announces completions to a host of this process ahead of their time ([`NOTICES`]): a pair of the controller whose
+//! The queue that announces completions ahead of time to a host of this process ([`NOTICES`]): a queue pair whose
 //! submission queue stays empty.
 //!
-//! Left out: what the host does with a notice.
+//! Left out: the host's use of a notice.
 //!
 //! [`NOTICES`]: nandscape_wire_nvme::vendor::NOTICES
 
@@ -36,7 +36,8 @@ pub struct NoticeQueue {
 }
 
 impl NoticeQueue {
-    /// Pair `id` of a controller with `entries` entries; `told` is called with each notice. The feature is set by the caller.
+    /// Creates pair `id` of a controller with `entries` entries and calls `told` with each notice. The caller sets
+    /// the feature.
     ///
     /// # Errors
     /// Those of [`Controller::create_queue_pair`].

@@ -1,8 +1,8 @@
-//! Parity: the exclusive or of data, byte by byte. Drives with stripes inside and arrays of drives have the same one.
+//! Parity: the exclusive or of data, byte by byte, for drives with parity stripes and for arrays of drives.
 //!
-//! The loop is a plain one over bytes, which the compiler makes vector instructions of.
+//! The loop is plain so that the compiler vectorizes it.
 //!
-//! Left out: a second parity; it is the array's.
+//! Left out: a second parity, which the array has.
 
 /// Adds `source` to `sum`, byte by byte, as far as both are long.
 #[inline]

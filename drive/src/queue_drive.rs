@@ -1,7 +1,7 @@
-//! A drive over one queue pair of a controller: gives out command identifiers, fills the submission queue, reaps
+//! A drive over one queue pair of a controller: assigns command identifiers, fills the submission queue and reaps
 //! completions when notified. Commands beyond the queue's depth wait here in order.
 //!
-//! A dropped drive has its pair deleted. Its commands complete when the controller has let go of them: until then their
+//! Dropping the drive deletes its pair. Its commands complete when the controller has released them: until then their
 //! memory is in use.
 
 use std::any::Any;
@@ -30,7 +30,7 @@ pub struct QueueDrive {
     state: RefCell<State>,
     /// The state of a drive that was dropped, until its pair is deleted.
     orphans: Rc<RefCell<State>>,
-    /// The controller has deleted the pair: by a reset, if the drive is still there.
+    /// The controller has deleted the pair; if the drive still exists, by a reset.
     deleted: Cell<bool>,
     /// Dropped when the pair is deleted.
     kept: Cell<Option<Box<dyn Any>>>,
@@ -124,7 +124,7 @@ impl QueueDrive {
         self.kept.set(Some(kept));
     }
 
-    /// The controller was reset: no command goes on.
+    /// The controller was reset: all commands are aborted.
     fn was_deleted(&self) {
         self.deleted.set(true);
         drop(self.kept.take());
@@ -212,7 +212,7 @@ impl QueueDrive {
 
 impl Drive for QueueDrive {
     fn info(&self) -> DriveInfo {
-        // A namespace that has gone has no blocks; its commands say so.
+        // A deleted namespace has no blocks; the controller rejects its commands.
         let of =
             |nsid| self.controller.info_of(nsid).unwrap_or(DriveInfo { nsid, blocks: 0, ..self.controller.info() });
         self.nsid.map_or_else(|| self.controller.info(), of)
@@ -249,7 +249,7 @@ impl Drive for QueueDrive {
 }
 
 impl QueueDrive {
-    /// Takes a command out of those beyond the queue's depth.
+    /// Removes a command from the backlog beyond the queue's depth.
     fn take_waiting(&self, command: CommandRef) -> Option<Token> {
         let backlog = &mut self.state.borrow_mut().backlog;
         let at = backlog.iter().position(|(_, token)| token.is_of(command))?;
@@ -264,8 +264,8 @@ impl QueueDrive {
 }
 
 impl State {
-    /// Consumes new completions of a drive that was dropped. There is room for all of them: when it was dropped, it had
-    /// consumed all there were.
+    /// Reaps new completions of a dropped drive. There is room for all of them: at the drop, all earlier completions
+    /// had been reaped.
     fn reap(orphans: &RefCell<State>, ring: &Weak<Ring>) {
         let Some(ring) = ring.upgrade() else { return };
         loop {

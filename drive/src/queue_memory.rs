@@ -1,7 +1,8 @@
-//! The memory that the entries of queues lie in, as a controller sees it: a submission queue to fetch from, a completion
-//! queue to post to (Base 3.3.1). Head, tail and phase tag are the controller's business.
+//! The memory of queue entries, as a controller sees it: a submission queue to fetch from, a completion queue to post
+//! to (Base 3.3.1). The controller keeps head, tail and phase tag.
 //!
-//! Left out: whose memory it is. [`Ring`](crate::ring::Ring) is our own, [`guest_queues`](crate::guest_queues) a guest's.
+//! Left out: the owner of the memory. [`Ring`](crate::ring::Ring) is in this process,
+//! [`guest_queues`](crate::guest_queues) in a guest.
 
 use std::rc::Rc;
 
@@ -27,7 +28,7 @@ pub trait SubmissionMemory {
     /// Takes the entry at `head`; `None` when the memory cannot be reached, or not yet.
     fn fetch(&self, head: u16) -> Option<Submission>;
 
-    /// Whether entries that could not be fetched have been asked for: the doorbell is rung again when they have come.
+    /// Whether entries that could not be fetched were requested: the doorbell is rung again when they are received.
     fn is_coming(&self) -> bool {
         false
     }
@@ -36,7 +37,7 @@ pub trait SubmissionMemory {
     fn peek(&self, index: u16) -> Option<Peeked>;
 }
 
-/// What can be seen of an entry without taking it.
+/// The fields of an entry that can be read before it is fetched.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Peeked {
     /// Flags: bits 15:8 of CDW0.
@@ -50,7 +51,7 @@ pub struct Peeked {
 }
 
 impl Peeked {
-    /// Of an entry that was submitted at a time.
+    /// The visible fields of an entry, which was submitted at `submitted`.
     pub fn of(entry: &SubmissionEntry, submitted: Time) -> Peeked {
         Peeked { flags: entry.flags, cid: entry.cid.get(), cdw2: entry.cdw2.get(), submitted }
     }
@@ -69,11 +70,10 @@ pub trait CompletionMemory {
     /// Puts a completion at `tail`, which is reachable.
     fn post(&self, tail: u16, posted: Posted);
 
-    /// Tells the host of what was posted: an interrupt, or nothing for a host that polls.
+    /// Notifies the host of posted entries: an interrupt, or nothing for a host that polls.
     fn notify(&self);
 
-    /// The controller has deleted the queue, and nothing that was posted to it, or would have been, touches memory of the
-    /// host any more.
+    /// The controller has deleted the queue. No entry, posted or pending, touches the host's memory any more.
     fn released(&self) {}
 }
 
@@ -91,24 +91,23 @@ pub trait HostMemory {
     /// The completion queue `id` of `entries` entries at `base`, which interrupts by `vector` if by any.
     fn completions(&self, id: QueueId, base: u64, entries: u32, vector: Option<u16>) -> Rc<dyn CompletionMemory>;
 
-    /// Whether doorbells may also lie in the host's memory: Doorbell Buffer Config (Base 5.2.5) is supported.
+    /// Whether doorbells may also be in the host's memory: Doorbell Buffer Config (Base 5.2.5) is supported.
     fn takes_doorbell_buffers(&self) -> bool {
         false
     }
 
-    /// Whether doorbells can be looked at in the page at an address.
+    /// Whether doorbells in the page at an address can be watched.
     fn can_watch(&self, _address: u64) -> bool {
         true
     }
 
-    /// Where the host puts its doorbells from now on; `None` once a reset of the controller or its shutdown has ended that. The code
-    /// that watches doorbells looks there too, and passes them to the controller.
+    /// The location of the host's doorbell buffers from now on; `None` after a reset or shutdown of the controller.
+    /// The code that watches doorbells also watches these and passes them to the controller.
     fn set_doorbell_buffers(&self, _buffers: Option<DoorbellBuffers>) {}
 }
 
-/// The two pages of Doorbell Buffer Config (Base 5.2.5). Both are laid out as the doorbell registers are: the value of a
-/// queue's doorbell in `shadow` is the one that its register would have; the host writes the register as well when the
-/// value passes the one in `event_index`.
+/// Both have the layout of the doorbell registers. The value of a queue's doorbell in `shadow` is that of its
+/// register. The host also writes the register when the value passes that in `event_index`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct DoorbellBuffers {
     /// Address of the Shadow Doorbell Buffer (PRP1).

@@ -1,9 +1,10 @@
-//! A submission and a completion queue in the memory of this process, with NVMe's own rules (Base 3.3.1): fixed
-//! size, one entry always empty, tail and head doorbells, a phase tag that tells new completions from old ones.
+//! A submission and a completion queue in the memory of this process, by NVMe's own rules (Base 3.3.1): fixed
+//! size, one entry always empty, tail and head doorbells, and a phase tag that distinguishes new completions from
+//! old ones.
 //!
-//! The host owns the submission tail and the completion head, the controller the other two. Beside each entry lies
-//! what memory shared with a real host would not hold: the command's memory, its time of submission, and where its
-//! time went.
+//! The host owns the submission tail and the completion head, the controller the other two. Next to each entry is
+//! data that memory shared with a real host would not hold: the command's memory, its submission time and its
+//! breakdown.
 //!
 //! Left out: queues in a guest's memory (`guest_queues`), and queues between threads.
 
@@ -17,23 +18,23 @@ use crate::breakdown::Breakdown;
 use crate::mem::HostMem;
 use crate::queue_memory::{CompletionMemory, MAX_ENTRIES, MIN_ENTRIES, Peeked, SubmissionMemory};
 
-/// An entry of the submission queue and what goes with it.
+/// An entry of the submission queue, with its memory and submission time.
 #[derive(Clone, Debug, Default)]
 pub struct Submission {
     /// The command as bytes.
     pub entry: SubmissionEntry,
-    /// Where its data lies.
+    /// The memory of its data.
     pub mem: HostMem,
     /// When the host submitted it.
     pub submitted: Time,
 }
 
-/// An entry of the completion queue and what goes with it.
+/// An entry of the completion queue, with its breakdown.
 #[derive(Clone, Debug, Default)]
 pub struct Posted {
     /// The completion as bytes.
     pub entry: CompletionEntry,
-    /// Where the command's time went.
+    /// The command's latency by stage.
     pub breakdown: Breakdown,
 }
 
@@ -49,7 +50,7 @@ pub struct Ring {
     on_release: Cell<Option<OnRelease>>,
 }
 
-/// Called once, when the controller has deleted the queues of a ring and has let go of all memory.
+/// Called once, when the controller has deleted the queues of a ring and has released all memory.
 pub type OnRelease = Box<dyn FnOnce(&Ring)>;
 
 impl Ring {
@@ -69,7 +70,7 @@ impl Ring {
         }
     }
 
-    /// Has `told` called when the controller has deleted the queues, instead of what was to be called so far.
+    /// Replaces the function that is called when the controller has deleted the queues.
     pub fn on_release(&self, told: OnRelease) {
         self.on_release.set(Some(told));
     }
@@ -135,7 +136,7 @@ impl CompletionMemory for Ring {
     }
 
     fn released(&self) {
-        // The host learns of it once, and its commands' memory is free again.
+        // The host is notified once, and the memory of its commands is free again.
         self.submissions.borrow_mut().iter_mut().for_each(|submission| submission.mem = HostMem::none());
         if let Some(told) = self.on_release.take() {
             told(self);

@@ -1,7 +1,7 @@
-//! A shingled disk as the host sees it that manages it, or that is told by it: where data is, and which parts of a band's cleaning are
-//! under way (Li 6.1: SMR-aware systems).
+//! A shingled disk as seen by a host that manages it, or that the disk notifies: the location of data, and the steps
+//! of a band's cleaning that are under way (Li 6.1: SMR-aware systems).
 //!
-//! Left out: how long anything takes. A host has to find that out.
+//! Left out: durations. A host has to find them out.
 
 /// A part of the cleaning of a band: one access to the platters.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -14,7 +14,7 @@ pub struct CleaningStep {
     pub sectors: u32,
 }
 
-/// Is told of cleanings. One is under way at a time.
+/// Observes cleanings. One is under way at a time.
 pub trait CleaningWatch {
     /// The cleaning of a band begins, with these steps.
     fn began(&self, steps: &[CleaningStep]);
@@ -25,7 +25,8 @@ pub trait CleaningWatch {
 
 /// Knows where data is.
 pub trait ShingleMap {
-    /// Calls `told` with the first sector on the platters, and the number of sectors, of each piece that a read of logical blocks passes.
+    /// Calls `told` for each piece that a read of logical blocks passes, with its first sector on the platters and
+    /// its number of sectors.
     fn pieces(&self, slba: u64, blocks: u32, told: &mut dyn FnMut(u64, u32));
 
     /// The sector on the platters at which the next write begins.

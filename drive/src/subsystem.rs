@@ -1,7 +1,7 @@
-//! An NVM subsystem (Base 3.1): one drive with any number of controllers over the same namespaces. A host that has queues
-//! of its own gets a controller of its own, so that a reset by one host leaves the others alone.
+//! An NVM subsystem (Base 3.1): one drive with any number of controllers over the same namespaces. Each host with
+//! queues gets its own controller, so a reset by one host does not affect the others.
 //!
-//! Left out: what the controllers share, which is the drive's business.
+//! Left out: the state that controllers share, which the drive keeps.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use crate::drive::DriveInfo;
 /// The identifier of the controller that hosts in this process use (CNTLID of Identify Controller).
 pub const IN_PROCESS_CONTROLLER: u16 = 1;
 
-/// The names of a subsystem. They stay the same as long as the drive exists.
+/// The names of a subsystem, constant while the drive exists.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Names {
     /// NVMe Qualified Name, at most 223 bytes.
@@ -31,11 +31,12 @@ pub struct Names {
 /// The names of a host. A host that does not name itself has the default: zeros and an empty name.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct HostIdentity {
-    /// Host Identifier (HOSTID, Base 5.1.25.1.28), as it stands in memory. Zeros are no identifier.
+    /// Host Identifier (HOSTID, Base 5.1.25.1.28), in byte order of memory. Zeros are no identifier.
     pub hostid: [u8; 16],
-    /// The host's NVMe Qualified Name; empty where there is none.
+    /// The host's NVMe Qualified Name; empty if it has none.
     pub hostnqn: String,
-    /// The PCI function that the host uses, by its number among those of the drive: hosts come and go, the function stays.
+    /// The PCI function that the host uses, by its number within the drive: hosts connect and leave, the function
+    /// stays.
     pub function: Option<u16>,
 }
 
@@ -44,8 +45,8 @@ pub struct HostIdentity {
 pub enum TransportModel {
     /// The host calls the controller in this process and hands its memory over.
     InProcess,
-    /// Queues and data lie in memory that the controller reaches by address, as over PCIe. The host creates I/O queues by
-    /// admin commands.
+    /// Queues and data are in memory that the controller reaches by address, as over PCIe. The host creates I/O
+    /// queues by admin commands.
     Memory,
     /// Capsules carry commands and data, as over TCP. The host creates queues by Connect, for which the transport calls
     /// [`Controller::create_queue_pair`].
@@ -57,21 +58,21 @@ pub trait Subsystem {
     /// Its names.
     fn names(&self) -> &Names;
 
-    /// What the drive is.
+    /// The properties of the drive.
     fn info(&self) -> DriveInfo;
 
-    /// The bytes of a logical block of each namespace, always those of now.
+    /// The bytes of a logical block of each namespace, always current.
     fn block_sizes(&self) -> Rc<BlockSizes>;
 
-    /// A new controller for a host, disabled (CC.EN is 0). It exists until the last reference to it is dropped; its owner
-    /// calls [`Controller::detach`] before, and commands in work keep the controller until they have ended.
+    /// A new controller for a host, disabled (CC.EN is 0). It exists until the last reference to it is dropped. Its
+    /// owner first calls [`Controller::detach`]; commands under way keep the controller until they have ended.
     ///
     /// # Errors
     /// Connect: Controller Busy when the subsystem has no controller left.
     fn new_controller(&self, host: HostIdentity, model: TransportModel) -> Result<Rc<dyn Controller>, Status>;
 
-    /// From now on, all controllers report that the subsystem may have several of them (CMIC), and that namespaces are shared (NMIC).
-    /// Those of hosts of messages do in any case.
+    /// From now on, all controllers report multiple controllers (CMIC) and shared namespaces (NMIC). Controllers of
+    /// message-based transports always do.
     fn report_several(&self);
 
     /// The identifiers of the controllers that exist, in ascending order.

@@ -1,11 +1,11 @@
-//! For tests: hosts with controllers of their own (`tenant`), memory in one piece (`flat`), and a drive for tests of
-//! transports, hosts and workloads. The test sets the time and the effect of a command; queueing, service
-//! and disconnection are like those of the real drive.
+//! For tests: hosts with their own controllers (`tenant`), contiguous memory (`flat`), and a drive for tests of
+//! transports, hosts and workloads. The test sets the time and the effect of a command; queueing, service and
+//! disconnection are those of the real drive.
 //!
-//! A [`Connection`] that is dropped is a queue pair that is deleted: its commands that wait are not begun any more and end
-//! with Command Aborted due to SQ Deletion. A command in service takes its effect and then ends with the same status.
+//! Dropping a [`Connection`] deletes its queue pair: commands that still wait end with Command Aborted due to SQ
+//! Deletion. A command in service takes effect and then ends with the same status.
 //!
-//! Left out: queues and doorbells (tests of those use a [`Ring`](crate::ring::Ring)), and drives that break rules on
+//! Left out: queues and doorbells (their tests use a [`Ring`](crate::ring::Ring)), and drives that break rules on
 //! purpose, which are in the tests of the conformance suite.
 
 pub mod flat;

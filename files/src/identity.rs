@@ -1,5 +1,5 @@
-//! Whether two paths name one file: they do if they have the same device and inode, or, if the file does not exist yet, the same name
-//! in the same folder.
+//! Whether two paths name one file. They do if device and inode match or, if the file does not exist yet, if folder
+//! and name match.
 
 use std::path::{Component, Path, PathBuf};
 

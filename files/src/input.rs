@@ -1,5 +1,5 @@
-//! Files that are read. A pipe or a device may never end, and so may a file of `/proc` that looks like a regular one: opening and
-//! reading wait for nothing, and texts have a length at the most.
+//! Input files. A pipe or a device may never end, nor may a file of `/proc` that looks like a regular one: opening
+//! and reading never block, and texts have a maximum length.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -7,15 +7,15 @@ use std::path::Path;
 
 use crate::kind::refused;
 
-/// Opens a regular file, or one that a link leads to.
+/// Opens a regular file, or one behind a link.
 ///
 /// # Errors
-/// Those of the system, or that another kind of file is there.
+/// The system's error, or that the path is another kind of file.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(OpenOptions::new().read(true), path)
 }
 
-/// Opens a regular file with other options, such as for writing, too.
+/// Opens a regular file with other options, such as for writing as well.
 ///
 /// # Errors
 /// As [`open`].
@@ -26,7 +26,7 @@ pub fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens what is read once, from its beginning to its end: a regular file, or a pipe, whose writer is waited for.
+/// Opens a file that is read once, from beginning to end: a regular file, or a pipe, for whose writer it waits.
 ///
 /// # Errors
 /// As [`open`].
@@ -41,7 +41,7 @@ pub fn open_stream(path: &Path) -> io::Result<File> {
     open(path)
 }
 
-/// The bytes of a file, which is a `what` and has at most `most` bytes.
+/// The bytes of a file, at most `most`. `what` names the file's kind in errors.
 ///
 /// # Errors
 /// As [`open`], and that the file is longer or does not end.
@@ -57,7 +57,7 @@ fn too_long(most: u64, what: &str) -> io::Error {
     io::Error::other(format!("it is longer than {}, which no {what} is", shown(most)))
 }
 
-/// All that can be read. The length that a file of /proc reports is not its length, and some of them have no end.
+/// Reads to the end. A file of /proc reports a wrong length, and some never end.
 fn whole(file: impl Read, most: u64, what: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match file.take(most + 1).read_to_end(&mut bytes) {
@@ -91,7 +91,7 @@ fn shown(bytes: u64) -> String {
     }
 }
 
-/// A pipe would be waited for when it is opened, and some files of /proc when they are read.
+/// Without this flag, opening a pipe and reading some files of /proc would block.
 #[cfg(unix)]
 pub(crate) fn without_waiting(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt as _;

@@ -1,4 +1,4 @@
-//! What lies at a path, in words.
+//! The kind of file at a path, in words.
 
 use std::fs::{FileType, Metadata};
 use std::io;

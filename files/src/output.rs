@@ -1,10 +1,10 @@
-//! Files that are written. Only a regular file is replaced or changed. A device, a pipe, a socket, a directory and a link, also one
-//! that leads nowhere, stay what they are and are refused.
+//! Output files. Only a regular file is replaced or changed. A device, a pipe, a socket, a directory or a link, also
+//! a dangling one, is rejected and left unchanged.
 //!
-//! Most outputs appear whole or not at all ([`Unfinished`], [`replace`]). Those that are written while a run goes on change in
-//! their place ([`open`]).
+//! Most outputs appear whole or not at all ([`Unfinished`], [`replace`]). Outputs written during a run change in
+//! place ([`open`]).
 //!
-//! Left out: a file that is put in the way between the last check and the renaming, which no system call excludes.
+//! Left out: a file created at the path between the last check and the rename, which no system call can prevent.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -17,10 +17,10 @@ use crate::kind::refused;
 /// The beginning of the names of files that are being written.
 pub const UNFINISHED: &str = ".unfinished-";
 
-/// Checks that nothing but a regular file that may be written is at a path.
+/// Checks that a path is free or a writable regular file.
 ///
 /// # Errors
-/// What else is there, with what would be valid; or that the system does not tell.
+/// The kind of file found and the valid kinds; or the system's error.
 pub fn check(path: &Path) -> io::Result<()> {
     let found = match path.symlink_metadata() {
         Ok(found) if found.is_file() && found.permissions().readonly() => {
@@ -40,10 +40,10 @@ pub fn check(path: &Path) -> io::Result<()> {
     })
 }
 
-/// Checks that a file can be made or replaced. One that is there stays as it is.
+/// Checks that a file can be created or replaced, without changing an existing one.
 ///
 /// # Errors
-/// As [`check`], or that its folder takes no file.
+/// As [`check`], or that its folder is not writable.
 pub fn check_can_write(path: &Path) -> io::Result<()> {
     Unfinished::create(path).map(drop)
 }
@@ -51,14 +51,14 @@ pub fn check_can_write(path: &Path) -> io::Result<()> {
 /// Writes a file, whole or not at all.
 ///
 /// # Errors
-/// As [`check`], or that the file cannot be written; what was there before is there still.
+/// As [`check`], or that the file cannot be written; the previous file then remains.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut unfinished = Unfinished::create(path)?;
     unfinished.file().write_all(bytes)?;
     unfinished.finish()
 }
 
-/// Opens a file that is written in its place, and makes it if there is none. What it holds stays until the caller changes it.
+/// Opens a file that is written in place, and creates it if needed. Its contents stay until the caller changes them.
 ///
 /// # Errors
 /// As [`check`], or that the file cannot be opened.
@@ -76,13 +76,13 @@ pub fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// As [`open`] with other options, such as for reading, too.
+/// As [`open`] with other options, such as for reading as well.
 ///
 /// # Errors
 /// As [`open`].
 pub fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     check(path)?;
-    // What has come in the way since then is not followed, not waited for and not changed.
+    // A link, pipe or device created since the check is neither followed, nor waited for, nor changed.
     let file = to_the_file_itself(options.create(true).truncate(false)).open(path)?;
     let found = file.metadata()?;
     if found.is_file() { Ok(file) } else { Err(refused(&found, "a regular file is valid")) }
@@ -100,7 +100,7 @@ fn to_the_file_itself(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// A file under a temporary name in the folder of its own, which is removed unless it is finished.
+/// A file under a temporary name in the target's folder, removed unless it is finished.
 pub struct Unfinished {
     file: NamedTempFile,
     path: PathBuf,
@@ -126,7 +126,7 @@ impl Unfinished {
         Ok(Unfinished { file, path: path.to_owned() })
     }
 
-    /// What is written.
+    /// The temporary file.
     pub fn file(&mut self) -> &mut File {
         self.file.as_file_mut()
     }
@@ -144,7 +144,7 @@ impl Unfinished {
     }
 }
 
-/// Why there is no temporary file in a folder, without its name, which the user has not given.
+/// The error of creating a temporary file in a folder, without the temporary name, which is not the user's.
 fn without_name(folder: &Path, error: &io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(error.kind(), format!("there is no folder {}", folder.display())),
@@ -224,7 +224,7 @@ pub(crate) mod tests {
         assert!(!at("nothing").exists());
     }
 
-    /// What comes in the way while a file is written is not replaced by it.
+    /// A pipe created during the write is not replaced.
     #[test]
     fn a_pipe_that_comes_later_stays() {
         let folder = tempfile::tempdir().unwrap();

@@ -29,7 +29,7 @@ impl Background {
         self.pending.borrow().contains(&number).then_some(self.count.get())
     }
 
-    /// Whether there is none. A run without them pays for this alone.
+    /// Whether no timer is pending. A run without them pays for this alone.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count.get() == 0

@@ -24,7 +24,7 @@ struct Inner {
     /// Requests that were not granted, in the order in which they were made.
     queue: VecDeque<Key>,
     claims: Slots<Claim>,
-    /// What each holder has; empty where no caller acquires as a holder.
+    /// The credits of each holder; empty if no caller acquires as a holder.
     held: Vec<usize>,
     blame: Blame,
 }
@@ -92,7 +92,7 @@ impl Credits {
     /// Gives back `count` credits.
     ///
     /// # Panics
-    /// If more come back than were taken.
+    /// If more are given back than were taken.
     pub fn give(&self, count: usize) {
         let mut inner = self.inner.borrow_mut();
         inner.free += count;
@@ -227,7 +227,7 @@ impl Future for Take<'_> {
             inner.queue.push_back(key);
             self.claim = Some(key);
             if self.holder.is_some() {
-                // It may be the next one, and fit where the previous one did not.
+                // The next request may fit although the previous one did not.
                 inner.pass_on(&credits.sim);
             }
             return Poll::Pending;

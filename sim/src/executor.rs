@@ -364,7 +364,7 @@ impl Executor {
         if self.sim.core.any_ready.get() { Some(self.take_ready()) } else { None }
     }
 
-    /// The same, where there is one.
+    /// The same, if a task is ready.
     #[inline(never)]
     fn take_ready(&mut self) -> TaskId {
         self.adopt_started();

@@ -1,4 +1,4 @@
-//! Latencies: exact count, mean and maximum; percentiles within 0.1 %, or 1 % where there are many distributions.
+//! Latencies: exact count, mean and maximum; percentiles within 0.1 %, or 1 % if there are many distributions.
 
 use crate::time::Span;
 

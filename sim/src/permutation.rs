@@ -43,7 +43,7 @@ impl Permutation {
         }
     }
 
-    /// The index at which a number stands: the other way round.
+    /// The index of a number: the inverse.
     #[inline]
     pub fn index_of(&self, number: u64) -> u64 {
         debug_assert!(number < self.bound);

@@ -19,7 +19,7 @@ impl Key {
     }
 }
 
-/// Entries that come and go; their room is reused, their keys are not.
+/// Entries that are added and removed; their room is reused, their keys are not.
 #[derive(Debug)]
 pub struct Slots<T> {
     entries: Vec<(u32, Option<T>)>,

@@ -1,5 +1,5 @@
 //! Arrays of hundreds of millions of `u32`. Entries are zero until they are written and take no memory until they are
-//! touched. They lie on huge pages where the system has them.
+//! touched. They are on huge pages if the system has them.
 
 use std::io;
 

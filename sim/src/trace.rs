@@ -22,7 +22,7 @@ impl Track {
 /// Something that took time on one track.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// Where it happened.
+    /// The track of the event.
     pub track: Track,
     /// The operation, in one word.
     pub name: &'static str,
@@ -56,7 +56,7 @@ pub struct Trace {
     /// Is called with every event as well, permanently.
     attendant: RefCell<Option<Rc<dyn Listener>>>,
     tracks: RefCell<Vec<String>>,
-    /// Stands before the names of tracks that are added.
+    /// The prefix of the names of added tracks.
     prefix: RefCell<String>,
     events: RefCell<Vec<Event>>,
 }
@@ -84,7 +84,7 @@ impl Trace {
         self.update_wanted(false);
     }
 
-    /// From now on `attendant` is called with every event, in addition to a listener that comes and goes.
+    /// From now on `attendant` is called with every event, in addition to an occasional listener.
     pub fn attend(&self, attendant: Rc<dyn Listener>) {
         *self.attendant.borrow_mut() = Some(attendant);
         self.wanted.set(true);
@@ -106,7 +106,7 @@ impl Trace {
         self.wanted.get()
     }
 
-    /// From now on `prefix` stands before the names of tracks that are added: the name of one of several drives.
+    /// From now on the names of added tracks begin with `prefix`: the name of one of several drives.
     pub fn set_prefix(&self, prefix: &str) {
         prefix.clone_into(&mut self.prefix.borrow_mut());
     }

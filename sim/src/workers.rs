@@ -26,7 +26,7 @@ struct Pool<J> {
     queue: RefCell<VecDeque<J>>,
     /// The workers without a job, by number.
     idle: RefCell<Vec<u32>>,
-    /// No job will come any more.
+    /// No more jobs will be started.
     is_closed: Cell<bool>,
 }
 

@@ -1,6 +1,6 @@
 //! Little-endian numbers and strings of bytes, read with checks.
 
-/// What is left of some bytes. Reads beyond the end give `None`.
+/// The rest of some bytes. Reads beyond the end return `None`.
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -1,7 +1,7 @@
-//! The processors of a host, as many as it has: work waits for a free one, first come, first served, and is not interrupted.
+//! The processors of a host: work waits for a free one, first come, first served, and is not interrupted.
 //!
-//! Each piece of work is a real-time thread of a [`Machine`] on which switches and interrupts take no time; all have one
-//! priority. At the wall clock the host has processors of its own, and work takes no time here.
+//! Each piece of work is a real-time thread of a [`Machine`] on which switches and interrupts take no time; all have
+//! one priority. In wall time the host's real processors do the work, which takes no time here.
 
 use nandscape_host_machine::{Affinity, Config, Machine, Mode, Policy, ThreadSpec};
 use nandscape_sim::{Sim, Span};
@@ -21,7 +21,7 @@ impl Cpu {
         Cpu { machine: Some(Machine::new(sim, config).expect("a host that is possible")) }
     }
 
-    /// The same with two hardware threads a core, which slow each other down as [`Config::share`] says.
+    /// The same with two hardware threads a core, which slow each other down by [`Config::share`].
     pub fn with_two_threads_a_core(sim: &Sim, cores: usize) -> Cpu {
         let config = Config { threads: 2, ..Config::free(cores.clamp(1, Affinity::MOST / 2)) };
         Cpu { machine: Some(Machine::new(sim, config).expect("a host that is possible")) }
@@ -50,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    /// Works on a host, or on processors that are taken and given back.
+    /// Works on a host, or on processors that are acquired and released.
     async fn work(of: &(Cpu, Credits, Sim), span: Span, on_host: bool) {
         let (cpu, credits, sim) = of;
         if on_host || span.is_zero() {
@@ -61,7 +61,7 @@ mod tests {
         credits.give(1);
     }
 
-    /// When each step of each task ended, in this order. Times are round, so that many things happen at once.
+    /// When each step of each task ended, in this order. Times are round, so that many events coincide.
     fn run(seed: u64, on_host: bool) -> Vec<(u64, u64, u64)> {
         let mut rng = Seed::new(seed).child("cpu").rng();
         let mut executor = Executor::new();

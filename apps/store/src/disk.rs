@@ -1,4 +1,4 @@
-//! Commands to a drive that survive power cuts: one that a cut ended is given again, while the drive may return.
+//! Commands to a drive that survive power cuts: commands ended by a cut are repeated while the drive may return.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,9 +18,9 @@ pub const AGAIN: Span = Span::from_ms(1);
 pub const PATIENCE: Span = Span::from_ms(30_000);
 /// Ranges of a command that deallocates.
 const RANGES: usize = 256;
-/// Bytes that are read side by side where all of a drive is read.
+/// Bytes that are read concurrently when the whole drive is read.
 const ALL_AT_ONCE: u64 = 4 << 20;
-/// How often it is told how far that is.
+/// The interval of progress reports.
 const TOLD_EVERY: Span = Span::from_ms(3_000);
 
 /// Blocks of a drive.
@@ -32,15 +32,15 @@ pub struct Range {
     pub blocks: u64,
 }
 
-/// A drive, as a store uses it, and what went over it.
+/// A drive, as a store uses it, and its traffic.
 pub struct Disk {
     /// The machine that gives the commands.
     pub host: Host,
     /// The drive.
     pub drive: Rc<dyn Drive>,
-    /// What gives them.
+    /// The issuer of commands.
     pub issuer: Issuer,
-    /// What the drive says of itself.
+    /// The drive's properties.
     pub info: DriveInfo,
     /// Commands so far.
     pub commands: Cell<u64>,
@@ -58,7 +58,7 @@ impl Disk {
         Disk { host: host.clone(), drive, issuer, info, commands, read_bytes, written_bytes }
     }
 
-    /// Gives commands side by side, those that a power cut ended again for [`PATIENCE`].
+    /// Executes commands concurrently, and repeats those that a power cut ended for [`PATIENCE`].
     ///
     /// # Errors
     /// The first status that is neither success nor a power cut, or the power cut of a drive that does not return.
@@ -140,7 +140,7 @@ impl Disk {
     /// Writes whole blocks; they are durable afterwards.
     ///
     /// # Errors
-    /// When the drive does not take them.
+    /// When the drive rejects them.
     pub async fn write(&self, slba: u64, bytes: &[u8]) -> Result<(), StoreError> {
         self.write_within(slba, bytes, PATIENCE).await
     }
@@ -176,8 +176,8 @@ impl Disk {
         self.execute_within(parts, patience).await.map_err(StoreError::Drive)
     }
 
-    /// The first block that does not read as zeros; `None` of a drive without data. It reads all of the drive, for few drives tell whether
-    /// there is data. `told` hears every few seconds how many percent were read.
+    /// The first block that does not read as zeros; `None` for a drive without data. It reads the whole drive,
+    /// because few drives report whether they hold data. `told` receives the percentage read every few seconds.
     ///
     /// # Errors
     /// When the drive does not answer.
@@ -200,7 +200,7 @@ impl Disk {
         Ok(None)
     }
 
-    /// Gives all data of the drive up, and sees to it that its first bytes read as zeros, where they are written at all.
+    /// Discards all data of the drive, and ensures that its first bytes read as zeros if they were written.
     ///
     /// # Errors
     /// When the drive does not answer.
@@ -217,10 +217,10 @@ impl Disk {
         }
     }
 
-    /// Tells the drive that ranges have no data any more. A drive that does not know that is content.
+    /// Deallocates ranges. A drive without that command is no error.
     ///
     /// # Errors
-    /// When it answers with something else.
+    /// When the drive returns any other status.
     pub async fn deallocate(&self, ranges: &[Range]) -> Result<(), StoreError> {
         self.deallocate_within(ranges, PATIENCE).await
     }

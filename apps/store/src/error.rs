@@ -8,10 +8,10 @@ pub enum StoreError {
     /// The drive failed.
     #[error("the drive answers {0}")]
     Drive(Status),
-    /// What lies there is not what was written.
+    /// The data on the drive differs from the data written.
     #[error("{0}")]
     Corrupt(String),
-    /// There is no room left, not even for cleaning.
+    /// The store is full, without room even for cleaning.
     #[error("the log is full")]
     Full,
 }

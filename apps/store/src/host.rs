@@ -1,7 +1,7 @@
 //! The processor time that the store costs its host.
 //!
-//! In simulated time each step costs what [`Costs`] says, on one of the host's processors; the sum is told. At the wall clock the
-//! steps take the time that they take, costs are zero, and a meter may supply the processor time.
+//! In simulated time each step costs the time in [`Costs`] on one of the host's processors; the sum is reported. In
+//! wall time the steps take their real time, costs are zero, and a meter may supply the processor time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -46,7 +46,7 @@ pub struct Host {
     machine: Option<Machine>,
 }
 
-/// The machine that runs the code, where its own time counts.
+/// The machine that runs the code, if its own time counts.
 #[derive(Clone)]
 struct Machine {
     wall: Rc<dyn Fn() -> Time>,
@@ -74,7 +74,8 @@ impl Host {
         self.machine.as_ref().map_or_else(|| self.spent.get(), |machine| (machine.meter)())
     }
 
-    /// Lets the simulator's clock come up with the wall clock, if there is one: it stands while work goes on that waits for nothing.
+    /// Lets the simulator's clock catch up with the wall clock, if there is one: it stalls during work that never
+    /// waits.
     pub async fn tick(&self) {
         if let Some(machine) = &self.machine {
             self.sim.sleep_until((machine.wall)()).await;

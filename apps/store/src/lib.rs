@@ -1,5 +1,5 @@
-//! What the engines of applications share: the Bw-tree of `apps/llama`, the runs of `apps/lsm`, the logs of `apps/kv` and
-//! `apps/memcached`.
+//! The common parts of the engines of applications: the Bw-tree of `apps/llama`, the runs of `apps/lsm`, the logs of
+//! `apps/kv` and `apps/memcached`.
 //!
 //! | file | what |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `error` | why a store does not serve |
 //! | `testing` | a drive for tests |
 //!
-//! Left out: what is stored, and where.
+//! Left out: the stored data, and its location.
 #![forbid(unsafe_code)]
 
 pub mod bytes;

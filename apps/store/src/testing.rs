@@ -1,7 +1,7 @@
-//! For tests: a drive in memory that serves one command at a time, tells how long its queue is, and rejects reads whose deadline
-//! that exceeds; power cuts tear what it is writing.
+//! For tests: a drive in memory that serves one command at a time, reports its queue, and rejects reads whose
+//! deadline the queue exceeds. Power cuts tear the write in service.
 //!
-//! Left out: everything else that a drive does. The drive of the product that rejects is in another crate of the host.
+//! Left out: all other behaviour of a drive. The product's drive that rejects is in a host crate.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
@@ -13,10 +13,10 @@ use nandscape_sim::{Rng, Sim, Span, Time};
 use nandscape_wire_nvme::vendor::BUSY;
 use nandscape_wire_nvme::{IoOpcode, Status};
 
-/// What the drive holds; it outlasts runs.
+/// The drive's contents, which outlast runs.
 pub struct Disk {
     bytes: RefCell<Vec<u8>>,
-    /// Blocks that cannot be read until they are written.
+    /// Blocks that are unreadable until they are written.
     damaged: RefCell<BTreeSet<usize>>,
     info: DriveInfo,
 }
@@ -125,15 +125,15 @@ impl QueueingDrive {
         }
     }
 
-    /// How long a command that comes now would wait.
+    /// The wait of a command that arrives now.
     pub fn wait(&self) -> Span {
         let queued: Span = self.queue.borrow().iter().map(|io| self.times.of(io)).sum();
         let begun = if self.in_service.borrow().is_some() { self.ends.get().since(self.sim.now()) } else { Span::ZERO };
         begun + queued
     }
 
-    /// Power is cut for good: of the write in service each block is there or not, the others are not begun. Commands fail from now
-    /// on; another drive over the same disk may go on.
+    /// Power is cut for good: each block of the write in service is stored or not, the other writes do not begin. All
+    /// further commands fail; another drive may use the same disk.
     pub fn tear(&self, rng: &mut Rng) {
         self.is_dead.set(true);
         drop(self.queue.take());

@@ -1,8 +1,9 @@
 //! A host of a drive with failing flash, which tracks the possible contents of each block.
 //!
-//! Each write fills its blocks with one number. Without failures, a block holds the number of its last write. A failed write
-//! may have written none, some or all of its blocks, and a power cut may lose the contents of a volatile cache: a block
-//! then has several possible numbers, until it is read. Reads may fail, but the data that they return must be right.
+//! Each write fills its blocks with one number. Without failures, a block holds the number of its last write. A
+//! failed write may have written none, some or all of its blocks, and a power cut may lose the contents of a volatile
+//! cache. A block then has several possible numbers, until it is read. Reads may fail, but the data that they return
+//! must be right.
 //!
 //! Left out: which reads may fail, and silent corruption.
 
@@ -18,7 +19,7 @@ use super::Host;
 use crate::drive::{Drive, DriveInfo};
 use crate::mem::HostMem;
 
-/// Commands of a round, each on an extent of its own.
+/// Commands of a round, each on a separate extent.
 const COMMANDS: u64 = 12;
 
 /// The commands of a round.
@@ -44,7 +45,7 @@ impl Ask {
 /// The possible contents of a block.
 #[derive(Clone, Debug)]
 struct Block {
-    /// The numbers that it may hold: one, as long as nothing has failed.
+    /// Its possible numbers: exactly one while no command has failed.
     now: BTreeSet<u64>,
     /// Its numbers, certain or possible, since it was last known to be on flash.
     before: BTreeSet<u64>,
@@ -100,10 +101,10 @@ impl Damaged {
         self.failed
     }
 
-    /// Some commands at once, and at times a flush after them.
+    /// Runs some commands at once, at times followed by a flush.
     ///
     /// # Errors
-    /// What the drive did wrong.
+    /// The drive's fault.
     pub async fn round(&mut self, asks: &[Ask]) -> Verdict {
         let each = self.blocks.len() as u64 / COMMANDS;
         let large = u64::from(self.info.max_blocks).min(each / 2);
@@ -112,7 +113,7 @@ impl Damaged {
         for part in 0..COMMANDS {
             let ask = asks[self.rng.below(asks.len() as u64) as usize];
             let ask = if ask == Ask::Flush { Ask::Write } else { ask };
-            // Mostly large, so that there is something to collect; some within a mapping unit.
+            // Mostly large, so that there is garbage to collect; some within a mapping unit.
             let most = if self.rng.chance(0.3) { small } else { large };
             let count = 1 + self.rng.below(most);
             let slba = part * each + self.rng.below(each - count);
@@ -128,7 +129,7 @@ impl Damaged {
     /// Reads every block.
     ///
     /// # Errors
-    /// What the drive did wrong.
+    /// The drive's fault.
     pub async fn read_all(&mut self) -> Verdict {
         self.all(Ask::Read).await
     }
@@ -136,7 +137,7 @@ impl Damaged {
     /// Writes every block.
     ///
     /// # Errors
-    /// What the drive did wrong.
+    /// The drive's fault.
     pub async fn write_all(&mut self) -> Verdict {
         self.all(Ask::Write).await
     }
@@ -175,7 +176,7 @@ impl Damaged {
         Asked { ask, slba, count, value, mem, tag }
     }
 
-    /// Waits for all commands, and records how they ended.
+    /// Waits for all commands, and records their statuses.
     async fn settle(&mut self, asked: Vec<Asked>) -> Verdict {
         let cuts = (self.cuts)();
         let mut statuses = BTreeMap::new();

@@ -28,7 +28,7 @@ pub struct Load {
     pub span: u64,
     /// Share of commands that read, compare or verify.
     pub reads: f64,
-    /// Share of the others that write zeros or deallocate.
+    /// The share of other commands that write zeros or deallocate.
     pub trims: f64,
 }
 
@@ -41,7 +41,7 @@ impl Default for Load {
 /// Checks a drive's data under random commands.
 ///
 /// # Errors
-/// What the drive did wrong.
+/// The drive's fault.
 pub fn data(make: Make<'_>, load: &Load, seed: u64) -> Result<(), String> {
     logged(Executor::new(), make, load, seed).map(|_| ())
 }

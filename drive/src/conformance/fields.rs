@@ -1,8 +1,8 @@
-//! Commands with one bad field each: they get the specified status and change nothing.
+//! Commands with one invalid field each: they get the specified status and change nothing.
 //!
-//! Where the specification allows several statuses, each of them is right. Whether Do Not Retry is set is not checked.
-//! Left out: what depends on the transport (SGL types), and what no drive here has: protection information, directives.
-//! Fused operations are only tried by half.
+//! Where the specification allows several statuses, each of them is right. Do Not Retry is not checked.
+//! Left out: fields that depend on the transport (SGL types), and features that no drive here has: protection
+//! information, directives. Of fused operations, only single halves are tried.
 
 use std::ops::Range;
 
@@ -34,10 +34,10 @@ const SHORT: [Status; 2] = [Status::DATA_SGL_LENGTH_INVALID, Status::DATA_TRANSF
 const RUNS: [IoOpcode; 5] =
     [IoOpcode::READ, IoOpcode::WRITE, IoOpcode::COMPARE, IoOpcode::VERIFY, IoOpcode::WRITE_ZEROES];
 
-/// Checks the status of every bad field, and that the drive is unchanged.
+/// Checks the status of every invalid field, and that the drive is unchanged.
 ///
 /// # Errors
-/// What the drive did wrong.
+/// The drive's fault.
 pub fn fields(make: Make<'_>, seed: u64) -> Result<(), String> {
     super::run("fields", seed, Executor::new(), make, async |host, _| {
         let mut guard = Guard::new(host, seed).await?;
@@ -90,8 +90,8 @@ fn ranges(list: &[(u64, u32)]) -> HostMem {
     HostMem::from_bytes(list.iter().map(range).collect::<Vec<_>>().as_bytes())
 }
 
-/// Opcodes that the NVM command set reserves (NVM 3); halves of fused operations (Base 3.4.2: Invalid Field in Command
-/// where they are not supported) and the reserved value of PSDT (Base 4.1).
+/// Opcodes that the NVM command set reserves (NVM 3); halves of fused operations (Base 3.4.2: Invalid Field in
+/// Command if they are not supported) and the reserved value of PSDT (Base 4.1).
 fn opcodes_and_flags(info: &DriveInfo, cases: &mut Vec<Case>) {
     for opcode in [0x03, 0x06, 0x7c, 0x7f] {
         let entry = SubmissionEntry::io(IoOpcode(opcode), info.nsid);
@@ -112,8 +112,8 @@ fn opcodes_and_flags(info: &DriveInfo, cases: &mut Vec<Case>) {
     }
 }
 
-/// Base 4.1, "Namespace Identifier": an invalid one is Invalid Namespace or Format, an inactive one or the broadcast
-/// value where it is not supported is Invalid Field in Command.
+/// Base 4.1, "Namespace Identifier": an invalid one is Invalid Namespace or Format. An inactive one, or the broadcast
+/// value if it is not supported, is Invalid Field in Command.
 fn namespaces(info: &DriveInfo, cases: &mut Vec<Case>) {
     for opcode in supported(info) {
         let mut case = |nsid: u32, right: &[Status]| {
@@ -177,7 +177,7 @@ fn memory(info: &DriveInfo, cases: &mut Vec<Case>) {
     }
 }
 
-/// NVM 3.3.3. One bad range makes the command bad: none of the others is deallocated.
+/// NVM 3.3.3. One invalid range makes the command invalid: no range is deallocated.
 fn deallocations(info: &DriveInfo, cases: &mut Vec<Case>) {
     let end = info.blocks;
     let entry = |count| SubmissionEntry::deallocate(info.nsid, count);

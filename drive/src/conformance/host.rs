@@ -110,7 +110,7 @@ impl Host {
     /// Waits for the next command to end.
     ///
     /// # Errors
-    /// What the drive did wrong.
+    /// The drive's fault.
     pub async fn next(&self) -> Result<Ended, String> {
         loop {
             self.verdict()?;
@@ -126,7 +126,7 @@ impl Host {
     /// Submits a command and waits for it, while no other is outstanding.
     ///
     /// # Errors
-    /// What the drive did wrong.
+    /// The drive's fault.
     pub async fn execute(&self, command: SubmissionEntry, mem: HostMem) -> Result<Completion, String> {
         let tag = self.submit(command, mem);
         let ended = self.next().await?;
@@ -151,7 +151,7 @@ impl Host {
         self.book.log.borrow().clone()
     }
 
-    /// Lets go of the drive.
+    /// Releases the drive.
     pub fn let_go(&self) {
         let drive = self.drive.take();
         drop(drive);

@@ -1,7 +1,8 @@
 //! The checks that every [`Drive`] must pass, a whole SSD as well as a layer over others.
 //!
-//! A check builds its drives itself, each on an executor of its own, runs commands on them and compares the results with
-//! the NVM command set specification. It takes a seed; an error is one sentence that names the check, the seed and the step. [`all`] runs every check.
+//! A check builds its drives itself, each on a separate executor, runs commands on them and compares the results with
+//! the NVM command set specification. It takes a seed; an error is one sentence with the check, the seed and the
+//! step. [`all`] runs every check.
 //!
 //! | file | what |
 //! |---|---|
@@ -63,7 +64,7 @@ impl Subject {
 /// Runs every check, with a load of ordinary size.
 ///
 /// # Errors
-/// What the drive did wrong.
+/// The drive's fault.
 pub fn all(make: Make<'_>, seed: u64) -> Result<(), String> {
     let load = Load::default();
     fields(make, seed)?;
@@ -79,7 +80,7 @@ pub fn all(make: Make<'_>, seed: u64) -> Result<(), String> {
 /// Longer than any background work of a drive.
 const SETTLE: Span = Span::from_s(10);
 
-/// Runs `main` on a new drive, lets the drive come to rest, and has its tables checked.
+/// Runs `main` on a new drive, waits until the drive is at rest, and checks its tables.
 fn run<T>(
     name: &str,
     seed: u64,

@@ -11,7 +11,7 @@ use crate::drive::DriveInfo;
 pub enum Deallocation {
     /// The required minimum: a block reads as its old data or as zeros, and the same each time (NVM 3.3.3).
     OldOrZeros,
-    /// Blocks of preferred deallocate units that lie in one range as a whole read as zeros.
+    /// Preferred deallocate units that one range covers completely read as zeros.
     WholeUnitsReadZeros,
 }
 

@@ -15,10 +15,10 @@ const ROUNDS: u32 = 60;
 /// The blocks that are written.
 const WINDOW: u64 = 40;
 
-/// Checks a drive under writes that overlap, with reads among them.
+/// Checks a drive under overlapping writes, with reads among them.
 ///
 /// # Errors
-/// What the drive did wrong.
+/// The drive's fault.
 pub fn overlap(make: Make<'_>, seed: u64) -> Result<(), String> {
     super::run("overlap", seed, Executor::new(), make, async |host, _| {
         if !host.info().keeps_data {

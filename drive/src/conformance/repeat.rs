@@ -10,7 +10,7 @@ use super::host::Ended;
 /// The same seed gives the same run, and another seed another.
 ///
 /// # Errors
-/// What the drive did wrong.
+/// The drive's fault.
 pub fn repeat(make: Make<'_>, load: &Load, seed: u64) -> Result<(), String> {
     let first = logged(Executor::new(), make, load, seed)?;
     let second = logged(Executor::new(), make, load, seed)?;
@@ -25,7 +25,7 @@ pub fn repeat(make: Make<'_>, load: &Load, seed: u64) -> Result<(), String> {
 /// Spurious polls change no completion.
 ///
 /// # Errors
-/// What the drive did wrong.
+/// The drive's fault.
 pub fn spurious_polls(make: Make<'_>, load: &Load, seed: u64) -> Result<(), String> {
     let load = Load { steps: load.steps / 4, ..*load };
     let plain = logged(Executor::new(), make, &load, seed)?;

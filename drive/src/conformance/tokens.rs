@@ -41,7 +41,7 @@ fn flood(host: &Host, rng: &mut Rng, count: usize) {
 /// Submits far more commands at once than queues are deep: each completes, once.
 ///
 /// # Errors
-/// What the drive did wrong.
+/// The drive's fault.
 pub fn once_each(make: Make<'_>, seed: u64) -> Result<(), String> {
     super::run("once_each", seed, Executor::new(), make, async |host, _| {
         flood(host, &mut Seed::new(seed).child("once_each").rng(), FLOOD);
@@ -59,7 +59,7 @@ pub fn once_each(make: Make<'_>, seed: u64) -> Result<(), String> {
 /// Cuts power while commands are outstanding: they do not complete.
 ///
 /// # Errors
-/// What the drive did wrong.
+/// The drive's fault.
 pub fn power_cut(make: Make<'_>, seed: u64) -> Result<(), String> {
     for cut in 0..CUTS {
         let mut rng = Seed::new(seed).child("power_cut").nth(cut).rng();
@@ -96,7 +96,7 @@ fn cut_at(make: Make<'_>, after: Span, rng: &mut Rng) -> Result<(), String> {
 /// Drops the drive while commands are outstanding, with power on: every command completes.
 ///
 /// # Errors
-/// What the drive did wrong.
+/// The drive's fault.
 pub fn dropped_drive(make: Make<'_>, seed: u64) -> Result<(), String> {
     for round in 0..CUTS / 4 {
         let at = |what: String| format!("dropped_drive, seed {seed}, round {round}: {what}");

@@ -1,8 +1,8 @@
-//! Memory that a command describes by PRPs or by an SGL. It is walked when the length of the command's data is known,
-//! and each copy finds the addresses again: what is unmapped in between is not reached. What only the host itself reaches
-//! passes through a `Stage`.
+//! Memory that a command describes by PRPs or by an SGL. The description is walked when the length of the command's
+//! data is known. Each copy looks the addresses up again, so it never reaches memory that was unmapped meanwhile.
+//! Memory that only the host reaches passes through a `Stage`.
 //!
-//! Left out: what an address is, which the [`Dma`] knows.
+//! Left out: the meaning of an address, which the [`Dma`] knows.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::{Rc, Weak};
@@ -26,16 +26,16 @@ pub struct DataPointer {
     description: Description,
     access: Access,
     purpose: Purpose,
-    /// The pieces of the first bytes, as many as were asked for.
+    /// The pieces of the requested first bytes.
     segments: RefCell<Segments>,
     failed: Cell<bool>,
-    /// What passes through memory that only the host reaches; `None` while there is none of it.
+    /// Staged data of memory that only the host reaches; `None` if the command has none.
     remote: RefCell<Option<Rc<RefCell<Remote>>>>,
     /// The list that keeps it for a later command, if one does.
     kept: Cell<Weak<Kept>>,
 }
 
-/// What is kept of remote memory, and the asking for it.
+/// Staged remote memory, and the requests for it.
 #[derive(Default)]
 struct Remote {
     stage: Stage,
@@ -45,7 +45,7 @@ struct Remote {
     settled: Option<Settled>,
 }
 
-/// Transfers that a host is asked for at a time on behalf of one command.
+/// Concurrent transfers requested from a host for one command.
 const ASKS_AT_A_TIME: u32 = 16;
 
 /// How the data is described.
@@ -62,7 +62,7 @@ pub(super) enum Description {
 /// A piece of a command's data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Segment {
-    /// Where it lies; `None` for a bit bucket, which takes bytes and keeps none.
+    /// The address; `None` for a bit bucket, which discards bytes.
     pub(super) address: Option<u64>,
     pub(super) len: u32,
 }
@@ -78,7 +78,7 @@ pub(super) struct Segments {
 const KEPT_SEGMENTS: usize = 64;
 
 impl Segments {
-    /// Removes all pieces. Room for a usual number of them stays.
+    /// Removes all pieces and keeps the usual capacity.
     fn clear(&mut self) {
         self.len = 0;
         match self.list.capacity() > KEPT_SEGMENTS {
@@ -102,13 +102,13 @@ impl Segments {
 }
 
 impl DataPointer {
-    /// The data of a command whose opcode tells the direction. `page` is the size of a memory page in bytes.
+    /// The data of a command whose opcode determines the direction. `page` is the size of a memory page in bytes.
     ///
     /// # Errors
-    /// Invalid Field when the command's flags name neither PRPs nor an SGL.
+    /// Invalid Field when the command's flags select neither PRPs nor an SGL.
     ///
     /// # Panics
-    /// When `page` is no power of two, or smaller than 4 KiB.
+    /// When `page` is not a power of two, or is smaller than 4 KiB.
     pub fn new(dma: &Rc<dyn Dma>, entry: &SubmissionEntry, page: u32) -> Result<DataPointer, Status> {
         let (description, access) = describe(entry, page)?;
         Ok(DataPointer::over(dma, description, access, purpose(entry)))
@@ -209,7 +209,7 @@ pub(super) fn describe(entry: &SubmissionEntry, page: u32) -> Result<(Descriptio
     Ok((description, access))
 }
 
-/// What the data of an I/O command is read for.
+/// The purpose for which the data of an I/O command is read.
 #[inline]
 pub(super) fn purpose(entry: &SubmissionEntry) -> Purpose {
     match IoOpcode(entry.opcode) {
@@ -220,7 +220,8 @@ pub(super) fn purpose(entry: &SubmissionEntry) -> Purpose {
 }
 
 impl Memory for DataPointer {
-    /// PRPs have no length: they are as long as the command says. What an SGL has is found out when it is walked.
+    /// PRPs have no length: they describe as many bytes as the command transfers. The length of an SGL is known once
+    /// it is walked.
     fn max_len(&self) -> usize {
         u32::MAX as usize
     }
@@ -263,7 +264,7 @@ impl Memory for DataPointer {
         self.failed.get()
     }
 
-    /// A buffer in one piece, or, with PSDT 10b, an SGL whose first descriptor stands at the pointer (Base 4.1, MPTR).
+    /// A contiguous buffer or, with PSDT 10b, an SGL whose first descriptor is at the pointer (Base 4.1, MPTR).
     fn metadata(&self, pointer: u64) -> Result<Option<HostMem>, Status> {
         let is_described = matches!(self.description, Description::Sgl { describes_metadata: true, .. });
         if !pointer.is_multiple_of(if is_described { 8 } else { 4 }) {
@@ -320,7 +321,7 @@ impl Memory for DataPointer {
 
 /// Memory that only the host reaches.
 impl DataPointer {
-    /// What it holds from now on is dropped when its command ends: it is kept for no other.
+    /// The stage of remote memory. Its data is dropped when the command ends, never kept for another.
     #[cold]
     fn remote(&self) -> Rc<RefCell<Remote>> {
         if let Some(kept) = self.kept.take().upgrade() {
@@ -344,18 +345,18 @@ impl DataPointer {
         }
     }
 
-    /// Copies out what was read before.
+    /// Copies data out of the stage.
     fn read_remote(&self, fault: DmaFault, bytes: &mut [u8]) -> Result<(), DmaFault> {
         let copied = self.with_stage(fault, |stage| stage.copy(fault.address, bytes))?;
         if copied { Ok(()) } else { Err(fault) }
     }
 
-    /// Copies in, or keeps what is to be written.
+    /// Copies data in, or stages it for remote memory.
     fn put(&self, address: u64, bytes: &[u8]) -> Result<(), DmaFault> {
         self.dma.write(address, bytes).or_else(|fault| self.with_stage(fault, |stage| stage.put(address, bytes)))
     }
 
-    /// Whether a range can be used. What has to be read first is noted, and all of it is looked for.
+    /// Whether a range can be used. Notes all bytes that must be read first.
     fn check_remote(&self, fault: DmaFault, len: usize) -> Result<(), DmaFault> {
         let reads = self.access == Access::Read;
         let (has, lacks) = self.with_stage(fault, |stage| {
@@ -365,7 +366,7 @@ impl DataPointer {
         if has || lacks { Ok(()) } else { Err(fault) }
     }
 
-    /// Asks the host for what is left, a few transfers at a time, and says so when all are answered.
+    /// Requests the rest from the host, a few transfers at a time, and reports when all are answered.
     fn ask(self: Rc<Self>) {
         let shared = self.remote();
         loop {
@@ -407,7 +408,7 @@ impl DataPointer {
     }
 }
 
-/// The memory that lists of a command lie in: what was read of them before is not read again.
+/// The memory of a command's lists: bytes that were read before are not read again.
 struct Lists<'a>(&'a DataPointer);
 
 impl Dma for Lists<'_> {

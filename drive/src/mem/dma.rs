@@ -1,11 +1,11 @@
 //! A host's memory by address, as a controller on a bus reaches it.
 //!
-//! Left out: what is at an address. `guest` has memory there; a recording notes what was read, and a replay reads it
-//! from the recording.
+//! Left out: the bytes at an address. `guest` has memory there; a recording notes the bytes read, and a replay reads
+//! them from the recording.
 
 use nandscape_wire_nvme::Status;
 
-/// Which way a copy goes.
+/// The direction of a copy.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Access {
     /// Out of the host's memory.
@@ -14,10 +14,11 @@ pub enum Access {
     Write,
 }
 
-/// What data is read for. It changes nothing about the access; a recording can tell data that has no effect on commands.
+/// The purpose of a read. It does not affect the access; with it, a recording recognizes data without effect on
+/// commands.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Purpose {
-    /// To be stored, and for nothing else.
+    /// Only to be stored.
     Stored,
     /// Ranges to deallocate.
     Ranges,
@@ -26,18 +27,18 @@ pub enum Purpose {
     Other,
 }
 
-/// An address that cannot be reached: nothing is mapped there, what is mapped may not be written, or is gone. Or only the host
-/// itself can reach it, and has to be asked.
+/// An address that cannot be reached: it is unmapped, read-only for a write, or gone. Or only the host itself can
+/// reach it, on request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct DmaFault {
-    /// Where the access began.
+    /// The beginning of the access.
     pub address: u64,
     /// The host can be asked: see [`Dma::ask`].
     pub is_remote: bool,
 }
 
 impl DmaFault {
-    /// An access that nobody can carry out.
+    /// An access that neither side can carry out.
     pub const fn at(address: u64) -> DmaFault {
         DmaFault { address, is_remote: false }
     }
@@ -48,7 +49,7 @@ impl DmaFault {
     }
 }
 
-/// A transfer that a host is asked to carry out with its own memory.
+/// A transfer that a host carries out with its own memory, on request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ask {
     /// Read bytes.
@@ -67,7 +68,7 @@ pub enum Ask {
     },
 }
 
-/// Is called with the answer: the data read, nothing for a write, or `None` for a failure.
+/// Called with the answer: the data read, no bytes for a write, or `None` for a failure.
 pub type Answered = Box<dyn FnOnce(Option<Vec<u8>>)>;
 
 impl From<DmaFault> for Status {
@@ -76,15 +77,15 @@ impl From<DmaFault> for Status {
     }
 }
 
-/// A host's memory by address. All that a controller learns of its host's memory passes here, so that it can be
+/// A host's memory by address. A controller reads its host's memory only through this trait, so all reads can be
 /// recorded.
 ///
-/// The host may write the same memory meanwhile: a copy of several bytes may hold some of before and some of after.
+/// The host may write the same memory meanwhile: a copy of several bytes may mix old and new bytes.
 pub trait Dma {
-    /// Copies out of the host's memory. After a failure, `bytes` holds anything.
+    /// Copies out of the host's memory. After a failure, the contents of `bytes` are undefined.
     ///
     /// # Errors
-    /// [`DmaFault`] when some of it cannot be reached.
+    /// [`DmaFault`] when part of it cannot be reached.
     fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), DmaFault>;
 
     /// As [`Dma::read`], for a purpose.
@@ -95,10 +96,10 @@ pub trait Dma {
         self.read(address, bytes)
     }
 
-    /// Copies into the host's memory. After a failure, some of it may have changed.
+    /// Copies into the host's memory. After a failure, part of it may have changed.
     ///
     /// # Errors
-    /// [`DmaFault`] when some of it cannot be reached.
+    /// [`DmaFault`] when part of it cannot be reached.
     fn write(&self, address: u64, bytes: &[u8]) -> Result<(), DmaFault>;
 
     /// Writes a dword at once, after everything that was written before it: a host that sees the dword sees all of that.
@@ -110,11 +111,11 @@ pub trait Dma {
     /// Checks that a range can be reached.
     ///
     /// # Errors
-    /// [`DmaFault`] when some of it cannot be.
+    /// [`DmaFault`] when part of it cannot.
     fn check(&self, address: u64, len: usize, access: Access) -> Result<(), DmaFault>;
 
-    /// Asks the host for a transfer whose access has failed as a remote one. Hosts carry out what they are asked for in order.
-    /// `then` is called once, or dropped when the host has left.
+    /// Requests from the host a transfer whose access failed as remote. Hosts carry requests out in order. `then` is
+    /// called once, or dropped when the host has left.
     fn ask(&self, _ask: Ask, then: Answered) {
         then(None);
     }

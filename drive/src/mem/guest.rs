@@ -1,9 +1,9 @@
-//! The memory of a guest: regions of its address space, each a part of a file that the guest's process shares. Regions
-//! are mapped and unmapped at any time; accesses outside of them fail.
+//! The memory of a guest: regions of its address space, each a part of a file that the guest's process shares.
+//! Regions are mapped and unmapped at any time; accesses outside of them fail.
 //!
-//! A region without a file is remote: only the guest's process can reach it, and has to be asked (see [`Dma::ask`]).
+//! A region without a file is remote: only the guest's process can reach it, by request (see [`Dma::ask`]).
 //!
-//! Left out: asking, which the transport does.
+//! Left out: the requests, which the transport sends.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use super::mapping::Mapping;
 pub struct GuestMemory {
     /// By their first address; they do not overlap.
     regions: RefCell<BTreeMap<u64, Mapping>>,
-    /// Regions without a file, likewise; they do not overlap those.
+    /// Regions without a file, by their first address. They overlap neither each other nor `regions`.
     remote: RefCell<BTreeMap<u64, Remote>>,
 }
 
@@ -32,7 +32,7 @@ struct Remote {
 pub enum RegionError {
     /// It is empty, or reaches beyond the end of the address space.
     Range,
-    /// Some of it is mapped already.
+    /// Part of it is mapped already.
     Overlaps,
     /// No region has this address and length.
     Unknown,
@@ -76,10 +76,10 @@ impl GuestMemory {
         }
     }
 
-    /// Takes a region away again. Nothing of it is reached afterwards.
+    /// Unmaps a region. It is not reached afterwards.
     ///
     /// # Errors
-    /// [`RegionError::Unknown`] when there is no such region.
+    /// [`RegionError::Unknown`] when the region does not exist.
     pub fn unmap(&self, address: u64, len: u64) -> Result<(), RegionError> {
         let (mut regions, mut remote) = (self.regions.borrow_mut(), self.remote.borrow_mut());
         if regions.get(&address).is_some_and(|mapping| mapping.len() as u64 == len) {
@@ -90,7 +90,7 @@ impl GuestMemory {
         known.then(|| remote.remove(&address)).map(drop).ok_or(RegionError::Unknown)
     }
 
-    /// Takes all regions away.
+    /// Unmaps all regions.
     pub fn unmap_all(&self) {
         self.regions.borrow_mut().clear();
         self.remote.borrow_mut().clear();
@@ -131,7 +131,7 @@ impl GuestMemory {
         Ok(())
     }
 
-    /// How an access fails that does not lie in regions with files: as a remote one if the guest's process can carry it out.
+    /// The fault of an access outside of regions with files: remote if the guest's process can carry it out.
     #[cold]
     fn fault(&self, address: u64, len: usize, access: Access) -> DmaFault {
         let (regions, remote) = (self.regions.borrow(), self.remote.borrow());

@@ -1,7 +1,7 @@
-//! The data pointers of the commands of one queue. When a command has ended, its pointer is used for another one, so that
-//! the commands of a guest allocate nothing.
+//! The data pointers of the commands of one queue. The pointer of a command that has ended is reused, so the commands
+//! of a guest do not allocate.
 //!
-//! A pointer that holds data of memory that only its host reaches is not kept: that data goes with its command.
+//! A pointer with staged data of remote memory is not reused: the data is dropped with its command.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,9 +12,9 @@ use super::HostMem;
 use super::data_pointer::{DataPointer, describe, purpose};
 use super::dma::Dma;
 
-/// Pointers that are kept at most. With more commands at a time, the others have pointers of their own.
+/// The most pointers that are kept. Beyond it, commands allocate their own.
 const MOST: usize = 256;
-/// Kept pointers that are looked at for a free one. Commands end about in the order in which they began.
+/// Kept pointers that are checked for a free one. Commands end roughly in the order in which they began.
 const LOOKS: usize = 4;
 
 /// See the file.
@@ -24,7 +24,7 @@ pub struct DataPointers {
     /// Pointers that are kept at most.
     most: usize,
     kept: Rc<Kept>,
-    /// The kept pointer that is looked at next.
+    /// The kept pointer that is checked next.
     next: Cell<usize>,
 }
 
@@ -45,7 +45,7 @@ impl DataPointers {
         DataPointers { dma: dma.clone(), page, most: entries.min(MOST), kept: Rc::default(), next: Cell::new(0) }
     }
 
-    /// The data of a command whose opcode tells the direction.
+    /// The data of a command whose opcode determines the direction.
     ///
     /// # Errors
     /// Those of [`DataPointer::new`].
@@ -66,7 +66,7 @@ impl DataPointers {
         Ok(self.another(DataPointer::over(&self.dma, description, access, purpose(entry))))
     }
 
-    /// One more pointer, which is kept if there are not too many.
+    /// Wraps a new pointer, and keeps it below the limit.
     #[cold]
     fn another(&self, pointer: DataPointer) -> HostMem {
         let mut kept = self.kept.0.borrow_mut();

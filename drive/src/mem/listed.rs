@@ -1,5 +1,5 @@
-//! The memory of a command of this process that has lists beside its data, as a vector command has: its pointers are the numbers of
-//! the lists.
+//! The memory of a command of this process with lists in addition to data, as in a vector command: its pointers are
+//! the indices of the lists.
 
 use nandscape_wire_nvme::Status;
 
@@ -20,7 +20,7 @@ impl Listed {
 
 impl Memory for Listed {
     fn max_len(&self) -> usize {
-        // Where there is no data, none is too short.
+        // Without data, no length is too short.
         if self.data.is_none() { u32::MAX as usize } else { self.data.len() }
     }
 

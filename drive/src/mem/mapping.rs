@@ -1,9 +1,9 @@
 //! A part of a file that another process shares: a memory file, a file on a memory file system, or any other.
 //!
-//! The other process may write it at any time, so this code never holds references into it: bytes are copied by raw
-//! pointers. It may also cut the file short, and then touching the lost pages of a mapping would kill this process
-//! (SIGBUS). Only a file that is sealed against that is mapped; any other is read and written by system calls, which
-//! fail in such a case.
+//! The other process may write it at any time, so this code never holds references into it and copies bytes by raw
+//! pointers. The other process may also truncate the file, and touching the lost pages of a mapping would kill this
+//! process (SIGBUS). Only a file that is sealed against truncation is mapped. Any other is read and written by system
+//! calls, which then return an error.
 #![expect(
     unsafe_code,
     reason = "copies by raw pointers: other processes write the memory, so there can be no slices of it"
@@ -31,7 +31,7 @@ enum Backing {
     File(File, u64),
 }
 
-/// A new file in memory of `len` bytes of zeros, which stays as long as it is.
+/// A new file in memory of `len` bytes of zeros, whose length never changes.
 ///
 /// # Errors
 /// When the system has no memory or no descriptor left.
@@ -122,10 +122,10 @@ impl Mapping {
         }
     }
 
-    /// Reads the dword at `start`. What the other process wrote before it wrote the dword is seen from now on.
+    /// Reads the dword at `start`. Whatever the other process wrote before that dword is visible from now on.
     ///
     /// # Errors
-    /// As for [`Mapping::read`], and when `start` is no multiple of 4.
+    /// As for [`Mapping::read`], and when `start` is not a multiple of 4.
     pub fn load(&self, start: usize) -> io::Result<u32> {
         match self.dword(start)? {
             Some(dword) => Ok(u32::from_le(dword.load(Ordering::Acquire))),
@@ -154,7 +154,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// The dword at `start`; `None` where the file is not mapped.
+    /// The dword at `start`; `None` if the file is not mapped.
     fn dword(&self, start: usize) -> io::Result<Option<&AtomicU32>> {
         self.check(start, 4)?;
         let Backing::Mapped(map) = &self.backing else { return Ok(None) };

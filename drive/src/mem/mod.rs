@@ -1,21 +1,21 @@
-//! The memory that a command's data lies in. The host owns it in both directions, as in NVMe: a drive reads it for
-//! a write and writes it for a read.
+//! The memory of a command's data. The host owns it in both directions, as in NVMe: a drive reads it for a write and
+//! writes it for a read.
 //!
-//! A drive sees a [`HostMem`], a part of a [`Memory`], which it reads and writes by copies.
+//! A drive sees a [`HostMem`], a part of a [`Memory`], which it accesses by copies.
 //!
 //! | file | what |
 //! |---|---|
 //! | `mod` | `HostMem`, the `Memory` trait, and the simplest memory: a buffer of this process |
 //! | `dma` | the `Dma` trait: a host's memory by address |
 //! | `guest` | a `Dma` over regions that are mapped and unmapped at any time |
-//! | `mapping` | a part of a file that is shared with another process (Linux) |
+//! | `mapping` | a part of a file shared with another process (Linux) |
 //! | `data_pointer` | a `Memory` that a command describes by PRPs or an SGL |
-//! | `kept` | those of the commands of one queue, used again |
-//! | `prp`, `sgl` | walking them |
-//! | `listed` | a buffer of this process with lists beside it |
-//! | `remote` | what a command moves to and from memory that only its host reaches |
+//! | `kept` | data pointers of one queue, for reuse |
+//! | `prp`, `sgl` | walking PRPs and SGLs |
+//! | `listed` | a buffer of this process with lists |
+//! | `remote` | staged data of memory that only the host reaches |
 //!
-//! Metadata that does not follow the data has a pointer of its own, which leads to a memory of its own; so has a list of addresses.
+//! Separate metadata has its own pointer and its own memory; so has a list of addresses.
 
 pub mod data_pointer;
 pub mod dma;
@@ -44,7 +44,7 @@ pub use listed::Listed;
 pub use mapping::Mapping;
 pub use remote::{LONGEST_ASK, Need};
 
-/// Is called when a host has answered all that it was asked for.
+/// Called when a host has answered all requests.
 pub type Settled = Box<dyn FnOnce()>;
 
 /// Memory of a host. No code holds references into it: it may change or disappear at any time, and is copied.
@@ -67,7 +67,7 @@ pub trait Memory {
     /// Checks that the first `bytes` can be reached now.
     ///
     /// # Errors
-    /// The status of a command whose memory is too short or described wrongly.
+    /// The command's status if its memory is too short or its description is invalid.
     fn cover(&self, bytes: usize) -> Result<(), Status>;
 
     /// Whether a copy has failed.
@@ -75,46 +75,45 @@ pub trait Memory {
         false
     }
 
-    /// The memory of the command's metadata, to which the Metadata Pointer (MPTR) leads; `None` where the host has no such
-    /// pointer.
+    /// The memory of the command's metadata, at the Metadata Pointer (MPTR); `None` if the host has no such pointer.
     ///
     /// # Errors
-    /// The status of a command whose pointer is wrong.
+    /// The command's status if its pointer is invalid.
     fn metadata(&self, _pointer: u64) -> Result<Option<HostMem>, Status> {
         Ok(None)
     }
 
-    /// A list that a field of the command leads to by address, to be read; `None` where the host has no such addresses.
+    /// A list to be read, at the address in a field of the command; `None` if the host has no such addresses.
     ///
     /// # Errors
-    /// The status of a command whose address is wrong.
+    /// The command's status if its address is invalid.
     fn list(&self, _pointer: u64) -> Result<Option<HostMem>, Status> {
         Ok(None)
     }
 
-    /// Whether a command may move less than this memory holds. Over Fabrics it may not, unless Identify Controller says so
-    /// (SGLS bit 18).
+    /// Whether a command may move less than this memory holds. Over Fabrics it may not, unless Identify Controller
+    /// permits it (SGLS bit 18).
     fn may_exceed(&self) -> bool {
         true
     }
 
-    /// Whether no copy has failed, and nothing is needed of the host.
+    /// Whether all copies succeeded and nothing is needed from the host.
     fn is_settled(&self) -> bool {
         true
     }
 
-    /// What is needed of the host.
+    /// What is needed from the host.
     fn need(&self) -> Need {
         Need::Nothing
     }
 
-    /// Asks the host for what is needed, and calls `settled` when it has answered. From now on the memory may keep data that the
-    /// host does not have yet.
+    /// Requests what is needed from the host, and calls `settled` when the host has answered. From now on the memory
+    /// may hold data that the host does not have yet.
     fn settle(self: Rc<Self>, settled: Settled) {
         settled();
     }
 
-    /// The command ends: nothing more is asked for, and what was written and has not been sent is dropped.
+    /// The command ends: pending requests are not sent, and unsent written data is dropped.
     fn give_up(&self) {}
 }
 
@@ -143,7 +142,7 @@ impl Memory for RefCell<Vec<u8>> {
     }
 }
 
-/// The data of a command that came as a message: a buffer of exactly its length.
+/// The data of a command that arrived as a message: a buffer of exactly its length.
 pub struct MessageData(RefCell<Vec<u8>>);
 
 impl Memory for MessageData {
@@ -184,7 +183,7 @@ struct Slice {
     len: u32,
 }
 
-// It is moved with every command, also where there is no data.
+// It moves with every command, also one without data.
 const _: () = assert!(size_of::<HostMem>() <= 24);
 
 impl HostMem {
@@ -217,7 +216,7 @@ impl HostMem {
         HostMem::whole(&Rc::new(RefCell::new(vec![0; len])))
     }
 
-    /// The data of a command that came as a message.
+    /// The data of a command that arrived as a message.
     pub fn of_message(bytes: Vec<u8>) -> HostMem {
         HostMem::over(Rc::new(MessageData(RefCell::new(bytes))))
     }
@@ -227,7 +226,7 @@ impl HostMem {
         self.0.is_none()
     }
 
-    /// Length in bytes; an upper limit where the memory is described by PRPs, which have no length of their own.
+    /// Length in bytes; an upper limit for PRPs, which have no length.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |slice| slice.len as usize)
     }
@@ -249,10 +248,11 @@ impl HostMem {
         }
     }
 
-    /// As [`HostMem::cover`], for a command that moves exactly `bytes`: memory that may not be longer is not.
+    /// As [`HostMem::cover`], for a command that moves exactly `bytes`. Also rejects longer memory if the transport
+    /// requires an exact length.
     ///
     /// # Errors
-    /// Those of [`HostMem::cover`], and Data SGL Length Invalid if the memory is longer and may not be.
+    /// Those of [`HostMem::cover`], and Data SGL Length Invalid if the memory is longer than permitted.
     #[inline]
     pub fn fits(&self, bytes: usize) -> Result<(), Status> {
         match &self.0 {
@@ -263,18 +263,18 @@ impl HostMem {
         }
     }
 
-    /// As [`HostMem::fits`], for commands that cannot do without data.
+    /// As [`HostMem::fits`], for commands that need data.
     ///
     /// # Errors
-    /// Those of [`HostMem::fits`], and Data SGL Length Invalid where there is no data.
+    /// Those of [`HostMem::fits`], and Data SGL Length Invalid without data.
     pub fn must_fit(&self, bytes: usize) -> Result<(), Status> {
         if self.is_none() { Err(Status::DATA_SGL_LENGTH_INVALID.final_()) } else { self.fits(bytes) }
     }
 
-    /// As [`HostMem::cover`], for commands that cannot do without data.
+    /// As [`HostMem::cover`], for commands that need data.
     ///
     /// # Errors
-    /// Those of [`HostMem::cover`], and Data SGL Length Invalid where there is no data.
+    /// Those of [`HostMem::cover`], and Data SGL Length Invalid without data.
     pub fn must_cover(&self, bytes: usize) -> Result<(), Status> {
         if self.is_none() { Err(Status::DATA_SGL_LENGTH_INVALID.final_()) } else { self.cover(bytes) }
     }
@@ -284,10 +284,11 @@ impl HostMem {
         self.0.as_ref().is_some_and(|slice| slice.memory.has_failed())
     }
 
-    /// The memory of a command's metadata, where this is the memory of its data; `None` where the host has no pointer for it.
+    /// The memory of a command's metadata, for the command whose data is here; `None` if the host has no metadata
+    /// pointer.
     ///
     /// # Errors
-    /// The status of a command whose pointer is wrong.
+    /// The command's status if its pointer is invalid.
     pub fn metadata(&self, entry: &SubmissionEntry) -> Result<Option<HostMem>, Status> {
         match &self.0 {
             Some(slice) => slice.memory.metadata(entry.metadata.get()),
@@ -295,27 +296,27 @@ impl HostMem {
         }
     }
 
-    /// A list of addresses or the like that a field of the command points to, where this is the memory of its data; `None` where
-    /// the host has no such pointers.
+    /// A list of addresses or the like at the address in a field of the command whose data is here; `None` if the
+    /// host has no such pointers.
     ///
     /// # Errors
-    /// The status of a command whose pointer is wrong.
+    /// The command's status if its address is invalid.
     pub fn list(&self, pointer: u64) -> Result<Option<HostMem>, Status> {
         self.0.as_ref().map_or(Ok(None), |slice| slice.memory.list(pointer))
     }
 
-    /// Whether no copy has failed, and nothing is needed of the host.
+    /// Whether all copies succeeded and nothing is needed from the host.
     #[inline]
     pub fn is_settled(&self) -> bool {
         self.0.as_ref().is_none_or(|slice| slice.memory.is_settled())
     }
 
-    /// What is needed of the host: see [`Memory::need`].
+    /// What is needed from the host: see [`Memory::need`].
     pub fn need(&self) -> Need {
         self.0.as_ref().map_or(Need::Nothing, |slice| slice.memory.need())
     }
 
-    /// Asks the host for what is needed: see [`Memory::settle`].
+    /// Requests it from the host: see [`Memory::settle`].
     pub fn settle(&self, settled: Settled) {
         match &self.0 {
             Some(slice) => slice.memory.clone().settle(settled),
@@ -330,7 +331,7 @@ impl HostMem {
         }
     }
 
-    /// The part of `len` bytes from `start` on, sharing the same memory. What has no data has none in any part.
+    /// The part of `len` bytes from `start` on, sharing the same memory. A part of no data is no data.
     ///
     /// # Panics
     /// When the part is not inside.
@@ -438,7 +439,7 @@ mod tests {
         assert_eq!((fits(&message, 1_024), fits(&longer, 1_024), fits(&longer, 512)), (Ok(()), Ok(()), Ok(())));
         assert_eq!(fits(&message, 512), Err(Status::DATA_SGL_LENGTH_INVALID));
         assert_eq!(fits(&message, 1_025), Err(Status::DATA_SGL_LENGTH_INVALID));
-        // A command in parts, and one that may leave some of its memory alone.
+        // A command in parts, and one that may leave a part of its memory unused.
         assert!(message.part(0, 512).fits(512).is_ok() && message.cover(512).is_ok());
         assert!(HostMem::none().fits(512).is_ok() && HostMem::none().must_fit(512).is_err());
     }

@@ -1,7 +1,7 @@
 //! Walking PRPs (Base 4.1.1): a list of pages, of which the first may begin anywhere.
 //!
-//! The work is bounded by the length that is asked for: each page of a list holds at least 511 entries, except the
-//! first, which may hold any number.
+//! The requested length bounds the work: each page of a list holds at least 511 entries, except the first, which
+//! may hold any number.
 
 use nandscape_wire_nvme::Status;
 
@@ -39,7 +39,7 @@ pub(super) fn walk(
     Ok(())
 }
 
-/// Takes the entries for `rest` bytes from the list at `list`, and from those that follow it.
+/// Takes the entries for `rest` bytes from the list at `list` and the lists chained to it.
 fn walk_list(dma: &dyn Dma, list: u64, page: u64, mut rest: u64, segments: &mut Segments) -> Result<(), Status> {
     // The first list is aligned to entries, those after it to pages.
     if !list.is_multiple_of(ENTRY) {
@@ -47,10 +47,10 @@ fn walk_list(dma: &dyn Dma, list: u64, page: u64, mut rest: u64, segments: &mut 
     }
     let mut at = list;
     while rest > 0 {
-        // Entries up to the end of this page of the list, and those that are still wanted.
+        // Entries up to the end of this page of the list, and entries still needed.
         let room = (page - at % page) / ENTRY;
         let wanted = rest.div_ceil(page);
-        // Where they do not fit, the last entry of the page points to the next one.
+        // If they do not fit, the last entry of the page points to the next page.
         let taken = if wanted <= room { wanted } else { room - 1 };
         let mut left = taken;
         while left > 0 {

@@ -1,21 +1,21 @@
-//! What a command moves to and from memory that only the host itself can reach. The host is asked for what the command reads
-//! before the command begins, and given what it has written before it completes; meanwhile both are kept here.
+//! Staged data of a command, for memory that only the host itself can reach. Data to be read is requested from the
+//! host before the command begins, and written data is sent before it completes. Until then it is kept here.
 //!
-//! Left out: when the host is asked, which the controller decides: see [`Memory::settle`](super::Memory::settle).
+//! Left out: the time of the requests, which the controller decides: see [`Memory::settle`](super::Memory::settle).
 
 use std::collections::BTreeMap;
 
 use super::dma::Ask;
 
-/// The longest transfer that a host is asked for at once, in bytes. Every host takes as much.
+/// The longest transfer in one request to a host, in bytes. Every host accepts this length.
 pub const LONGEST_ASK: usize = 64 << 10;
 
-/// What a command still needs of its host.
+/// What a command still needs from its host.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Need {
     /// Nothing.
     Nothing,
-    /// Memory to be read. The command has failed for it, has done nothing, and may be tried again.
+    /// Memory to be read. The command failed for lack of it, has done nothing, and may be retried.
     Fetch,
     /// Memory to be written before the command completes.
     Send,
@@ -30,7 +30,7 @@ pub(super) struct Stage {
     wanted: BTreeMap<u64, usize>,
     /// Pieces to be written, in order.
     unsent: Vec<(u64, Vec<u8>)>,
-    /// The command may keep data here: see [`Stage::admit`].
+    /// The command may stage data here: see [`Stage::admit`].
     is_admitted: bool,
     waits_for_admission: bool,
     /// The host has refused to read something: the command fails for good.
@@ -38,7 +38,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// What is needed of the host.
+    /// What is needed from the host.
     pub(super) fn need(&self) -> Need {
         match () {
             () if !self.wanted.is_empty() || self.waits_for_admission => Need::Fetch,
@@ -47,12 +47,12 @@ impl Stage {
         }
     }
 
-    /// Copies what was read; whether all of it was.
+    /// Copies data that was read; returns whether all of it was present.
     pub(super) fn copy(&self, address: u64, bytes: &mut [u8]) -> bool {
         self.pieces(address, bytes.len(), |done, piece| bytes[done..done + piece.len()].copy_from_slice(piece))
     }
 
-    /// Calls `each(bytes before, bytes)` for the pieces of a range; whether all of it was read.
+    /// Calls `each(bytes before, bytes)` for the pieces of a range; returns whether all of it was present.
     fn pieces(&self, address: u64, len: usize, mut each: impl FnMut(usize, &[u8])) -> bool {
         let mut done = 0;
         while done < len {
@@ -67,7 +67,8 @@ impl Stage {
         true
     }
 
-    /// Whether the command may use a range now. Else it will be asked for, unless the host has refused something.
+    /// Whether the command may use a range now. Otherwise the range will be requested, unless the host has refused
+    /// a request.
     pub(super) fn has(&mut self, address: u64, len: usize, reads: bool) -> bool {
         if !self.is_admitted {
             self.waits_for_admission = true;
@@ -82,7 +83,7 @@ impl Stage {
         !self.is_refused && self.need() != Need::Fetch
     }
 
-    /// Keeps what is to be written. What stands behind the piece before it joins that.
+    /// Stages data to be written. Data that follows the previous piece is appended to it.
     pub(super) fn put(&mut self, address: u64, bytes: &[u8]) {
         for (number, piece) in bytes.chunks(LONGEST_ASK).enumerate() {
             let at = address.wrapping_add((number * LONGEST_ASK) as u64);
@@ -97,13 +98,13 @@ impl Stage {
         }
     }
 
-    /// The command may keep its data here from now on.
+    /// The command may stage its data from now on.
     pub(super) fn admit(&mut self) {
         self.is_admitted = true;
         self.waits_for_admission = false;
     }
 
-    /// The next transfer that the host is to be asked for.
+    /// The next transfer to request from the host.
     pub(super) fn next(&mut self) -> Option<Ask> {
         if let Some((address, len)) = self.wanted.pop_first() {
             return Some(Ask::Read { address, len });
@@ -123,7 +124,7 @@ impl Stage {
         }
     }
 
-    /// Nothing is asked for any more.
+    /// No more requests are sent.
     pub(super) fn give_up(&mut self) {
         self.wanted.clear();
         self.unsent.clear();

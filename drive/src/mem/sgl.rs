@@ -1,7 +1,6 @@
-//! Walking scatter gather lists (Base 4.3.2): descriptors of data, in segments that name one another.
+//! Walking scatter gather lists (Base 4.3.2): descriptors of data, in segments that point to one another.
 //!
-//! Segments may name each other in a circle, and descriptors may have no length: the number of descriptors that are
-//! looked at is limited.
+//! Segments may form a cycle, and descriptors may have no length: the number of descriptors walked is limited.
 //!
 //! Left out: keyed descriptors and those of transports, which belong to Fabrics.
 
@@ -12,15 +11,15 @@ use zerocopy::IntoBytes;
 use super::data_pointer::{Segment, Segments};
 use super::dma::{Access, Dma};
 
-/// Descriptors of one command at most. Each costs an access to memory of the host in the step that moves the data, which
-/// other hosts of a live drive wait for; Linux uses some hundred.
+/// Each costs an access to host memory in the step that moves the data. Other hosts of a live drive wait for that
+/// step; Linux uses some hundred.
 pub(super) const MAX_DESCRIPTORS: u32 = 1_024;
 /// Descriptors that are read at a time.
 const BATCH: usize = 32;
 /// Bytes of a descriptor.
 const DESCRIPTOR: u32 = size_of::<SglDescriptor>() as u32;
 
-/// The pieces found so far, and what is still wanted.
+/// The pieces found so far, and the length still wanted.
 struct Walk<'a> {
     segments: &'a mut Segments,
     rest: u64,
@@ -86,7 +85,7 @@ impl Walk<'_> {
         let len = u64::from(descriptor.len.get()).min(self.rest) as u32;
         match descriptor.kind() {
             SglType::DATA_BLOCK => self.add(Segment { address: Some(descriptor.address.get()), len }),
-            // A bucket takes what would be transferred to the host; of data from the host it stands for nothing.
+            // A bit bucket discards data to the host; for data from the host it has no effect.
             SglType::BIT_BUCKET if self.access == Access::Write => self.add(Segment { address: None, len }),
             SglType::BIT_BUCKET => {}
             SglType::SEGMENT | SglType::LAST_SEGMENT if !last => return Err(Status::INVALID_SGL_COUNT.final_()),

@@ -1,4 +1,4 @@
-//! Memory of a host in one piece, for tests of what reaches it by address. Its first page is not mapped.
+//! Contiguous host memory, for tests of accesses by address. Its first page is not mapped.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! A host with a controller of its own, for tests of what hosts of one subsystem do to each other.
+//! A host with its own controller, for tests of interactions between hosts of one subsystem.
 
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
-//! The conformance suite itself: it passes a drive that is right, and finds each of a list of faults.
+//! The conformance suite itself: it passes a right drive, and finds each of a list of faults.
 //!
-//! The drive is a table in memory with a delay, written without a look at the suite's own model: it answers each command
-//! from the specification. Each [`Fault`] makes it wrong in one way.
+//! The drive is a table in memory with a delay, written without reference to the suite's own model: it answers each
+//! command according to the specification. Each [`Fault`] makes it wrong in one way.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -35,7 +35,7 @@ enum Fault {
     RefusesLongerMemory,
     /// Reads fill memory that is longer than the transfer.
     FillsLongerMemory,
-    /// Fused commands are taken for plain ones.
+    /// Treats fused commands as plain ones.
     IgnoresFuse,
     /// Blocks that overlapping writes share are mixed of both.
     TearsBlocks,
@@ -47,7 +47,7 @@ enum Fault {
     Miscounts,
     /// How long a command takes depends on how often its task was polled.
     CountsPolls,
-    /// Completes what is outstanding when it is dropped, power cut or not.
+    /// Completes outstanding commands when it is dropped, after a power cut or not.
     CompletesWhenDropped,
 }
 
@@ -93,7 +93,7 @@ struct Memory {
     holes: RefCell<std::collections::BTreeSet<u64>>,
 }
 
-/// Answers for the memory: what the suite holds.
+/// Reports the memory as the drive that the suite holds.
 struct Front(Rc<Memory>);
 
 impl Drive for Front {
@@ -205,7 +205,7 @@ impl Memory {
             _ => command.slba().checked_add(blocks),
         };
         match end {
-            // What wraps has no bytes.
+            // A range that wraps has no bytes.
             Some(end) if end < blocks => Ok(0..0),
             Some(end) if end <= INFO.blocks => Ok(command.slba() as usize * LBA..end as usize * LBA),
             _ => Err(Status::LBA_OUT_OF_RANGE),
@@ -232,7 +232,7 @@ impl Memory {
         let mut data = mem.part(0, extent.len()).to_vec();
         match self.fault {
             Fault::LosesABlock if data.len() > LBA => data.truncate(data.len() - LBA),
-            // The second half of its last block stays as it was, where there was something.
+            // The second half of its last block keeps its old data, if it had any.
             Fault::TearsBlocks if self.bytes.borrow()[extent.end - 1] != 0 && extent.end <= 40 * LBA => {
                 data.truncate(data.len() - LBA / 2);
             }
@@ -278,7 +278,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Every second block reads as zeros, the others as before.
+    /// Every second block reads as zeros, the others are unchanged.
     fn deallocate(&self, range: std::ops::Range<u64>) {
         for lba in range {
             if self.fault == Fault::WaversAfterDeallocation {

@@ -1,5 +1,5 @@
-//! Data that a command describes by PRPs or an SGL: the bytes are those that a flat model says, and lists that are
-//! wrong in any way give a status after a bounded number of accesses.
+//! Data described by PRPs or an SGL: the bytes agree with a flat model, and lists with any error give a status after
+//! a bounded number of accesses.
 
 use std::rc::Rc;
 
@@ -34,7 +34,7 @@ fn with_prps(opcode: IoOpcode, prp1: u64, prp2: u64) -> SubmissionEntry {
 /// The addresses of the bytes of a command's data.
 type Addresses = Vec<u64>;
 
-/// Puts a PRP list at `list` for `pages`, which goes on in `spare` pages when it reaches the end of its own.
+/// Puts a PRP list at `list` for `pages`, which continues in `spare` pages at the end of its own page.
 fn put_list(flat: &FlatMemory, list: u64, pages: &[u64], spare: &mut impl Iterator<Item = u64>) {
     let (mut at, mut rest) = (list, pages);
     loop {
@@ -86,7 +86,7 @@ fn sgl(flat: &FlatMemory, pieces: &[(u64, u32)], per_segment: usize) -> (SglDesc
     if let [only] = &*blocks {
         return (*only, addresses);
     }
-    // From the last segment to the first: each ends with a descriptor of the one after it.
+    // From the last segment to the first: each ends with a descriptor of the next one.
     let mut next: Option<SglDescriptor> = None;
     for (number, chunk) in blocks.chunks(per_segment).enumerate().rev() {
         let at = (2 + number as u64) * PAGE;
@@ -98,21 +98,21 @@ fn sgl(flat: &FlatMemory, pieces: &[(u64, u32)], per_segment: usize) -> (SglDesc
     (next.unwrap(), addresses)
 }
 
-/// Reads and writes in parts reach the bytes at `addresses` and no others.
+/// Reads and writes in parts reach exactly the bytes at `addresses`.
 fn agrees(flat: &Rc<FlatMemory>, read: &HostMem, write: &HostMem, addresses: &[u64], cut: usize) {
     for (address, value) in addresses.iter().zip((1..=251u8).cycle()) {
         flat.bytes.borrow_mut()[*address as usize] = value;
     }
     let right: Vec<u8> = addresses.iter().map(|address| flat.bytes.borrow()[*address as usize]).collect();
     let len = addresses.len();
-    // From the host: what a write takes.
+    // From the host: the data of a write.
     write.cover(len).unwrap();
     let mut bytes = vec![0; len];
     let (first, second) = bytes.split_at_mut(cut.min(len));
     write.read(first.len(), second);
     write.part(0, first.len()).read(0, first);
     assert_eq!(bytes, right);
-    // To the host: what a read gives.
+    // To the host: the data of a read.
     let mut model = flat.bytes.borrow().clone();
     read.cover(len).unwrap();
     let fresh: Vec<u8> = right.iter().map(|byte| byte ^ 0x5a).collect();
@@ -160,7 +160,7 @@ proptest! {
         agrees(&flat, &mem_of(&flat, &read), &mem_of(&flat, &write), &addresses, cut);
     }
 
-    /// Any bytes for lists and pointers: a status or an end, after few accesses, and nothing outside is touched.
+    /// Random bytes for lists and pointers: a status or an end after few accesses, none outside of the memory.
     #[test]
     fn nonsense_gives_a_status_and_bounded_work(
         words in prop::collection::vec(prop_oneof![
@@ -231,7 +231,7 @@ fn what_is_wrong_with_an_sgl_has_its_status() {
     let len = put(&[block, d(SglType::SEGMENT, 2 * PAGE, 32)]);
     let last = d(SglType::LAST_SEGMENT, 2 * PAGE, len);
     assert_eq!(status(last, 1_024), Err(Status::INVALID_SGL_SEGMENT), "a last segment has none after it");
-    // A circle of segments without data ends at the limit.
+    // A cycle of segments without data ends at the limit.
     let len = put(&[d(SglType::DATA_BLOCK, 0, 0), d(SglType::SEGMENT, 2 * PAGE, 32)]);
     flat.accesses.set(0);
     assert_eq!(status(d(SglType::SEGMENT, 2 * PAGE, len), 512), Err(Status::INVALID_SGL_COUNT));
@@ -262,7 +262,7 @@ fn a_bit_bucket_takes_what_is_read_and_gives_nothing_to_a_write() {
     assert_eq!(write.part(0, 4).to_vec(), [5, 6, 7, 8]);
 }
 
-/// A copy that fails is noted, gives zeros, and does not stop what comes after it.
+/// A failed copy is noted, gives zeros, and does not stop later copies.
 #[test]
 fn memory_that_goes_away_is_noted() {
     let flat = flat();

@@ -1,4 +1,4 @@
-//! The fake drive itself: it serves in order or side by side, and a client that disconnects leaves as one of the product does.
+//! The fake drive itself: it serves in order or concurrently, and a client disconnects as from the real drive.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ impl Sink for Ended {
     }
 }
 
-/// Takes 10 ns, and notes what it has done.
+/// Takes 10 ns, and records its commands.
 #[derive(Default)]
 struct Noting(RefCell<Vec<u64>>);
 
@@ -44,7 +44,8 @@ fn io(ended: &Rc<Ended>, tag: u64) -> Io {
     Io { command: SubmissionEntry::default(), mem: HostMem::none(), token: Token::new(ended.clone(), tag) }
 }
 
-/// Two clients with two commands each; the first leaves at 5 ns. What ended when, and when those began that were served.
+/// Two clients with two commands each; the first leaves at 5 ns. Returns when and how each ended, and when the served
+/// ones began.
 fn with_a_leaver(servers: Servers) -> (Vec<(u64, u64, Status)>, Vec<u64>) {
     let mut executor = Executor::new();
     let sim = executor.sim();

@@ -1,4 +1,5 @@
-//! What all drives and hosts share: memory, queues, the conformance suite. One program, which links and starts once.
+//! The common parts of drives and hosts: memory, queues, the conformance suite. One program, which links and starts
+//! once.
 
 mod conformance;
 mod data_pointer;

@@ -1,4 +1,4 @@
-//! A drive over a queue pair: commands beyond its depth wait in order, and come to an end when the pair is deleted.
+//! A drive over a queue pair: commands beyond its depth wait in order, and end when the pair is deleted.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -15,7 +15,7 @@ use nandscape_wire_nvme::{CompletionEntry, IoOpcode, Status, SubmissionEntry};
 /// The memory of a queue pair.
 type Queues = (Rc<dyn SubmissionMemory>, Rc<dyn CompletionMemory>);
 
-/// A controller of one queue pair that completes a command when it is told to.
+/// A controller of one queue pair that completes commands when the test requests it.
 #[derive(Default)]
 struct Manual {
     queues: RefCell<Option<Queues>>,
@@ -173,7 +173,7 @@ fn deleting_the_pair_ends_what_is_outstanding_and_what_waits() {
     assert_eq!(ended, [(0, Status::SUCCESS), (1, aborted), (2, aborted), (3, aborted)]);
 }
 
-/// A search for a free pair first meets those of others.
+/// A search for a free pair first meets pairs of others.
 #[test]
 fn a_pair_that_is_somebody_elses_stays_theirs() {
     let executor = Executor::new();

@@ -1,11 +1,11 @@
-//! How right predictions were (Li 3.5.3).
+//! The accuracy of predictions (Li 3.5.3).
 //!
-//! A read that was rejected tells nothing: how long it would have taken is not known. So accuracy is measured with predictions that are
-//! attached to reads and do not reject them.
+//! The latency of a rejected read is unknown. Accuracy is therefore measured with predictions that are attached to
+//! reads without rejecting them.
 
 use nandscape_sim::{Histogram, Span};
 
-/// What the layer has counted. Of reads with a deadline, unless it says more.
+/// The layer's counters, of reads with a deadline unless stated otherwise.
 #[derive(Clone)]
 pub struct Accuracy {
     /// Reads, with a deadline or without one.
@@ -16,19 +16,19 @@ pub struct Accuracy {
     pub rejected: u64,
     /// Rejected while they waited in the layer.
     pub cancelled: u64,
-    /// Predicted to be late, and served all the same.
+    /// Predicted to be late, and still served.
     pub attached: u64,
-    /// Of those, the ones that were in time: false positives.
+    /// Of these, reads that were in time: false positives.
     pub false_positives: u64,
     /// Predicted to be in time, and late: false negatives.
     pub false_negatives: u64,
     /// Served, and compared with the prediction.
     pub compared: u64,
-    /// By how much reads took longer than predicted, of those that did.
+    /// Actual minus predicted latency, of reads that took longer than predicted.
     pub longer: Histogram,
-    /// By how much reads took less than predicted, of those that did.
+    /// Predicted minus actual latency, of reads that took less than predicted.
     pub shorter: Histogram,
-    /// By how much predictions were off where they were wrong about the deadline.
+    /// The error of predictions that were wrong about the deadline.
     pub wrong: Histogram,
 }
 
@@ -67,7 +67,7 @@ impl Accuracy {
         self.wrong.record(off);
     }
 
-    /// Adds what another one has counted.
+    /// Adds the counters of another one.
     pub fn merge(&mut self, other: &Accuracy) {
         self.reads += other.reads;
         self.judged += other.judged;

@@ -1,11 +1,12 @@
-//! When a command that comes now will go to the drive, which has a limited number of them at a time (`block.depth`): an account of the
-//! places at the drive.
+//! When an arriving command will be sent to a drive with a limit on outstanding commands (`block.depth`): an account
+//! of the drive's slots (`Place`).
 //!
-//! Each place has a next free time, to which a command adds what it is expected to take. Errors are corrected as commands go and as they
-//! end. Commands go in the order in which they were entered. What reads take is predicted; of others it is measured, and a mean. Reads that wait here
-//! meet work that is not at the drive yet: by how much longer than said they take there is measured, too.
+//! Each slot has a next free time, to which a command adds its expected service time. Errors are corrected when
+//! commands are sent and when they end. Commands are sent in the order in which they were entered. The service time
+//! of reads is predicted; of other commands, it is a measured mean. Reads that wait here meet work that has not
+//! reached the drive yet, so the excess of their service time over the prediction is measured as well.
 //!
-//! Left out: what large and small writes take, each by itself.
+//! Left out: separate service times for large and small writes.
 
 use std::collections::BTreeSet;
 
@@ -13,19 +14,19 @@ use nandscape_sim::{Span, Time};
 
 use crate::predictor::averaged;
 
-/// A command's part of a place.
+/// A command's share of a slot.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Turn {
     place: usize,
     begins: Time,
     takes: Span,
-    /// The part of that which is for work that was not known.
+    /// The part of `takes` for work that was not known.
     more: Span,
-    /// Whether it waits here.
+    /// Whether the command waits here.
     waits: bool,
-    /// The place's corrections when that was said, in nanoseconds.
+    /// The slot's corrections at the prediction, in nanoseconds.
     shift: i64,
-    /// Its number among those that have gone.
+    /// Its sequence number among sent commands.
     gone: u64,
 }
 
@@ -35,7 +36,7 @@ struct Place {
     shift: i64,
     /// Commands that have it or wait for it.
     held: u32,
-    /// The number of the last one that has gone.
+    /// The number of the last command sent.
     gone: u64,
 }
 
@@ -43,13 +44,13 @@ struct Place {
 pub(crate) struct Backlog {
     depth: u32,
     places: Vec<Place>,
-    /// The places by when they are free.
+    /// The slots in order of their free times.
     by_time: BTreeSet<(u64, usize)>,
-    /// Commands that have gone.
+    /// Commands sent.
     gone: u64,
-    /// What commands other than reads take.
+    /// Mean service time of commands other than reads.
     others: Span,
-    /// By how much longer than said reads take that have waited.
+    /// Mean excess over the prediction of reads that waited.
     more: Span,
 }
 
@@ -59,24 +60,25 @@ impl Backlog {
         Backlog { depth, places: Vec::new(), by_time: BTreeSet::new(), gone: 0, others: Span::ZERO, more: Span::ZERO }
     }
 
-    /// When a command goes that comes now.
+    /// When a command that arrives now is sent.
     pub(crate) fn begins(&self, now: Time) -> Time {
         let has_more = self.places.len() < self.depth as usize;
         let first = self.by_time.first().filter(|(free, _)| !has_more || *free <= now.ns());
         first.map_or(now, |(free, _)| now.max(Time::from_ns(*free)))
     }
 
-    /// By how much longer a read takes than what is at the drive now has it take, if it goes only then.
+    /// The expected excess of a read's service time over a prediction from the drive's present work, if the read has
+    /// to wait.
     pub(crate) fn more(&self, now: Time) -> Span {
         if self.begins(now) > now { self.more } else { Span::ZERO }
     }
 
-    /// What a command other than a read takes, as far as is known.
+    /// The expected service time of a command other than a read.
     pub(crate) fn others(&self) -> Span {
         self.others
     }
 
-    /// A command comes that will take so long once it has gone; of a read, with [`Backlog::more`].
+    /// A command arrives that takes `takes` once it is sent; for a read, this includes [`Backlog::more`].
     pub(crate) fn enter(&mut self, now: Time, takes: Span) -> Turn {
         let (begins, more) = (self.begins(now), self.more(now));
         let first = self.by_time.first().filter(|(free, _)| *free <= begins.ns());
@@ -90,7 +92,7 @@ impl Backlog {
         Turn { place, begins, takes, more, waits: begins > now, shift: self.places[place].shift, gone: 0 }
     }
 
-    /// It goes now.
+    /// The command is sent now.
     pub(crate) fn goes(&mut self, turn: &mut Turn, now: Time) {
         self.correct(turn.place, self.off(turn, turn.begins, now));
         self.gone += 1;
@@ -99,9 +101,9 @@ impl Backlog {
         (turn.begins, turn.shift, turn.gone) = (now, place.shift, self.gone);
     }
 
-    /// It has ended. What those take is measured that are no reads.
+    /// The command has ended. Commands other than reads update the mean of their service times.
     pub(crate) fn ended(&mut self, turn: &Turn, is_read: bool, now: Time) {
-        // What was behind it may have gone already, when another ended.
+        // When another command ended, its successor may have been sent already.
         if self.places[turn.place].gone == turn.gone {
             self.correct(turn.place, self.off(turn, turn.begins + turn.takes, now));
         }
@@ -115,13 +117,13 @@ impl Backlog {
         }
     }
 
-    /// It does not go.
+    /// The command is dropped unsent.
     pub(crate) fn dropped(&mut self, turn: &Turn, now: Time) {
         self.correct(turn.place, -(turn.takes.ns() as i64));
         self.leave(turn.place, now);
     }
 
-    /// By how many nanoseconds something comes later than was said.
+    /// By how many nanoseconds something is later than predicted.
     fn off(&self, turn: &Turn, said: Time, now: Time) -> i64 {
         let moved = self.places[turn.place].shift - turn.shift;
         now.ns() as i64 - (said.ns() as i64).saturating_add(moved)
@@ -162,7 +164,7 @@ mod tests {
         assert_eq!(backlog.begins(AT(0)), AT(160), "the first place has three of them");
         backlog.goes(&mut turns[0], AT(0));
         backlog.goes(&mut turns[1], AT(0));
-        // The first takes 40 us longer; the one behind it is told when it goes.
+        // The first takes 40 us longer; the one behind it is corrected when it is sent.
         backlog.ended(&turns[0], true, AT(140));
         backlog.goes(&mut turns[2], AT(140));
         assert_eq!(backlog.begins(AT(140)), AT(200));
@@ -178,7 +180,7 @@ mod tests {
         let mut turns = [100, 100, 100].map(|us| backlog.enter(AT(0), US(us)));
         backlog.goes(&mut turns[0], AT(0));
         backlog.goes(&mut turns[1], AT(0));
-        // The third was behind the first, and goes when the second ends.
+        // The third was behind the first, and is sent when the second ends.
         backlog.ended(&turns[1], true, AT(30));
         backlog.goes(&mut turns[2], AT(30));
         backlog.enter(AT(30), US(100));

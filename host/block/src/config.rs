@@ -10,7 +10,7 @@ use crate::scheduler::SchedulerKind;
 pub enum PredictorKind {
     /// It does not, and deadlines are passed on to the drive.
     None,
-    /// The drive tells how long its own work is in the way of a read (fast-fail), and nothing else.
+    /// The drive reports how long its internal work delays a read (fast-fail), and nothing else.
     Told,
     /// [`MittSsd`](crate::predictor::MittSsd).
     #[default]
@@ -43,23 +43,24 @@ impl PredictorKind {
 /// See the file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// Which command goes to the drive next.
+    /// The choice of the next command for the drive.
     pub scheduler: SchedulerKind,
     /// How long reads take.
     pub predictor: PredictorKind,
     /// The deadline of reads that carry none; zero is none.
     pub deadline: Span,
-    /// What a user loses by asking elsewhere: a read is rejected if it will be later than its deadline by more (T_hop).
+    /// The cost of asking another replica: a read is rejected if it is predicted to miss its deadline by more than
+    /// this (T_hop).
     pub hop: Span,
     /// Commands at the drive at a time; 0 is no limit.
     pub depth: u32,
-    /// Whether predictions are attached to reads, which are served all the same.
+    /// Whether predictions are only attached to reads, which are all served.
     pub predict_only: bool,
-    /// Whether the predictor tells page types apart by how long they take to program.
+    /// Whether the predictor distinguishes page types by their program times.
     pub page_types: bool,
     /// Whether the predictor has an account of channels.
     pub channels: bool,
-    /// Whether the predictor goes on to measure how long operations take.
+    /// Whether the predictor continues to measure the times of operations.
     pub resample: bool,
     /// How long it takes to reject a read.
     pub reject: Span,
@@ -83,7 +84,7 @@ impl Default for Config {
             page_types: true,
             channels: true,
             resample: true,
-            // Of the 5 us that a system call and its EBUSY take at the most (Li 3.1.3).
+            // Of the 5 us at most that a system call and its EBUSY take (Li 3.1.3).
             reject: Span::from_us(5),
             correct: true,
             // Linux: slice_sync of CFQ.
@@ -118,7 +119,7 @@ impl Config {
         ("block.slice", "the time of a turn of the scheduler cfq at priority 4, such as 100ms"),
     ];
 
-    /// Whether a change is one of the block layer.
+    /// Whether a change names a key of the block layer.
     pub fn is_key(change: &str) -> bool {
         change.trim_start().starts_with("block.")
     }
@@ -126,7 +127,7 @@ impl Config {
     /// Changes a setting: `block.deadline=2ms`.
     ///
     /// # Errors
-    /// What is wrong with it, and what would be valid.
+    /// The fault, and what would be valid.
     pub fn set(&mut self, change: &str) -> Result<(), ConfigError> {
         let bad = |key: &str, problem: String| ConfigError { key: key.to_owned(), problem };
         let Some((key, value)) = change.split_once('=') else {
@@ -182,10 +183,10 @@ impl Config {
         ]
     }
 
-    /// Whether the settings go together.
+    /// Checks that the settings are compatible.
     ///
     /// # Errors
-    /// Which one does not, and what would be valid.
+    /// The incompatible setting, and what would be valid.
     pub fn check(&self) -> Result<(), ConfigError> {
         let bad = |key: &str, problem: String| Err(ConfigError { key: key.to_owned(), problem });
         let scheduler = match self.predictor {
@@ -221,7 +222,7 @@ impl Config {
 /// The shortest turn.
 const SHORTEST_SLICE: Span = Span::from_us(1);
 
-/// A time of an hour at the most: longer ones are no deadlines.
+/// A time of at most an hour: longer times are no useful deadlines.
 fn span(value: &str) -> Option<Span> {
     let span = if value == "0" { Some(Span::ZERO) } else { value.parse().ok() };
     span.filter(|span| *span <= Span::from_s(3_600))

@@ -1,4 +1,4 @@
-//! A command that has passed the layer and has not ended.
+//! A command between its arrival at the layer and its end.
 
 use std::rc::Weak;
 
@@ -20,9 +20,9 @@ pub(crate) struct Flight {
     /// Whether the drive was asked how long its own work is in the way.
     pub(crate) is_asked: bool,
     pub(crate) request: Request,
-    /// What the predictor said of it, and calls it.
+    /// The prediction, with the predictor's name for the command.
     pub(crate) predicted: Option<Predicted>,
-    /// Its turn, where the layer has an account of what waits in it.
+    /// Its share of a slot, if the layer keeps a backlog.
     pub(crate) turn: Option<Turn>,
     /// When it is rejected if it still waits in the layer, of a read with a deadline.
     pub(crate) last: Option<Time>,
@@ -44,7 +44,7 @@ impl Flight {
         self.request.arrived
     }
 
-    /// The command as the drive gets it: the deadline stays here.
+    /// The command as sent to the drive, with fast-fail if `asks` is set.
     pub(crate) fn entry(&self, asks: bool) -> Option<(SubmissionEntry, HostMem)> {
         let (mut entry, mem) = self.kept.clone()?;
         if asks {
@@ -54,7 +54,7 @@ impl Flight {
     }
 }
 
-/// Whole microseconds, rounded up, and 1 at the least.
+/// Whole microseconds, rounded up, at least 1.
 pub(crate) fn us(span: Span) -> u32 {
     u32::try_from(span.ns().div_ceil(1_000)).unwrap_or(u32::MAX).max(1)
 }

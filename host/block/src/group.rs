@@ -1,4 +1,4 @@
-//! One deadline for a sequence of reads (Li 3.1.2): each has what is left of it.
+//! One deadline for a sequence of reads (Li 3.1.2): each gets the remainder.
 
 use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::SubmissionEntry;
@@ -17,13 +17,14 @@ impl DeadlineGroup {
         DeadlineGroup { sim: sim.clone(), begun: sim.now(), deadline }
     }
 
-    /// What is left; `None` of no deadline.
+    /// The remainder; `None` without a deadline.
     pub fn left(&self) -> Option<Span> {
         let used = self.sim.now() - self.begun;
         (!self.deadline.is_zero()).then(|| self.deadline.saturating_sub(used))
     }
 
-    /// Gives a read what is left. Whether anything is: if not, the read is not to be submitted.
+    /// Sets the remainder as the deadline of a read. Returns false if none is left: then the read
+    /// must not be submitted.
     pub fn tag(&self, read: &mut SubmissionEntry) -> bool {
         let Some(left) = self.left() else { return true };
         let us = u32::try_from(left.ns() / 1_000).unwrap_or(u32::MAX);

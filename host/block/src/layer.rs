@@ -1,9 +1,9 @@
 //! The layer: from the submission of a command to its end.
 //!
-//! A read with a deadline that it will miss ends at once with [`BUSY`], and DW0 says how long it would have waited, in microseconds. The
-//! same happens to one that still waits in the layer when it would be too late even without further waits: commands that came later
-//! may have gone before it. Where a scheduler has classes, it happens as soon as work of a higher class comes that makes a read late. A
-//! read of several pages is rejected whole, for its pages are one prediction.
+//! A read that will miss its deadline ends at once with [`BUSY`], and DW0 holds its expected wait in microseconds. A
+//! read that still waits in the layer is rejected when it would be late even without further waits, because later
+//! commands may overtake it. If the scheduler has classes, a read is rejected as soon as arriving work of a higher
+//! class makes it late. A read of several pages has one prediction, so it is rejected as a whole.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -25,14 +25,14 @@ use crate::scheduler::Scheduler;
 use crate::tolerance::{Tolerance, Tolerated};
 use crate::watched::Watched;
 
-/// The layer's name in breakdowns, unless it is given another.
+/// The layer's default name in breakdowns.
 pub const LAYER: &str = "block";
 
 /// A read would be late.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("it would wait {wait} and take {latency}, and has {deadline}")]
 pub struct Busy {
-    /// How long it would wait for others.
+    /// The predicted wait for others.
     pub wait: Span,
     /// How long it would take, the wait included.
     pub latency: Span,
@@ -46,7 +46,7 @@ pub enum Unchecked {
     /// It would be late.
     #[error(transparent)]
     Busy(#[from] Busy),
-    /// The layer predicts nothing: deadlines are for the drive to keep.
+    /// The layer predicts nothing: the drive enforces deadlines.
     #[error("this layer predicts nothing, and only a read that is submitted finds out; block.predictor=ssd predicts")]
     Unknown,
 }
@@ -62,7 +62,7 @@ pub struct BlockLayer {
     sent: Cell<u32>,
     counted: RefCell<Accuracy>,
     tolerance: RefCell<Tolerance>,
-    /// What waits here before it goes, of a predictor that knows what is at the drive and nothing else.
+    /// Commands that wait here, for a predictor that knows only the work at the drive.
     backlog: Option<RefCell<Backlog>>,
     watched: Watched,
     me: Weak<BlockLayer>,
@@ -75,7 +75,8 @@ pub struct Connection {
 }
 
 impl BlockLayer {
-    /// A layer with the settings; `predictor` is that which they name, unless they name none or leave it to the drive.
+    /// A layer with these settings. `predictor` is the one that they name; `None` if they name none or leave
+    /// predictions to the drive.
     pub fn new(sim: &Sim, config: Config, predictor: Option<Rc<dyn Predictor>>) -> Rc<BlockLayer> {
         Rc::new_cyclic(|me| BlockLayer {
             sim: sim.clone(),
@@ -93,7 +94,7 @@ impl BlockLayer {
         })
     }
 
-    /// A drive for one job, over a queue pair of its own.
+    /// A drive for one job, over its own queue pair.
     pub fn over(self: &Rc<Self>, below: Rc<dyn Drive>) -> Rc<Connection> {
         Rc::new(Connection { layer: self.clone(), below })
     }
@@ -103,7 +104,7 @@ impl BlockLayer {
         &self.config
     }
 
-    /// What it has counted so far.
+    /// The counters so far.
     pub fn counted(&self) -> Accuracy {
         self.counted.borrow().clone()
     }
@@ -113,10 +114,10 @@ impl BlockLayer {
         self.counted.take();
     }
 
-    /// Whether a read would be in time if it was submitted now; it is not (addrcheck, Li 3.1.8).
+    /// Whether a read would be in time if it were submitted now, without submitting it (addrcheck, Li 3.1.8).
     ///
     /// # Errors
-    /// That it would not be, or that nothing is predicted here.
+    /// The read would be late, or this layer predicts nothing.
     pub fn addrcheck(&self, slba: u64, blocks: u32, deadline: Span) -> Result<(), Unchecked> {
         let arrived = self.sim.now();
         let deadline = Some(deadline).filter(|deadline| !deadline.is_zero());
@@ -128,14 +129,14 @@ impl BlockLayer {
         }
     }
 
-    /// How long a read would take if it was submitted now; `None` where nothing is predicted.
+    /// The latency of a read if it were submitted now; `None` if nothing is predicted.
     pub fn predict(&self, slba: u64, blocks: u32) -> Option<Prediction> {
         let arrived = self.sim.now();
         let request = Request { is_read: true, slba, blocks, class: 0, tenant: 0, deadline: None, arrived };
         self.predicted(&request)
     }
 
-    /// What is predicted of a command that comes now, with its wait in the layer.
+    /// The prediction for a command that arrives now, with its wait in the layer.
     fn predicted(&self, request: &Request) -> Option<Prediction> {
         let predictor = self.predictor.as_ref()?;
         let now = request.arrived;
@@ -163,7 +164,7 @@ impl BlockLayer {
         let request = Request::of(&command, self.config.default_deadline(), self.sim.now());
         let only = self.config.predict_only || command.cdw2.get() & PREDICT_ONLY != 0;
         command.cdw3 = match (self.config.predictor, request.deadline) {
-            // The drive decides it, and is told the deadline of reads that carried none, too.
+            // The drive decides, and also receives the default deadline of reads without one.
             (PredictorKind::None, Some(deadline)) => us(deadline).into(),
             _ => 0.into(),
         };
@@ -179,7 +180,7 @@ impl BlockLayer {
         }
         let chip = prediction.as_ref().and_then(|prediction| prediction.pages.first()).map(|page| page.chip);
         let predicted = prediction.zip(self.predictor.as_ref()).map(|(prediction, predictor)| Predicted {
-            // Its place at the drive is taken when it goes, if it may have to wait for that.
+            // With a backlog, the predictor accounts for the command when it is sent to the drive.
             ticket: match &self.backlog {
                 Some(_) => u64::MAX,
                 None => predictor.accept(&request, &prediction, request.arrived),
@@ -212,7 +213,7 @@ impl BlockLayer {
         self.watch_over(key, &request, predicted, only);
     }
 
-    /// A command takes a turn, behind all that wait here.
+    /// A command takes a turn behind all that wait here.
     fn enter(&self, key: Key) {
         let Some(backlog) = &self.backlog else { return };
         let (now, mut flights, mut backlog) = (self.sim.now(), self.flights.borrow_mut(), backlog.borrow_mut());
@@ -244,7 +245,7 @@ impl BlockLayer {
         });
     }
 
-    /// Sends what the drive may have.
+    /// Sends commands up to the drive's limit.
     fn dispatch(self: &Rc<Self>) {
         while self.config.depth == 0 || self.sent.get() < self.config.depth {
             let is_busy = |chip| self.predictor.as_ref().is_some_and(|predictor| predictor.is_busy(chip));
@@ -260,7 +261,7 @@ impl BlockLayer {
         }
         let (below, entry, mem) = {
             let mut flights = self.flights.borrow_mut();
-            // One that was rejected or cancelled meanwhile is not there any more.
+            // A command that was rejected or cancelled meanwhile has no entry.
             let Some(flight) = flights.get_mut(key) else { return };
             let Some((entry, mem)) = flight.entry(flight.is_asked) else { return };
             if !flight.is_sent {
@@ -277,23 +278,23 @@ impl BlockLayer {
         let token = Token::new(self.clone(), key.to_bits());
         match below {
             Some(below) => below.submit(Io { command: entry, mem, token }),
-            // The job has gone, as its queue pair has.
+            // The job and its queue pair no longer exist.
             None => token.complete(Completion::of(Status::ABORTED_SQ_DELETION)),
         }
     }
 
-    /// A command goes to the drive for the first time.
+    /// A command is sent to the drive for the first time.
     fn goes(&self, key: Key, flight: &mut Flight) {
         let (Some(predictor), Some(predicted)) = (&self.predictor, &mut flight.predicted) else { return };
         let now = self.sim.now();
         if let (Some(backlog), Some(turn)) = (&self.backlog, &mut flight.turn) {
             backlog.borrow_mut().goes(turn, now);
-            // Of what is at the drive the predictor has the account, and of nothing else.
+            // The predictor accounts only for work at the drive.
             let at_drive = predictor.predict(&flight.request, now);
             predicted.ticket = predictor.accept(&flight.request, &at_drive, now);
         }
         predictor.sent(predicted.ticket, now);
-        // What has gone before it meanwhile was not known when it came.
+        // Work that overtook the command was unknown at its arrival.
         let more = self.untolerate(key, flight.tolerated.take());
         predicted.latency += more;
         predicted.wait += more;
@@ -303,8 +304,8 @@ impl BlockLayer {
         tolerated.map_or(Span::ZERO, |tolerated| self.tolerance.borrow_mut().leave(key.to_bits(), tolerated))
     }
 
-    /// A command has come: it goes before those of lower classes that wait, and rejects the reads that it makes late. Those of higher
-    /// classes that come later may do the same to it.
+    /// A command arrives and overtakes waiting commands of lower classes. The reads that this makes late are
+    /// rejected. Later commands of higher classes may do the same to it.
     fn overtake(&self, key: Key, only: bool) {
         let (late, takes) = {
             let mut flights = self.flights.borrow_mut();
@@ -325,7 +326,7 @@ impl BlockLayer {
         }
     }
 
-    /// Rejects a read that still waits here when it would be late even if it went now.
+    /// Rejects a read that still waits here at the time from which it would be late even if it were sent at once.
     fn watch_over(self: &Rc<Self>, key: Key, request: &Request, predicted: Option<Predicted>, only: bool) {
         let waits = self.flights.borrow().get(key).is_some_and(|flight| !flight.is_sent);
         let (Some(deadline), Some(predicted)) = (request.deadline, predicted) else { return };
@@ -341,7 +342,7 @@ impl BlockLayer {
         }
     }
 
-    /// Rejects the reads that have waited for too long at a time.
+    /// At a given time, rejects the reads that have waited for too long.
     fn look_at(&self, time: Time) {
         let (sim, layer) = (self.sim.clone(), self.me.clone());
         self.sim.spawn(async move {
@@ -357,7 +358,7 @@ impl BlockLayer {
         });
     }
 
-    /// A command does not wait here any more.
+    /// A command no longer waits here.
     fn unwatch(&self, key: Key, flight: &mut Flight) {
         if let Some(last) = flight.last.take() {
             self.watched.leave(last, key.to_bits());
@@ -371,7 +372,7 @@ impl BlockLayer {
         flight.token.complete(busy(self.config.layer, wait.max(took), took));
     }
 
-    /// Takes a command out that waits here.
+    /// Removes a command that waits here.
     fn take_waiting(&self, key: Key) -> Option<Flight> {
         let mut flights = self.flights.borrow_mut();
         flights.get(key).filter(|flight| !flight.is_sent)?;
@@ -391,7 +392,8 @@ impl BlockLayer {
         Some(flight)
     }
 
-    /// The drive said how long its own work is in the way of a read that may wait so long: it goes again, and waits. Whether it does.
+    /// The drive reported how long its internal work delays a read. If the deadline allows that wait, the read is
+    /// sent again without fast-fail. Returns whether it was.
     fn asks_again(self: &Rc<Self>, key: Key, completion: &Completion) -> bool {
         let mut flights = self.flights.borrow_mut();
         let Some(flight) = flights.get_mut(key).filter(|flight| flight.is_asked) else { return false };
@@ -434,7 +436,7 @@ impl BlockLayer {
     }
 }
 
-/// How a read ends that would be late.
+/// The completion of a rejected read.
 fn busy(layer: &'static str, wait: Span, took: Span) -> Completion {
     let mut completion = Completion { dw0: us(wait), ..Completion::of(BUSY) };
     if !took.is_zero() {

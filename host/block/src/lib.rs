@@ -1,18 +1,18 @@
-//! The block layer of a host whose reads may have deadlines: a read that will not make it is rejected at once, so that its user can ask
-//! another replica (MittOS, Li 3.1).
+//! The block layer of a host whose reads may have deadlines. A read that will miss its deadline is rejected at once,
+//! so that its user can ask another replica (MittOS, Li 3.1).
 //!
 //! | file | what |
 //! |---|---|
 //! | `layer` | the layer, and its drives |
-//! | `flight` | a command that has passed it |
-//! | `config` | its settings, and their keys |
-//! | `request` | what schedulers and predictors know of a command |
-//! | `scheduler` | which command that waits goes to the drive next |
-//! | `predictor` | how long a read will take |
-//! | `backlog` | when a command that comes now goes to a drive that has a limited number of them |
+//! | `flight` | a command between its arrival at the layer and its end |
+//! | `config` | the settings and their keys |
+//! | `request` | the properties of a command that schedulers and predictors use |
+//! | `scheduler` | the order in which waiting commands are sent to the drive |
+//! | `predictor` | the latency of a read |
+//! | `backlog` | the start time of an arriving command at a drive with limited outstanding commands |
 //! | `tolerance` | reads that work of a higher class makes late |
-//! | `watched` | when reads that wait in the layer have waited for too long |
-//! | `accuracy` | how right predictions were |
+//! | `watched` | the times until which reads may wait in the layer |
+//! | `accuracy` | the accuracy of predictions |
 //! | `group` | one deadline for several reads |
 //!
 //! Left out: merging of neighbouring requests, plugging, and writes with deadlines.

@@ -1,4 +1,4 @@
-//! What schedulers and predictors know of a command.
+//! The properties of a command that schedulers and predictors use.
 
 use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::vendor::Attributes;
@@ -24,7 +24,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// What an entry says. Reads without a deadline have `otherwise`.
+    /// From an entry. Reads without a deadline get `otherwise`.
     pub fn of(entry: &SubmissionEntry, otherwise: Option<Span>, arrived: Time) -> Request {
         let attributes = Attributes(entry.cdw2.get());
         let blocks = entry.blocks_in_a_row();

@@ -1,8 +1,8 @@
-//! Reads that wait behind a scheduler with classes, by how much longer they may be kept: work of a higher class that comes later goes before
-//! them, and those that it makes late are rejected.
+//! Reads that wait behind a scheduler with classes, by the additional delay that they tolerate. Later work of a
+//! higher class overtakes them, and the reads that it makes late are rejected.
 //!
-//! They are in order of what they tolerate, and what came since is one sum for each class. So new work costs one addition, and a step
-//! for each read that it makes late.
+//! The reads are in order of their tolerance, and the work since then is one sum for each class. New work therefore
+//! costs one addition, and a step for each read that it makes late.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +16,9 @@ pub(crate) struct Tolerance([OfClass; 3]);
 
 #[derive(Default)]
 struct OfClass {
-    /// The work that has gone before what waits in this class, in nanoseconds.
+    /// Work that has overtaken the commands of this class, in nanoseconds.
     before: i64,
-    /// What `before` may come to, of each read.
+    /// The tolerance of each read: the largest `before` at which it is in time.
     reads: BTreeSet<(i64, u64)>,
 }
 
@@ -43,14 +43,15 @@ impl Tolerance {
         Tolerated { class, until, since: of.before }
     }
 
-    /// It does not wait any more. How much has gone before it that was not known; what was taken back counts as nothing.
+    /// The read no longer waits. Returns the unexpected work that overtook it; work that was withdrawn does not
+    /// count.
     pub(crate) fn leave(&mut self, key: u64, tolerated: Tolerated) -> Span {
         let of = &mut self.0[tolerated.class as usize];
         of.reads.remove(&(tolerated.until, key));
         Span::from_ns(u64::try_from(of.before - tolerated.since).unwrap_or(0))
     }
 
-    /// Work of a class goes before what waits in lower ones. The reads that it makes late, which are forgotten.
+    /// Work of a class overtakes waiting commands of lower ones. Removes and returns the reads that it makes late.
     pub(crate) fn goes_before(&mut self, class: Class, takes: Span) -> Vec<u64> {
         let mut late = Vec::new();
         for of in &mut self.0[class as usize + 1..] {
@@ -63,7 +64,7 @@ impl Tolerance {
         late
     }
 
-    /// Such work does not come after all.
+    /// Such work is withdrawn.
     pub(crate) fn takes_back(&mut self, class: Class, takes: Span) {
         self.0[class as usize + 1..].iter_mut().for_each(|of| of.before = of.before.saturating_sub(ns(takes)));
     }

@@ -1,7 +1,7 @@
-//! Reads that wait in the layer, by the time at which they have waited for too long. What they cost ends with their wait, however long
-//! their deadlines are.
+//! Reads that wait in the layer, by the time until which they may wait. An entry is removed when the wait ends,
+//! however long the deadline is.
 //!
-//! Left out: waking up, which the layer does at the times that are told here.
+//! Left out: timers, which the layer sets to the times returned here.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// A read waits until this time at the most. When the layer has to look in addition.
+    /// A read waits until `last` at most. Returns a time at which the layer must also look.
     pub(crate) fn enter(&self, now: Time, last: Time, key: u64) -> Option<Time> {
         self.reads.borrow_mut().insert((last, key));
         self.plan(now)
@@ -32,7 +32,7 @@ impl Watched {
         self.reads.borrow_mut().remove(&(last, key));
     }
 
-    /// The layer looks: the first that has waited for too long.
+    /// The layer looks: returns the first read that has waited for too long.
     pub(crate) fn due(&self, now: Time) -> Option<u64> {
         let mut reads = self.reads.borrow_mut();
         reads.first().filter(|(last, _)| *last <= now)?;

@@ -1,4 +1,5 @@
-//! The SSD control API (Shin 2017, Table 5.1): a host decides when a drive collects garbage, and when it does nothing but serve reads.
+//! The SSD control API (Shin 2017, Table 5.1): a host decides when a drive collects garbage, and when it only serves
+//! reads.
 //!
 //! A [`Control`] goes through any [`Drive`] that takes admin commands: a queue in this process, an NVMe/TCP
 //! connection, a PCI function.
@@ -62,7 +63,7 @@ pub enum Error {
     Rejected(Status),
 }
 
-/// The space of a drive, and what the drive does.
+/// The space of a drive, and its activity.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Space {
     /// Bytes of the host's address space.
@@ -75,7 +76,8 @@ pub struct Space {
     pub blocks: u32,
     /// Erased blocks now.
     pub free: u32,
-    /// The low watermark in blocks: below it the drive collects by itself. Zero leaves that to the drive's own policy.
+    /// The low watermark in blocks, below which the drive collects garbage by itself. Zero leaves this to the drive's
+    /// own policy.
     pub low: u32,
     /// The high watermark in blocks, at which [`Control::run`] ends.
     pub high: u32,
@@ -97,8 +99,8 @@ pub struct Run {
 /// The answer to [`Control::is_ready_for_read`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Ready {
-    /// Whether nothing internal runs, or will run until a write, a flush of buffered data, a run, or fewer free blocks than the low
-    /// watermark.
+    /// Whether no internal work runs. It can only start after a write, a flush of buffered data, a run, or when the
+    /// free blocks fall below the low watermark.
     pub is_ready: bool,
     /// Erased blocks.
     pub free: u32,
@@ -113,7 +115,7 @@ impl Control {
     /// A drive whose admin commands go through `admin`.
     ///
     /// # Errors
-    /// When the drive takes no such orders.
+    /// The drive does not support such commands.
     pub async fn open(sim: &Sim, admin: Rc<dyn Drive>) -> Result<Control, Error> {
         let admin = Admin::new(sim, admin);
         let capabilities = admin.identify().await?.and_then(|data| Capabilities::of(&data.vendor));
@@ -156,7 +158,8 @@ impl Control {
         })
     }
 
-    /// Sets both watermarks, in blocks, until the drive loses power. A low one of zero leaves the drive's own collections to its own policy.
+    /// Sets both watermarks, in blocks, until the drive loses power. With a low watermark of zero, the drive's own
+    /// policy decides its garbage collections.
     ///
     /// # Errors
     /// When the low one is above the high one, or the high one above the blocks of the flash.
@@ -164,8 +167,9 @@ impl Control {
         self.control(gc::SET_WATERMARKS, [low, high]).await.map(drop)
     }
 
-    /// Has the drive collect for `time`, rounded up to microseconds, or until the high watermark is reached, and returns at once. A second
-    /// run replaces the first; one of no time ends it. A run is at most 2^32 - 1 us, 71 minutes.
+    /// Starts garbage collection for `time`, rounded up to microseconds, or until the high watermark is reached, and
+    /// returns at once. A second run replaces the first; one of no time ends it. A run is at most 2^32 - 1 us, 71
+    /// minutes.
     ///
     /// # Errors
     /// When the drive rejects the command.

@@ -1,4 +1,4 @@
-//! What a namespace is as a drive, by its Identify data.
+//! The drive properties of a namespace, from its Identify data.
 
 use nandscape_drive::DriveInfo;
 use nandscape_wire_nvme::identify::{Controller, Namespace, VWC_PRESENT};
@@ -7,10 +7,10 @@ use nandscape_wire_nvme::register::Capabilities;
 /// The most bytes of one command: more is not worth its memory.
 const MOST_BYTES: u32 = 32 << 20;
 
-/// Checks by its property CAP that a controller can be enabled with the NVM command set, the only one that is driven here.
+/// Checks property CAP: whether the controller can be enabled with the NVM command set, the only one supported here.
 ///
 /// # Errors
-/// That it cannot.
+/// It cannot.
 pub(crate) fn has_nvm_commands(capabilities: u64) -> Result<(), String> {
     match capabilities >> 37 & u64::from(Capabilities::NVM) {
         0 => {
@@ -22,10 +22,10 @@ pub(crate) fn has_nvm_commands(capabilities: u64) -> Result<(), String> {
     }
 }
 
-/// Chooses a namespace among the active ones, which end with a 0 where the list is not full; `None` is the first.
+/// Chooses a namespace from the list of active ones, which ends with a 0 unless it is full; `None` chooses the first.
 ///
 /// # Errors
-/// That it is not there, with those that are.
+/// The namespace is not active, with the list of active ones.
 pub(crate) fn choose(active: impl Iterator<Item = u32>, wanted: Option<u32>) -> Result<u32, String> {
     let active: Vec<u32> = active.take_while(|nsid| *nsid != 0).collect();
     match wanted {

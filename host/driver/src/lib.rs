@@ -2,9 +2,9 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `remote` | what a loop at the wall clock needs of such a drive |
-//! | `describe` | what a namespace is as a drive, by its Identify data |
-//! | `stream` | a connection that never blocks, with what is still to be sent and what was received |
+//! | `remote` | the interface of such a drive to a wall-clock loop |
+//! | `describe` | the drive properties of a namespace, from its Identify data |
+//! | `stream` | a connection that never blocks, with its send and receive buffers |
 //! | `nbd` | an NBD client |
 //! | `nvme_tcp` | an NVMe/TCP initiator (Linux) |
 //! | `vfio_user` | a polled driver of a PCI NVMe controller behind a vfio-user socket (Linux) |

@@ -1,4 +1,4 @@
-//! What a loop at the wall clock needs of a drive behind a socket.
+//! The interface of a drive behind a socket to a wall-clock loop.
 
 use std::os::fd::BorrowedFd;
 
@@ -7,36 +7,36 @@ use nandscape_sim::Span;
 
 /// A drive behind a socket. [`Drive::submit`] only queues a command; [`Remote::poll`] sends, receives and completes.
 ///
-/// A loop takes the time, runs the executor up to it, and polls its drives; when none of them moved, it may wait until a
-/// socket is ready or an event is due.
+/// A loop takes the time, runs the executor up to it, and polls its drives. If none of them made progress, it may
+/// wait until a socket is ready or an event is due.
 pub trait Remote: Drive {
-    /// What it owes its user now.
+    /// Outstanding work for its user.
     fn pending(&self) -> Pending;
 
     /// The socket.
     fn socket(&self) -> BorrowedFd<'_>;
 
-    /// Whether it waits for room to send, and not only for data to receive.
+    /// Whether it also waits for room to send.
     fn wants_to_write(&self) -> bool;
 
-    /// That there is no connection, while the driver reconnects.
+    /// The broken connection, while the driver reconnects.
     fn broken(&self) -> Option<Broken> {
         None
     }
 
-    /// Sends and receives what it can without waiting, and completes commands. Whether anything moved.
+    /// Sends and receives without waiting, and completes commands. Returns whether anything moved.
     ///
     /// # Errors
-    /// [`Lost`] when the connection cannot be used any more. Its commands have failed then, and later ones fail.
+    /// [`Lost`] when the connection is unusable. Its commands have failed then, and later ones fail.
     fn poll(&self) -> Result<bool, Lost>;
 }
 
-/// What a drive owes its user: a user whose commands get no answer for long may give up.
+/// Outstanding work of a drive: a user may give up when its commands get no answer for long.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Pending {
     /// Commands that wait for an answer of the other end.
     pub commands: usize,
-    /// Changes whenever an answer, or a part of one, has come.
+    /// Changes with every answer, or part of one.
     pub answers: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A connection that never blocks, with what is still to be sent and what was received. Both buffers keep their memory.
+//! A connection that never blocks, with buffers of unsent and received bytes. Both buffers keep their memory.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -16,7 +16,8 @@ pub(crate) enum Socket {
     Tcp(TcpStream),
 }
 
-/// Connects to a unix socket, within a time: a server that accepts nothing and whose queue is full would block it for ever.
+/// Connects to a unix socket within a time: a server that does not accept and whose queue is full would block it for
+/// ever.
 pub(crate) fn connect_unix(path: &Path, patience: Duration) -> io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
@@ -36,7 +37,7 @@ pub(crate) fn connect_tcp(address: &str, patience: Duration) -> io::Result<TcpSt
     Err(failure)
 }
 
-/// The time within which an answer has to come as a whole: a peer that sends a byte now and then does not prolong it.
+/// The time limit for a whole answer: a peer that sends a byte now and then does not prolong it.
 pub(crate) struct Limit {
     begun: Instant,
     patience: Duration,
@@ -49,10 +50,10 @@ impl Limit {
         Limit { begun: Instant::now(), patience }
     }
 
-    /// Lets the next read of a socket block for what is left.
+    /// Limits the next read of a socket to the remaining time.
     ///
     /// # Errors
-    /// When nothing is.
+    /// When no time remains.
     #[expect(clippy::disallowed_methods, reason = "the other end of a socket is in real time")]
     pub(crate) fn set(&self, socket: impl AsFd) -> io::Result<()> {
         let left = self.patience.checked_sub(self.begun.elapsed()).filter(|left| !left.is_zero());
@@ -62,7 +63,7 @@ impl Limit {
     }
 }
 
-/// A socket from which everything has to come within one limit.
+/// A socket with one time limit for all reads.
 pub(crate) struct Limited<'a, S> {
     pub(crate) socket: S,
     pub(crate) limit: &'a Limit,
@@ -178,7 +179,7 @@ impl Outgoing {
         self.bytes.is_empty()
     }
 
-    /// Sends what the socket takes; whether it took anything.
+    /// Sends as much as the socket takes; returns whether it took anything.
     pub(crate) fn send(&mut self, to: &mut impl Write) -> io::Result<bool> {
         let before = self.sent;
         while self.sent < self.bytes.len() {
@@ -197,7 +198,7 @@ impl Outgoing {
     }
 }
 
-/// What was received and not yet used.
+/// Received bytes that are not used yet.
 pub(crate) struct Incoming {
     bytes: Box<[u8]>,
     used: usize,
@@ -209,7 +210,8 @@ impl Incoming {
         Incoming { bytes: vec![0; RECEIVE].into(), used: 0, filled: 0 }
     }
 
-    /// Receives what is there; whether there was anything. The buffer must have room: use what is in it first.
+    /// Receives available bytes; returns whether there were any. The buffer must have room, so use its contents
+    /// first.
     pub(crate) fn receive(&mut self, from: &mut impl Read) -> io::Result<bool> {
         if self.used > 0 {
             self.bytes.copy_within(self.used..self.filled, 0);
@@ -230,19 +232,19 @@ impl Incoming {
         }
     }
 
-    /// The next `N` bytes, if they are there.
+    /// The next `N` bytes, if all were received.
     pub(crate) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let bytes = self.rest().get(..N)?.try_into().ok()?;
         self.used += N;
         Some(bytes)
     }
 
-    /// The bytes that are there.
+    /// The received bytes.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.bytes[self.used..self.filled]
     }
 
-    /// The first `len` of them are used.
+    /// Removes the first `len` of them.
     pub(crate) fn consume(&mut self, len: usize) {
         self.used += len;
     }

@@ -1,4 +1,4 @@
-//! The NBD client against a server that does as each test tells it.
+//! The NBD client against a server whose behaviour each test sets.
 #![cfg(unix)]
 
 use std::cell::RefCell;
@@ -131,7 +131,7 @@ fn replies_come_in_any_order_and_each_read_gets_its_data() {
         assert_eq!(peer.receive::<Request>().kind.get(), command::DISC);
     });
     assert_eq!(rig.drive.info().bytes(), 1 << 20);
-    // One is longer than what is received at a time.
+    // One is longer than a single receive.
     let mems: Vec<HostMem> = [512, 600 << 10, 512].map(HostMem::zeroed).into();
     for (mem, number) in mems.iter().zip(1..) {
         let count = (mem.len() / 512) as u32;

@@ -7,8 +7,8 @@ use nandscape_wire_nvme::vendor::BATCHED_READ;
 
 use crate::{Error, Limits, Page};
 
-/// Reads pages, by one command for as many as the drive takes, and one after the other beyond. `None` stands for a page that was
-/// never written. Pages that another host flushes meanwhile may be old or new, each by itself.
+/// Reads pages in as few commands as the drive's limit allows, one after the other. `None` stands for a page that was
+/// never written. A page that another host flushes meanwhile may be old or new, independently of other pages.
 ///
 /// # Errors
 /// Why the drive did not serve a command.
@@ -31,7 +31,7 @@ pub async fn read(
     Ok(found)
 }
 
-/// A page of those that came, if it was ever written.
+/// One of the returned pages, if it was ever written.
 fn page(mem: &HostMem, number: usize) -> Option<Box<Page>> {
     let mut bytes = [0; size_of::<u64>()];
     mem.read(number * bytes.len(), &mut bytes);

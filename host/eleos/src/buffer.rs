@@ -35,7 +35,7 @@ pub enum Misfit {
         /// Its pages.
         pages: usize,
     },
-    /// It lies beyond the drive.
+    /// The page is beyond the drive.
     #[error("page {lpid}: the drive has {pages} pages")]
     Beyond {
         /// The page.
@@ -85,7 +85,7 @@ impl Buffer {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether it has no pages.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

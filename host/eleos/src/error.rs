@@ -28,25 +28,26 @@ pub enum Error {
     /// The namespace has no room for more.
     #[error("the namespace has no room for more bytes of pages")]
     Full,
-    /// What the drive has returned contradicts itself.
+    /// The drive's answer contradicts itself.
     #[error("the drive has returned pages that contradict themselves")]
     Malformed,
-    /// A page lies beyond the drive.
+    /// A page is beyond the drive.
     #[error("a page lies beyond the end of the drive")]
     Beyond,
-    /// Power was cut meanwhile. Of a flush all is there, or nothing: reads tell.
+    /// A power cut during the command. Either all of a flush is stored or nothing: a read shows
+    /// which.
     #[error("power was lost meanwhile: all of the buffer is there, or nothing")]
     PowerLost,
-    /// Anything else. After a status of the host's path, all of a flush may be there, or nothing.
+    /// Any other status. After a host path status, a flush may be stored in full or not at all.
     #[error("the drive answers {0}")]
     Failed(Status),
 }
 
 impl Error {
-    /// What a status means.
+    /// Converts a status.
     ///
     /// # Errors
-    /// Any but success.
+    /// Any status but success.
     pub(crate) fn of(status: Status) -> Result<(), Error> {
         match status.meaning() {
             Status::SUCCESS => Ok(()),

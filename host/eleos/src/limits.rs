@@ -1,4 +1,4 @@
-//! What a drive takes in one command.
+//! A drive's limits for one command.
 
 use nandscape_drive::{Drive, DriveInfo, HostMem, Issuer};
 use nandscape_wire_nvme::SubmissionEntry;
@@ -9,7 +9,7 @@ use zerocopy::FromBytes;
 
 use crate::Error;
 
-/// What a drive takes in one command.
+/// A drive's limits for one command.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Pages of a buffer.
@@ -19,7 +19,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What Identify Controller and the way to the drive allow; `None` of a drive that knows no buffers, or to which not even one
+    /// The limits from Identify Controller and the transport; `None` for a drive without buffers, or if not even one
     /// page fits into a command.
     pub fn of(controller: &Controller, drive: &DriveInfo) -> Option<Limits> {
         let table = Capabilities::of(&controller.vendor)?;

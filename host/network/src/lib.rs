@@ -2,10 +2,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `lib` | what a client and a server need of a network |
+//! | `lib` | the interface of clients and servers to a network |
 //! | `simulated` | a network in simulated time, with faults |
 //!
-//! Left out: sockets. The crate that runs a server or a client at the wall clock has them.
+//! Left out: sockets. They are in the crate that runs a server or a client in wall time.
 #![forbid(unsafe_code)]
 
 pub mod simulated;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// One end's way to the other end.
 pub trait Outlet {
-    /// Sends a frame; it does not wait. On a connection that is down it does nothing.
+    /// Sends a frame without waiting. On a connection that is down it does nothing.
     fn send(&self, frame: Vec<u8>);
 
     /// Whether the connection is up, as far as this end knows.
@@ -24,9 +24,9 @@ pub trait Outlet {
     fn close(&self, reason: &str);
 }
 
-/// Hears what the other end sends.
+/// Receives frames from the other end.
 pub trait Inlet {
-    /// A frame has come, whole: its length and version are valid.
+    /// Receives a whole frame: its length and version are valid.
     fn received(&self, frame: &[u8]);
 
     /// Whether the other end waits for something.
@@ -46,6 +46,7 @@ pub trait Accepts {
 
 /// Makes connections.
 pub trait Network {
-    /// Connects to a server, by its number. Frames may be sent at once. Where there is no server, `inlet` is told so.
+    /// Connects to a server, by its number. Frames may be sent at once. If the server does not exist, `inlet` is
+    /// notified.
     fn connect(&self, server: usize, inlet: Rc<dyn Inlet>) -> Rc<dyn Outlet>;
 }

@@ -1,5 +1,5 @@
-//! A network in simulated time: each message takes a hop's latency and its time at the bandwidth of its connection. Servers can be
-//! cut off, hang, be slow, or be dead.
+//! A network in simulated time: each message takes a hop's latency and its transfer time at the bandwidth of its
+//! connection. Servers can be partitioned, hang, be slow, or be dead.
 //!
 //! Left out: switches, loss of single packets, and the sharing of one machine's bandwidth by its connections.
 
@@ -11,17 +11,17 @@ use nandscape_sim::{Sim, Span, Time};
 
 use crate::{Accepts, Inlet, Network, Outlet};
 
-/// What is wrong with the way to a server.
+/// A fault on the way to a server.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
-    /// Messages are lost, in both directions, and nobody is told.
+    /// Messages are lost in both directions, without notice to either side.
     Partition,
     /// Messages to the server are held until this is over.
     Hang,
-    /// Messages take so much longer.
+    /// Messages take longer by this time.
     Slow(Span),
 }
 

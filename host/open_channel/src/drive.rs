@@ -51,7 +51,7 @@ impl Means {
 pub struct Error {
     /// Why.
     pub status: Status,
-    /// The addresses at fault as far as the drive tells, a bit each from the first on.
+    /// The addresses at fault, as reported by the drive: one bit each, from the first on.
     pub which: u64,
 }
 
@@ -77,7 +77,7 @@ pub struct OpenChannel {
     drive: Rc<dyn Drive>,
     geometry: Geometry,
     means: Means,
-    /// The order of commands of a die; `None` where they go at once.
+    /// The order of commands of a die; `None` if they are sent at once.
     turns: Option<Rc<Turns>>,
 }
 
@@ -94,7 +94,7 @@ async fn ended(commands: impl Iterator<Item = impl Future<Output = Completion>>)
     outcome
 }
 
-/// How many of the first sources one Copy takes: whole minimum writes of `unit` blocks.
+/// The number of the first sources that one Copy takes: whole minimum writes of `unit` blocks.
 fn copied_together(from: &[u64], unit: usize) -> usize {
     match rows(from, u16::MAX.into()).get(SOURCES) {
         None => from.len(),
@@ -102,7 +102,7 @@ fn copied_together(from: &[u64], unit: usize) -> usize {
     }
 }
 
-/// Waits for all parts of a command, side by side: the first failure, in their order.
+/// Waits for all concurrent parts of a command; returns the first failure, in their order.
 async fn all(parts: Vec<impl Future<Output = Result<(), Error>>>) -> Result<(), Error> {
     let mut parts: Vec<_> = parts.into_iter().map(|part| (Box::pin(part), None)).collect();
     std::future::poll_fn(|context| {
@@ -138,8 +138,8 @@ impl OpenChannel {
     /// Opens a drive, whose admin commands go through `admin`.
     ///
     /// # Errors
-    /// When the drive does not tell a geometry: it is not an open-channel drive. Command Size Limit Exceeded when its minimum
-    /// write does not fit one command of these means: nothing could be written.
+    /// The drive reports no geometry: it is not an open-channel drive. Command Size Limit Exceeded when its minimum
+    /// write does not fit one command of these means: it could not be written.
     pub async fn open(
         sim: &Sim,
         admin: Rc<dyn Drive>,
@@ -156,7 +156,7 @@ impl OpenChannel {
         if host.most() == 0 { Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED.into()) } else { Ok(host) }
     }
 
-    /// The same for a drive whose geometry is known from [`OpenChannel::open`]: it is not asked.
+    /// The same for a drive whose geometry is known from [`OpenChannel::open`], without a command.
     pub fn with_geometry(
         sim: &Sim,
         (admin, drive): (Rc<dyn Drive>, Rc<dyn Drive>),
@@ -166,15 +166,15 @@ impl OpenChannel {
         OpenChannel { issuer: Issuer::new(sim), admin, drive, geometry, means, turns: None }
     }
 
-    /// With an order of the commands of each die. Commands that move data are split by dies; copies and resets are writes of the
-    /// dies that they write or reset.
+    /// Sets an order for the commands of each die. Commands that move data are split by dies; copies and resets count
+    /// as writes of the dies that they write or reset.
     #[must_use]
     pub fn with_order(self, sim: &Sim, order: Box<dyn DieOrder>) -> OpenChannel {
         let dies = self.geometry.groups * self.geometry.pus;
         OpenChannel { turns: Some(Turns::new(sim, dies, order)), ..self }
     }
 
-    /// With other commands.
+    /// Selects other commands.
     ///
     /// # Errors
     /// Command Size Limit Exceeded when the minimum write of the drive does not fit one of these commands.
@@ -188,12 +188,12 @@ impl OpenChannel {
         self.means
     }
 
-    /// Whether a power cut can take back writes that have ended: [`OpenChannel::flush`] makes them last.
+    /// Whether a power cut can undo writes that have ended: [`OpenChannel::flush`] makes them durable.
     pub fn has_volatile_cache(&self) -> bool {
         self.drive.info().volatile_cache
     }
 
-    /// What gives its commands.
+    /// The issuer of its commands.
     pub(crate) fn issuer(&self) -> &Issuer {
         &self.issuer
     }
@@ -242,23 +242,23 @@ impl OpenChannel {
         Ok(log.chunks_exact(bytes as usize).map(info).collect())
     }
 
-    /// The notifications after number `seen`, the oldest first. A drive keeps only the latest: if it has had to drop some, the first
-    /// number is more than one above `seen`.
+    /// The notifications after number `seen`, the oldest first. A drive keeps only the latest: if it had to drop
+    /// some, the first number exceeds `seen` by more than one.
     ///
     /// # Errors
-    /// The status of a command that failed.
+    /// The status of a failed command.
     pub async fn notifications(&self, seen: u64) -> Result<Vec<ChunkNotification>, Error> {
         let (mut new, mut before): (Vec<ChunkNotification>, u64) = (Vec::new(), u64::MAX);
         for at in (0..).step_by(LOG_PART as usize) {
             let part = self.log(NOTIFICATION_LOG, at, LOG_PART).await?;
             for bytes in part.chunks_exact(size_of::<ChunkNotification>()) {
                 let notice = ChunkNotification::read_from_bytes(bytes).expect("a notification's bytes");
-                // What lies behind the last notification is zeros, and they are counted from 1.
+                // Entries after the last notification are zeros, and notifications count from 1.
                 if notice.nc.get() <= seen {
                     new.reverse();
                     return Ok(new);
                 }
-                // Where a notification has come since the part before was read, all others have moved, and some are read again.
+                // A notification since the previous part shifts all others, so some are read again.
                 if notice.nc.get() < before {
                     before = notice.nc.get();
                     new.push(notice);
@@ -310,10 +310,10 @@ impl OpenChannel {
         Ok(mem.to_vec())
     }
 
-    /// Reads logical blocks into memory; [`HostMem::none`] where the data does not matter.
+    /// Reads logical blocks into memory; [`HostMem::none`] if the data is not needed.
     ///
     /// # Errors
-    /// That of the first command that failed.
+    /// Those of the first command that failed.
     ///
     /// # Panics
     /// When the memory is too small.
@@ -321,10 +321,10 @@ impl OpenChannel {
         self.on_data(IoOpcode::READ, oc::VECTOR_READ, addresses, mem).await
     }
 
-    /// As [`OpenChannel::write`], from memory; [`HostMem::none`] where the data does not matter.
+    /// As [`OpenChannel::write`], from memory; [`HostMem::none`] if the data is irrelevant.
     ///
     /// # Errors
-    /// That of the first command that failed.
+    /// Those of the first command that failed.
     ///
     /// # Panics
     /// When the memory is too small.
@@ -344,10 +344,10 @@ impl OpenChannel {
         self.on_data(IoOpcode::WRITE, oc::VECTOR_WRITE, addresses, &HostMem::from_bytes(data)).await
     }
 
-    /// Waits until all writes that have ended are on flash, where the drive has a volatile write cache.
+    /// Waits until all writes that have ended are on flash, if the drive has a volatile write cache.
     ///
     /// # Errors
-    /// Data of such a write is lost: the report of its chunk tells how far it was written.
+    /// Data of such a write is lost: the chunk's report shows how far the chunk was written.
     pub async fn flush(&self) -> Result<(), Error> {
         let entry = SubmissionEntry::io(IoOpcode::FLUSH, self.drive.info().nsid);
         Error::of(&self.issuer.execute(&*self.drive, entry, HostMem::none()).await)
@@ -382,12 +382,12 @@ impl OpenChannel {
         all(parts).await
     }
 
-    /// The number of the die of an address; that of an address at which there is nothing is 0: the drive refuses it.
+    /// The die number of an address; 0 for an invalid address, which the drive rejects.
     fn die_of(&self, address: u64) -> u32 {
         self.geometry.place(address).map_or(0, |place| place.group * self.geometry.pus + place.pu)
     }
 
-    /// The turns of a command that writes to these dies, or resets chunks of them: it takes its place on all of them first.
+    /// The turns of a command that writes to these dies or resets their chunks: it queues on all of them first.
     async fn turns_of(&self, addresses: &[u64]) -> Vec<Turn> {
         let Some(turns) = &self.turns else { return Vec::new() };
         let dies: BTreeSet<u32> = addresses.iter().map(|address| self.die_of(*address)).collect();
@@ -398,7 +398,8 @@ impl OpenChannel {
         places
     }
 
-    /// Commands go on at once, but for writes to the same chunk: a drive may have several queues, which keep no order among them.
+    /// Commands are sent at once, except writes to the same chunk: a drive may have several queues, without an order
+    /// among them.
     async fn at_once(&self, row: IoOpcode, vector: IoOpcode, addresses: &[u64], mem: &HostMem) -> Result<(), Error> {
         let commands = match self.means {
             Means::Rows => self.by_rows(row, addresses, mem),
@@ -409,7 +410,7 @@ impl OpenChannel {
             let places = part.iter().filter_map(|address| self.geometry.place(*address));
             let of_command: BTreeSet<u32> = places.map(|place| self.geometry.chunk_number(place)).collect();
             if row == IoOpcode::WRITE && !chunks.is_disjoint(&of_command) {
-                // After a failure, what is left does not begin at the write pointer any more.
+                // After a failure, the rest no longer begins at the write pointer.
                 ended(under_way.drain(..)).await?;
                 chunks.clear();
             }
@@ -437,7 +438,7 @@ impl OpenChannel {
         addresses.chunks(most).enumerate().map(of_part).collect()
     }
 
-    /// What the fields of a vector command say of lists of addresses, and the memory of the command.
+    /// The address fields of a vector command, and the memory of the command.
     fn listed(&self, lists: &[&[u64]], data: HostMem) -> (Vec<u64>, HostMem) {
         let memory = |list: &&[u64]| {
             let bytes: Vec<u8> = list.iter().flat_map(|address| address.to_le_bytes()).collect();
@@ -447,10 +448,10 @@ impl OpenChannel {
         (fields.collect(), HostMem::over(Rc::new(Listed::new(data, lists.iter().map(memory).collect()))))
     }
 
-    /// Resets the chunks that addresses are in; with rows, addresses are those of the first blocks.
+    /// Resets the chunks of addresses; with rows, addresses are those of the first blocks.
     ///
     /// # Errors
-    /// That of the first command that failed. No chunk of that command was reset, unless it is out of use now.
+    /// Those of the first command that failed. That command reset no chunk, except chunks that are offline now.
     pub async fn reset(&self, addresses: &[u64]) -> Result<(), Error> {
         let (nsid, blocks) = (self.drive.info().nsid, self.geometry.sectors);
         for part in addresses.chunks(MAX_VECTOR as usize) {
@@ -472,11 +473,11 @@ impl OpenChannel {
         Ok(())
     }
 
-    /// Makes a chunk free that is as the report says, unless it is free. What it holds is lost. An open one is written to its end before
-    /// its reset, where the drive does not reset open chunks (MCCAP bit 2): so many blocks were written.
+    /// Frees a chunk in the reported state, unless it is free. Its data is lost. If the drive does not reset open
+    /// chunks (MCCAP bit 2), an open chunk is first written to its end. Returns the number of blocks written.
     ///
     /// # Errors
-    /// That of the first command that failed.
+    /// Those of the first command that failed.
     pub async fn empty(&self, chunk: &ChunkInfo) -> Result<u64, Error> {
         if chunk.state == CHUNK_FREE {
             return Ok(0);
@@ -492,14 +493,14 @@ impl OpenChannel {
         Ok(addresses.len() as u64)
     }
 
-    /// Copies blocks inside the drive: the first of `from` to the first of `to`, and so on. The destinations are written as by
-    /// [`OpenChannel::write`]. Copies by rows have destinations in a row.
+    /// Copies blocks inside the drive: the first of `from` to the first of `to`, and so on. The destinations are
+    /// written as by [`OpenChannel::write`]. Copies by rows have contiguous destinations.
     ///
     /// # Errors
-    /// That of the first command that failed.
+    /// Those of the first command that failed.
     ///
     /// # Panics
-    /// When there are not as many sources as destinations.
+    /// When the numbers of sources and destinations differ.
     pub async fn copy(&self, from: &[u64], to: &[u64]) -> Result<(), Error> {
         assert_eq!(from.len(), to.len(), "a destination for each source");
         match self.means {
@@ -534,7 +535,7 @@ impl OpenChannel {
         Error::of(&self.issuer.execute(&*self.drive, entry, mem).await)
     }
 
-    /// One Copy, whose destination is in a row. Its sources are up to [`SOURCES`] rows.
+    /// One Copy with a contiguous destination, and at most [`SOURCES`] rows as sources.
     async fn copy_row(&self, from: &[u64], to: u64) -> Result<(), Error> {
         let range = |row: Row| CopyRange {
             slba: row.first.into(),

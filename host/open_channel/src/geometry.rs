@@ -1,5 +1,6 @@
-//! The shape of a drive, and its addresses. Version 1.2 of the interface names planes and pages, by which experiments such as
-//! uFLIP-OC are laid out. Version 2.0 does not tell them: a host that wants them knows the flash ([`Geometry::with_planes`]).
+//! The shape of a drive, and its addresses. Version 1.2 of the interface reports planes and pages, on which the
+//! layouts of experiments such as uFLIP-OC depend. Version 2.0 does not: a host that needs them must know the flash
+//! ([`Geometry::with_planes`]).
 
 use nandscape_wire_nvme::open_channel::{self as oc, AddressBits};
 
@@ -58,7 +59,8 @@ pub struct PageAddress {
 }
 
 impl Geometry {
-    /// As a drive tells it; `None` where it makes no sense, for then it is not that of an open-channel drive of version 2.
+    /// From a drive's report; `None` if the report is invalid, so the drive is not an open-channel drive of version
+    /// 2.
     pub fn of(data: &oc::Geometry) -> Option<Geometry> {
         let geometry = Geometry {
             groups: data.num_grp.get().into(),
@@ -81,11 +83,11 @@ impl Geometry {
         (data.mjr == 2 && bits < 64 && writes && counts.into_iter().all(fits)).then_some(geometry)
     }
 
-    /// With what version 1.2 tells: planes of a parallel unit that are programmed together, and logical blocks of a page. One
-    /// program writes the minimum write size: on each plane its pages in a row.
+    /// Adds the values of version 1.2: planes of a parallel unit that are programmed together, and logical blocks of
+    /// a page. One program writes the minimum write size: consecutive pages on each plane.
     ///
     /// # Panics
-    /// When the minimum write size is no whole number of such pages on each plane.
+    /// When the minimum write size is not a whole number of such pages on each plane.
     pub fn with_planes(self, planes: u32, page_sectors: u32) -> Geometry {
         let page = planes.checked_mul(page_sectors).filter(|page| *page > 0).expect("a page has sectors");
         assert!(
@@ -101,7 +103,7 @@ impl Geometry {
         self.bits.address([place.group, place.pu, place.chunk, place.sector].map(u64::from))
     }
 
-    /// The place of an address; `None` where there is nothing.
+    /// The place of an address; `None` for an invalid address.
     pub fn place(&self, address: u64) -> Option<Place> {
         let [group, pu, chunk, sector] = self.bits.place(address);
         let is_there = group < self.groups.into()

@@ -1,6 +1,6 @@
 //! A library for hosts of open-channel drives: the geometry, reports of chunks, and commands on addresses.
 //!
-//! An [`OpenChannel`] goes through any two [`Drive`](nandscape_drive::Drive)s: one for admin commands, one for the rest.
+//! An [`OpenChannel`] uses any two [`Drive`](nandscape_drive::Drive)s: one for admin commands, one for the rest.
 //!
 //! | means | commands |
 //! |---|---|
@@ -11,12 +11,12 @@
 //! |---|---|
 //! | `geometry` | the geometry, places and addresses of version 2.0, and those of version 1.2, which name planes |
 //! | `drive` | opening a drive, its logs, and commands on addresses |
-//! | `mark` | a mark by which hosts of a drive see one another |
-//! | `rows` | addresses in a row |
-//! | `order` | in which order the commands of a die go to the drive |
-//! | `turns` | the commands of each die that are in the drive, and those that wait in the host |
+//! | `mark` | a mark that hosts of a drive set to find one another |
+//! | `rows` | contiguous addresses |
+//! | `order` | the order in which the commands of a die are sent to the drive |
+//! | `turns` | the commands of each die in the drive, and the commands that wait in the host |
 //!
-//! Left out: what is built on it, such as an FTL; Linux' ioctls.
+//! Left out: layers above it, such as an FTL; Linux' ioctls.
 
 mod drive;
 mod geometry;

@@ -1,6 +1,6 @@
-//! A mark by which hosts of an open-channel drive see one another: that of any drive ([`nandscape_drive::mark`]).
+//! A mark that hosts of an open-channel drive set to find one another, as on any drive ([`nandscape_drive::mark`]).
 //!
-//! Left out: hosts that reach the drive by the same controller.
+//! Left out: several hosts on the same controller.
 
 use nandscape_drive::mark;
 
@@ -15,10 +15,10 @@ impl OpenChannel {
         Ok(mark::mark(self.issuer(), self.drive(), key).await?)
     }
 
-    /// How many controllers hosts with this mark have now, those of this host among them.
+    /// The number of controllers of hosts with this mark now, including this host's.
     ///
     /// # Errors
-    /// The status of the command: Invalid Command Opcode of a drive without reservations.
+    /// The status of the command: Invalid Command Opcode from a drive without reservations.
     pub async fn marked(&self, key: u64) -> Result<usize, Error> {
         Ok(mark::marked(self.issuer(), self.drive(), key).await?)
     }

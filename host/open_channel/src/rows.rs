@@ -1,4 +1,4 @@
-//! Addresses in a row, for commands that name a first block and a number.
+//! Contiguous addresses, for commands with a first block and a number.
 
 /// A row: its first address, how many, and the number of the first among all.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

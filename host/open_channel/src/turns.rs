@@ -1,7 +1,7 @@
-//! The commands of each die that are in the drive, and those that wait in the host for their turn.
+//! The commands of each die in the drive, and the commands that wait in the host for their turn.
 //!
-//! A command takes its place when it is made, and goes when the [`DieOrder`] says so. One that is dropped while it waits gives up
-//! its place.
+//! A command takes its place when it is created, and is sent when the [`DieOrder`] permits. Dropping a waiting
+//! command gives up its place.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ struct Die {
 
 #[derive(Default)]
 struct Queue {
-    /// Numbers of the commands that wait, and what they do, in the order in which they came.
+    /// Numbers and kinds of the waiting commands, in order of arrival.
     waiting: VecDeque<(u64, DieUse)>,
     next: u64,
     reads: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Turn {
 }
 
 impl Queue {
-    /// What a command that waits has before it.
+    /// The commands before a waiting one.
     fn before(&self, number: u64) -> DieLoad {
         let earlier = self.waiting.iter().take_while(|(other, _)| *other < number);
         let mut load = DieLoad { reads: self.reads, writes: self.writes, ..DieLoad::default() };
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::order::{DieFifo, OneWrite};
 
-    /// What each command of 10 us does, in the order in which they come; the times at which they went, in us.
+    /// Submits commands of 10 us each in this order; returns the times at which they were sent, in us.
     fn went(order: Box<dyn DieOrder>, commands: &[DieUse]) -> Vec<u64> {
         let mut executor = Executor::new();
         let sim = executor.sim();

@@ -1,4 +1,4 @@
-//! An open-channel drive of another process, over NVMe/TCP: all that its host does goes over the connection.
+//! An open-channel drive of another process, over NVMe/TCP: all commands of its host use the connection.
 #![cfg(target_os = "linux")]
 
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! An open-channel drive of another process as a PCI function: vector commands, whose lists are in the driver's memory, and commands on
-//! rows.
+//! An open-channel drive of another process as a PCI function: vector commands, with lists in the driver's memory,
+//! and commands on rows.
 #![cfg(target_os = "linux")]
 
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use server::Server;
 
 const BLOCK: usize = 4_096;
 
-/// Writes chunks of several groups side by side, copies and resets them.
+/// Writes chunks of several groups concurrently, copies and resets them.
 async fn work(host: &OpenChannel) {
     let geometry = *host.geometry();
     assert_eq!((geometry.groups, geometry.pus, geometry.ws_min), (8, 4, 8));
@@ -35,7 +35,7 @@ async fn work(host: &OpenChannel) {
     let data: Vec<u8> = (0..strips(from).len()).flat_map(|sector| vec![sector as u8 + 1; BLOCK]).collect();
     host.write(&strips(from), &data).await.expect("free chunks");
     assert!(host.read(&strips(from)).await.expect("it is there") == data, "as written");
-    // One block alone, whose address is in the command.
+    // A single block, with its address in the command.
     let one = host.read(&[from[1] + 3]).await.expect("it is there");
     assert!(one == data[(8 + 3) * BLOCK..][..BLOCK], "a block");
     host.copy(&strips(from), &strips(to)).await.expect("free chunks");

@@ -1,4 +1,4 @@
-//! What resources have in common: a forecast of a request, the request's service, and the gate before both.
+//! The common trait of resources: a forecast for a request, its service, and the gate in front of both.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -8,12 +8,12 @@ use std::rc::Rc;
 use nandscape_host_block::{Accuracy, Busy};
 use nandscape_sim::{Sim, Span};
 
-/// What is predicted of a request that comes now.
+/// The prediction for a request that arrives now.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Forecast {
     /// From its arrival to its end.
     pub latency: Span,
-    /// The part of it that is spent waiting for others.
+    /// The part spent waiting for others.
     pub wait: Span,
 }
 
@@ -22,29 +22,30 @@ pub type Serving = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A resource that requests need.
 pub trait Resource {
-    /// How long a request will take that comes now. The work of a forecast does not depend on the number of requests that wait (Li 3.1.4).
+    /// The predicted latency of a request that arrives now. The work of a forecast does not depend on the number of
+    /// waiting requests (Li 3.1.4).
     fn forecast(&self) -> Forecast;
 
-    /// A request comes now.
+    /// A request arrives now.
     fn serve(&self) -> Serving;
 
     /// A request with this forecast was rejected.
     fn rejected(&self, _forecast: &Forecast) {}
 }
 
-/// Lets requests in, and rejects those that would be late.
+/// Admits requests, and rejects those that would be late.
 pub struct Gate {
     sim: Sim,
     resource: Rc<dyn Resource>,
     /// How long it takes to reject a request.
     reject: Span,
-    /// Whether predictions are attached to requests, which are served all the same.
+    /// Whether predictions are only attached to requests, which are all served.
     predict_only: bool,
     counted: RefCell<Accuracy>,
 }
 
 impl Gate {
-    /// Before a resource. A rejection takes `reject`; with `predict_only` there is none.
+    /// The gate of a resource. A rejection takes `reject`; with `predict_only` there is none.
     pub fn new(sim: &Sim, resource: Rc<dyn Resource>, reject: Span, predict_only: bool) -> Gate {
         Gate { sim: sim.clone(), resource, reject, predict_only, counted: RefCell::default() }
     }
@@ -88,7 +89,7 @@ impl Gate {
     }
 }
 
-/// An average of late, with a value for the time before there is one.
+/// A moving average, with an initial value.
 pub(crate) struct Average {
     ns: f64,
     weight: f64,
@@ -108,7 +109,7 @@ impl Average {
     }
 }
 
-/// A straight line through pairs of late: the older, the less they count.
+/// A straight line through recent pairs, with weights that decrease with age.
 #[derive(Default)]
 pub(crate) struct Fit {
     count: f64,
@@ -118,7 +119,7 @@ pub(crate) struct Fit {
     xy: f64,
 }
 
-/// What a pair counts when the next one has come.
+/// The weight of a pair after the next one.
 const FADES: f64 = 0.9;
 
 impl Fit {
@@ -130,14 +131,14 @@ impl Fit {
         }
     }
 
-    /// The line at a place; 0 without pairs, and the mean where the pairs tell no slope.
+    /// The line's value at `x`; 0 without pairs, and the mean if the pairs determine no slope.
     pub(crate) fn at(&self, x: f64) -> f64 {
         if self.count == 0.0 {
             return 0.0;
         }
         let (mean_x, mean_y) = (self.x / self.count, self.y / self.count);
         let spread = self.xx / self.count - mean_x * mean_x;
-        // Of pairs that lie together, rounding would make the slope.
+        // For pairs close together, rounding would determine the slope.
         if spread <= 1e-6 * mean_x * mean_x + 1e-9 {
             return mean_y;
         }
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(fit.at(-100.0), 0.0);
     }
 
-    /// Says 2 ms and takes 3.
+    /// Predicts 2 ms and takes 3.
     struct Wrong(Sim);
 
     impl Resource for Wrong {

@@ -1,6 +1,7 @@
-//! A server of the key-value store whose gets need a resource: it has all values, and a get takes what the resource takes.
+//! A server of the key-value store whose gets need a resource: it has all values, and a get takes the time of the
+//! resource.
 //!
-//! Left out: puts, which are refused, and cancelling: what a resource has taken in, it serves.
+//! Left out: puts, which are rejected, and cancelling: the resource serves every admitted request.
 
 use std::rc::Rc;
 
@@ -39,7 +40,7 @@ struct Connection {
     outlet: Rc<dyn Outlet>,
 }
 
-/// What the server tells of its load.
+/// The load that the server reports.
 const LOAD: Load = Load { queue: 0, service_us: 0 };
 
 impl Inlet for Connection {

@@ -1,4 +1,4 @@
-//! Resources behind a gate and on a network: predictions against the resources' own times, and clients that send what they should not.
+//! Resources behind a gate and on a network: predictions against the resources' own times, and hostile clients.
 
 use std::cell::RefCell;
 use std::rc::Rc;

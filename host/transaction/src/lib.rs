@@ -1,8 +1,8 @@
-//! Transactions of a host: writes to several ranges of a drive, all of which are there after a power cut, or none.
+//! Transactions of a host: writes to several ranges of a drive. After a power cut, all of them are stored or none.
 //!
-//! A [`Transaction`] is put together in the host's memory, and committed by one vendor command,
-//! [`ATOMIC_WRITE`](nandscape_wire_nvme::vendor::ATOMIC_WRITE). Nothing of it is in the drive before; to abort it is to drop it.
-//! It goes through any [`Drive`](nandscape_drive::Drive): one of this process, or one behind NVMe/TCP.
+//! A [`Transaction`] is assembled in the host's memory, and committed by one vendor command,
+//! [`ATOMIC_WRITE`](nandscape_wire_nvme::vendor::ATOMIC_WRITE). The drive has none of it before; dropping it aborts
+//! it. It works with any [`Drive`](nandscape_drive::Drive): in this process, or behind NVMe/TCP.
 //!
 //! | drive | when a commit ends |
 //! |---|---|
@@ -12,9 +12,10 @@
 //! | file | what |
 //! |---|---|
 //! | `transaction` | ranges, data and the commit |
-//! | `limits` | what a drive takes in one command |
+//! | `limits` | the limits of a transaction |
 //!
-//! Left out: reads within a transaction, and transactions of more than one command: [`Limits`] says what a command holds.
+//! Left out: reads within a transaction, and transactions of more than one command: [`Limits`] has the capacity of a
+//! command.
 
 mod limits;
 mod transaction;

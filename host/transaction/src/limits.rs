@@ -1,9 +1,9 @@
-//! What one transaction may be, as the drive says in Identify.
+//! The limits of one transaction, from the drive's Identify data.
 
 use nandscape_wire_nvme::identify::Controller;
 use nandscape_wire_nvme::vendor::{ATOMIC_LIST, Capabilities};
 
-/// What one transaction may be.
+/// The limits of one transaction.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Bytes of all ranges together.
@@ -15,7 +15,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What Identify Controller says; `None` of a drive without transactions.
+    /// The limits from Identify Controller; `None` for a drive without transactions.
     pub fn of(controller: &Controller) -> Option<Limits> {
         let table = Capabilities::of(&controller.vendor)?;
         let (bytes, units) = (table.atomic_bytes.get(), table.atomic_units.get());

@@ -30,7 +30,7 @@ pub enum Misfit {
         /// Bytes of a block.
         lba_bytes: u32,
     },
-    /// It goes beyond the drive.
+    /// It extends beyond the drive.
     #[error("{blocks} blocks from block {slba} on: the drive has {size} blocks")]
     Beyond {
         /// Its first block.
@@ -51,13 +51,13 @@ pub enum CommitError {
     /// The drive has no transactions.
     #[error("the drive has no transactions: Identify Controller says which drives have them")]
     Unsupported,
-    /// It is larger than a transaction of the drive may be. Nothing of it is there.
+    /// It exceeds the drive's limit for transactions. None of it is stored.
     #[error("the transaction is larger than the drive takes: Identify Controller says how large it may be")]
     TooLarge,
-    /// Power was cut meanwhile. All of it is there, or nothing: reads tell.
+    /// A power cut during the commit. All of it is stored or nothing: a read shows which.
     #[error("power was lost during the commit: all of the transaction is there, or nothing")]
     PowerLost,
-    /// Anything else. After a status of the host's path all of it may be there, or nothing.
+    /// Any other status. After a host path status, it may be stored in full or not at all.
     #[error("the drive answers {0}")]
     Failed(Status),
 }

@@ -1,6 +1,6 @@
 //! Transactions through the queue of a drive in simulated time, whose power is cut at random times.
 //!
-//! `NANDSCAPE_TEST_SEED` gives another seed.
+//! `NANDSCAPE_TEST_SEED` sets another seed.
 
 use std::rc::Rc;
 
@@ -96,7 +96,7 @@ impl Rig {
     }
 }
 
-/// Commits again and again, with power cut at random times; forced commits are there afterwards.
+/// Commits again and again, with power cuts at random times; afterwards, forced commits must be stored.
 fn cut(changes: &[&str], is_forced: bool) -> u32 {
     let mut executor = Executor::new();
     let sim = executor.sim();

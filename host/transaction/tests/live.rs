@@ -1,4 +1,4 @@
-//! Transactions over NVMe/TCP to a drive that runs in real time, and whose power is cut by its fault plan.
+//! Transactions over NVMe/TCP to a drive that runs in real time, with power cuts by its fault plan.
 #![cfg(target_os = "linux")]
 
 use std::rc::Rc;

@@ -32,7 +32,7 @@ pub(crate) type Paths = Rc<[Rc<dyn Drive>]>;
 #[error("{0}")]
 pub struct ArrayError(pub String);
 
-/// What the opening of an array that was not closed in order has repaired.
+/// The repairs when an array that was not closed in order was opened.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recovered {
     /// Regions that were being written, whose stripes were made consistent.
@@ -50,7 +50,7 @@ pub(crate) struct Job {
     pub(crate) answer: Option<(Sent, Completion)>,
 }
 
-/// What all users of an array share.
+/// The state that all users of an array share.
 pub(crate) struct Core {
     pub(crate) sim: Sim,
     pub(crate) config: Config,
@@ -80,11 +80,11 @@ pub(crate) struct Core {
     pub(crate) rebuilding: Cell<Option<(usize, u64)>>,
     /// The drive that has all stripes of the member that is being rebuilt, while that is being recorded.
     pub(crate) rebuilt: Cell<Option<Sent>>,
-    /// Commands of hosts in work: a rebuild gives way to them.
+    /// Host commands under way: a rebuild gives way to them.
     pub(crate) in_work: Cell<u64>,
     /// More members than the level tolerates have failed.
     pub(crate) is_lost: Cell<bool>,
-    /// What makes it outlast crashes, if anything does.
+    /// The records by which it survives crashes, if any.
     pub(crate) journal: Option<Journal>,
     /// The result of the last scrub.
     pub(crate) scrubbed: Cell<ScrubReport>,
@@ -110,9 +110,9 @@ pub(crate) struct Core {
     pub(crate) listener: RefCell<Option<Listener>>,
     /// The members' windows in force.
     pub(crate) schedule: Cell<Option<Schedule>>,
-    /// What the opening has repaired.
+    /// The repairs at the opening.
     pub(crate) recovered: Cell<Recovered>,
-    /// They are set no more.
+    /// Windows are no longer set.
     pub(crate) windows_ended: Cell<bool>,
 }
 
@@ -129,9 +129,9 @@ pub struct Connection {
 }
 
 impl Array {
-    /// An array of members that hold zeros, of which nothing is read or written first, so its parity is right. It has no
-    /// records on them: it does not outlast the program, and a crash leaves the write hole open. [`Array::create`] makes one that
-    /// does. Members beyond those of the level are spares.
+    /// An array of members that hold zeros, so its parity is right without a read or write. It has no records on its
+    /// members: it ends with the program, and a crash leaves the write hole open. [`Array::create`] makes one with
+    /// records. Members beyond those of the level are spares.
     ///
     /// # Errors
     /// Why these drives cannot be such an array, and what would be valid.
@@ -152,7 +152,7 @@ impl Array {
         Ok(Rc::new(Array { core, front }))
     }
 
-    /// The array, whose reads use other queue pairs to the same drives, members and spares in their order.
+    /// The array, with other queue pairs for its reads: those of the same drives, members and spares in their order.
     pub fn over(self: &Rc<Self>, drives: Vec<Rc<dyn Drive>>) -> Rc<Connection> {
         Rc::new(Connection { array: self.clone(), paths: drives.into() })
     }
@@ -188,16 +188,17 @@ impl Array {
         self.core.drive_of.borrow().clone()
     }
 
-    /// The member that a drive is now, by its number among those the array was made of; `None` for a spare, and for a drive that
-    /// has failed.
+    /// The present member number of a drive, given by its number among those the array was made of; `None` for a
+    /// spare or a failed drive.
     pub fn member_of(&self, drive: usize) -> Option<usize> {
         let (core, failed) = (&self.core, self.core.failed.get());
         let member = core.drive_of.borrow().iter().position(|of| *of == drive);
         member.filter(|member| failed & 1 << member == 0)
     }
 
-    /// Drives that were left out when the array was opened, by their numbers among those it was opened with: their records could not
-    /// be read, with this status. They are no spares, since they may hold a member's data: [`Array::add_spare`] makes one of them.
+    /// Drives that were left out when the array was opened, by their numbers then: their records could not be read,
+    /// with this status. They do not become spares by themselves, since they may hold a member's data;
+    /// [`Array::add_spare`] makes a spare of one.
     pub fn unread(&self) -> Vec<(usize, Status)> {
         self.core.unread.borrow().clone()
     }
@@ -209,12 +210,12 @@ impl Array {
         self.core.older.borrow().clone()
     }
 
-    /// The drives that stand by, by their numbers.
+    /// The spares, by their numbers.
     pub fn spares(&self) -> Vec<usize> {
         self.core.spares.borrow().clone()
     }
 
-    /// What was repaired when the array was opened, because it had not been closed in order.
+    /// The repairs when the array was opened, because it had not been closed in order.
     pub fn recovered(&self) -> Recovered {
         self.core.recovered.get()
     }
@@ -366,8 +367,8 @@ impl Core {
         self.rebuilding.get().map_or(0, |(member, _)| 1 << member) | self.failed.get()
     }
 
-    /// The members whose data is incomplete, a bit each: without the one that was rebuilt and is not recorded as whole
-    /// yet.
+    /// The members whose data is incomplete, a bit each. A member that was rebuilt, but is not recorded as whole yet,
+    /// is not among them.
     pub(crate) fn incomplete(&self) -> u32 {
         match self.rebuilding.get() {
             Some((member, _)) if self.rebuilt.get() == Some(self.sent(member)) => self.failed.get(),
@@ -376,7 +377,7 @@ impl Core {
     }
 }
 
-/// What an array of these drives is.
+/// The description of an array of these drives.
 fn fit(
     shape: Shape,
     level: &dyn Level,

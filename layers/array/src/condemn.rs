@@ -1,9 +1,8 @@
-//! Chunks whose content is lost: they are made uncorrectable (Write Uncorrectable, NVM 3.2.7) on their members, so that
-//! every read of them fails, whoever opens the array later. The parity of a stripe that may not fit its data is made
-//! uncorrectable as soon as some of the data is missing: nothing is then reconstructed from it. Writing such blocks
-//! again heals them.
+//! Chunks whose content is lost: Write Uncorrectable (NVM 3.2.7) on their members makes every read of them fail,
+//! whoever opens the array later. If parity of a stripe may not fit its data, it is made uncorrectable as soon as
+//! some of the data is missing, so that nothing is reconstructed from it. A new write of such blocks heals them.
 //!
-//! Left out: drives without that command. Chunks to condemn stay torn there, and their region stays marked.
+//! Left out: drives without that command. There, chunks to condemn stay torn, and their region stays marked.
 
 use std::rc::Rc;
 
@@ -17,10 +16,10 @@ use crate::level::Role;
 use crate::member::Answer;
 
 impl Core {
-    /// Makes a part of the chunks of some members uncorrectable. The stripe is locked against all others.
+    /// Makes a part of the chunks of some members uncorrectable. The stripe is locked exclusively.
     ///
     /// # Errors
-    /// That a power cut came between, or that a member does not take the command.
+    /// A power cut interrupted it, or a member rejects the command.
     pub(crate) async fn condemn(self: &Rc<Self>, stripe: u64, members: u32, reach: Reach) -> Result<(), Status> {
         let count = || self.stats.borrow_mut().condemned += u64::from(members.count_ones());
         if !self.info.keeps_data || members == 0 {

@@ -22,10 +22,10 @@ pub enum WindowMode {
     Dynamic,
 }
 
-/// What protects stripes whose write was interrupted.
+/// The protection of stripes whose write was interrupted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum JournalMode {
-    /// Nothing, and the array has no records on its members.
+    /// No protection, and no records of the array on its members.
     None,
     /// Regions being written are marked, and made consistent after a crash; with a member missing, as `data`.
     #[default]
@@ -49,7 +49,7 @@ pub struct Config {
     pub window: Span,
     /// Ranges of each drive with separate windows; 1 is the drive as a whole.
     pub ranges: u16,
-    /// What protects interrupted writes of an array that outlasts the program.
+    /// The protection of interrupted writes, for an array that survives the program.
     pub journal: JournalMode,
     /// Whether an array is opened of which half-written stripes cannot be made consistent.
     pub force: bool,
@@ -57,14 +57,14 @@ pub struct Config {
     pub rebuild_rate: u64,
     /// How often `rails` swaps roles.
     pub swap: Span,
-    /// Drives of the members' profile that stand by, where the drives are not named one by one.
+    /// Spare drives of the members' profile, if the drives are not named one by one.
     pub spares: usize,
     /// Seed of choices by chance.
     pub seed: u64,
     /// Its name as a layer in breakdowns.
     pub layer: &'static str,
-    /// What distinguishes a new array from others, in addition to its drives: its name, and, at the wall clock, a
-    /// unique value. An array that is opened has its own from its records.
+    /// The identity of a new array, in addition to its drives: its name and, in wall time, a unique value. An
+    /// existing array has its identity in its records.
     pub identity: String,
 }
 
@@ -133,7 +133,7 @@ impl Config {
         ("array.rebuild_rate", "bytes a second that a rebuild moves at the most, such as 100MiB; 0 is no limit"),
     ];
 
-    /// Whether a change is one of an array.
+    /// Whether a change names a key of arrays.
     pub fn is_key(change: &str) -> bool {
         change.trim_start().starts_with("array.")
     }
@@ -203,7 +203,7 @@ impl Config {
     /// Checks that the settings fit a level, and that the names in them exist.
     ///
     /// # Errors
-    /// The setting that does not, and what would be valid.
+    /// The invalid setting, and what would be valid.
     pub fn check(&self, shape: crate::level::Shape) -> Result<(), ConfigError> {
         if self.technique == Technique::Rails
             && shape != (crate::level::Shape { kind: crate::level::Kind::Raid1, members: 2 })

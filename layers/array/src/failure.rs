@@ -55,7 +55,7 @@ impl Core {
         (0..level.data()).any(is_gone)
     }
 
-    /// Rewrites a chunk that could not be read, from the others.
+    /// Rewrites an unreadable chunk, from the others.
     pub(crate) fn start_repair(self: &Rc<Self>, stripe: u64, member: usize, reach: Reach) {
         let core = self.clone();
         self.sim.spawn(async move { core.repair(stripe, member, reach).await });

@@ -1,4 +1,4 @@
-//! Several commands to members at once, whose ends are awaited one by one, or until a time.
+//! Several concurrent commands to members, whose ends are awaited one by one, or until a time.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -10,7 +10,8 @@ use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::SubmissionEntry;
 use smallvec::SmallVec;
 
-/// The member that a command is for, and the drive that the member is: by the time it ends, another drive may have taken its place.
+/// The member of a command, and its drive at the time of sending: another drive may have replaced it by the command's
+/// end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Sent {
     pub(crate) member: usize,
@@ -46,7 +47,7 @@ impl<'a> Flight<'a> {
         Poll::Pending
     }
 
-    /// The next command that ends, with its member; `None` when `until` comes first.
+    /// The next command that ends, with its member; `None` when `until` is reached first.
     pub(crate) async fn next(&mut self, until: Option<Time>) -> Option<(Sent, Completion)> {
         let Some(until) = until else {
             return Some(poll_fn(|context| self.poll_any(context)).await);

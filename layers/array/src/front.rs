@@ -1,5 +1,5 @@
-//! Commands of hosts as they come. A read within one chunk of a whole array is passed on to a member, into the host's memory: all that
-//! most reads need. Every other command gets a task, and so does a read that the member has not answered with success.
+//! Commands of hosts on arrival. A read within one chunk of a whole array is passed to a member, into the host's
+//! memory: most reads need no more. Every other command gets a task, and so does such a read after an error.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};

@@ -1,4 +1,4 @@
-//! Where the blocks of an array are: stripes, chunks, and the parts of a command in them.
+//! The location of an array's blocks: stripes, chunks, and the parts of a command in them.
 
 use smallvec::SmallVec;
 
@@ -83,7 +83,7 @@ impl Geometry {
         blocks as usize * self.lba_bytes as usize
     }
 
-    /// The stripe and the part of a command that lies within one chunk.
+    /// The stripe and the part of a command that is within one chunk.
     pub(crate) fn within_chunk(&self, slba: u64, blocks: u32) -> Option<(u64, Segment)> {
         let chunk = u64::from(self.chunk_blocks);
         let (number, start) = (slba / chunk, slba % chunk);

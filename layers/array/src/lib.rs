@@ -1,15 +1,15 @@
-//! Arrays: RAID-0, 1, 5, 6 and 10 as a [`Drive`](nandscape_drive::Drive) over any drives, and the ways to evade the tails of their
-//! reads (TeaFA and its rivals).
+//! Arrays: RAID-0, 1, 5, 6 and 10 as a [`Drive`](nandscape_drive::Drive) over any drives, and ways to evade read
+//! tails (TeaFA and its rivals).
 //!
 //! | file | what |
 //! |---|---|
-//! | `array` | an array and what its users share |
-//! | `config` | its settings, and their keys |
+//! | `array` | an array and the state that its users share |
+//! | `config` | the settings and their keys |
 //! | `level` | which member holds which chunk |
 //! | `geometry` | the parts of a command in stripes and chunks |
-//! | `member` | the drives under it, and what their answers mean |
-//! | `front` | commands as they come; reads within one chunk |
-//! | `serve` | a command that has a task, to its end |
+//! | `member` | the drives under it, and the meaning of their answers |
+//! | `front` | commands on arrival; reads within one chunk |
+//! | `serve` | a command with a task, to its end |
 //! | `read` | the read of a stripe |
 //! | `tail` | policies: how reads are issued, and what busy answers lead to |
 //! | `rails` | a drive to read and a drive to write, which change roles |

@@ -1,8 +1,9 @@
-//! Locks of stripes, granted in the order of requests. Writes of a stripe run one after the other, and a read that must
-//! reconstruct data from several chunks runs concurrently with other readers only. A plain read takes no lock. If it
-//! combines chunks, it checks afterwards whether they are of one moment. They are unless writes to members began since,
-//! or earlier writes were not all in place on the members of these chunks. What a writer reads, and writes that only
-//! another member holds up, disturb no read.
+//! Locks of stripes, granted in the order of requests. Writes of a stripe run one after the other. A read that must
+//! reconstruct data from several chunks runs concurrently only with other readers.
+//!
+//! A plain read takes no lock. If it combines chunks, it checks afterwards whether they are of one moment. They are
+//! unless writes to members began since, or earlier writes were not all in place on the members of these chunks. A
+//! writer's reads, and writes that only another member delays, disturb no read.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -22,9 +23,8 @@ const GROUPS: usize = 4_096;
 pub(crate) struct StripeLocks {
     sim: Sim,
     inner: RefCell<Inner>,
-    /// Stripes whose parity or copies may not fit the data, as ranges from a first stripe to the one after the last:
-    /// those whose write ended before it was in place on all members, and those of which a volatile cache may have lost
-    /// a part.
+    /// Stripes whose parity or copies may not fit the data, as ranges from a first stripe to the one after the last.
+    /// Their write ended before it was in place on all members, or a volatile cache may have lost a part of it.
     torn: RefCell<BTreeMap<u64, u64>>,
     /// How often writes to members have begun, by group of stripes.
     versions: Box<[Cell<u32>]>,
@@ -163,7 +163,7 @@ impl StripeLocks {
         Acquire { locks: self, stripe, is_exclusive: false, key: None, is_done: false }
     }
 
-    /// Locks a stripe against all others.
+    /// Locks a stripe exclusively.
     pub(crate) fn exclusive(&self, stripe: u64) -> Acquire<'_> {
         Acquire { locks: self, stripe, is_exclusive: true, key: None, is_done: false }
     }
@@ -360,7 +360,7 @@ mod tests {
                     locks.is_in_place(3, 2);
                     assert!(!locks.is_of_one_moment(3, seen, 0b110), "it was not when the read was sent");
                     assert!(locks.is_of_one_moment(3, locks.seen(3), 0b110), "only another member is waited for");
-                    // A waiter that gives up does not hold the others up.
+                    // A waiter that gives up does not delay the others.
                     let gave_up = locks.exclusive(3);
                     drop(gave_up);
                     sim.sleep(Span::from_ns(100)).await;

@@ -1,4 +1,4 @@
-//! Members: the drives under an array, and what their answers mean.
+//! Members: the drives under an array, and the meaning of their answers.
 
 use std::rc::Rc;
 
@@ -11,14 +11,14 @@ use nandscape_wire_nvme::vendor::BUSY;
 pub struct Member {
     /// Its I/O commands: writes, and the reads of writes and rebuilds.
     pub io: Rc<dyn Drive>,
-    /// Another queue pair, for reads of hosts that bring none. Without it they queue behind writes to a drive that is busy, and cannot
-    /// fail fast before the drive has fetched them.
+    /// Another queue pair, for host reads through the array's own queue pairs. Without it they queue behind writes to
+    /// a busy drive, and cannot fail fast before the drive has fetched them.
     pub reads: Option<Rc<dyn Drive>>,
     /// Its admin commands; without them, windows cannot be set on it.
     pub admin: Option<Rc<dyn Drive>>,
 }
 
-/// What an answer of a member means to the array.
+/// The meaning of a member's answer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
     Success,

@@ -35,7 +35,7 @@ pub enum News {
     Scrubbed(ScrubReport),
 }
 
-/// Hears of them.
+/// Called with each event.
 pub(crate) type Listener = Box<dyn Fn(News)>;
 
 impl Array {

@@ -1,12 +1,12 @@
-//! Flash on Rails (Li 3.4.2): two drives with the same data, one of which is read while the other is written. After a time the two
-//! change roles. The writes that the read drive has missed are kept in the host's memory until then, and are then
-//! written to it during new writes.
+//! Flash on Rails (Li 3.4.2): two drives with the same data, one of which is read while the other is written. After a
+//! time the drives change roles. The host's memory keeps the writes that the read drive has missed until then. They
+//! are then written to it during new writes.
 //!
 //! A write ends when the written drive has it. Blocks that the read drive has missed are read from the host's memory.
-//! Reads therefore meet no writes on a drive, except those under way when the drive became the one to read, and the
-//! collections that it has begun.
+//! Reads therefore meet no writes on a drive, except those under way at its change of role, and collections that it
+//! has begun.
 //!
-//! Left out: failures of a drive (they are the command's), and a full memory: the most that it held is reported.
+//! Left out: failures of a drive, which fail the command, and a full memory: its maximum is reported.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ struct Core {
     reader: Cell<usize>,
     /// Writes that each drive has missed, by block.
     missed: [RefCell<BTreeMap<u64, Block>>; 2],
-    /// Extents of writes under way: two that overlap go one after the other.
+    /// Extents of writes under way: overlapping writes are executed one after the other.
     writing: RefCell<Vec<(u64, u64)>>,
     ended: Signal,
     swaps: Cell<u64>,
@@ -317,7 +317,7 @@ impl Core {
             let entry = SubmissionEntry::blocks(IoOpcode::WRITE, self.info.nsid, start, blocks);
             let mut to = [false; 2];
             to[drive] = true;
-            // What fails is tried again with the next runs.
+            // A failed write is retried with the next runs.
             match self.both(&self.paths, entry, &mem, to).await {
                 Ok(_) => (start..end).for_each(|block| drop(self.missed[drive].borrow_mut().remove(&block))),
                 Err(_) => self.sim.sleep(RETRY).await,

@@ -245,7 +245,7 @@ impl Attempt<'_> {
             self.cover_losses(&mut sends);
             let mut has_lost = false;
             for (member, attributes) in sends {
-                // The drive that it was is gone, and the one in its place may not have the stripe yet.
+                // Its earlier drive no longer exists, and the replacement may not have the stripe yet.
                 if core.missing(self.stripe) & 1 << member != 0 {
                     self.subs[member].state = SubState::Missing;
                     has_lost = true;
@@ -262,7 +262,8 @@ impl Attempt<'_> {
             if let Some((sent, completion)) = flight.next(until).await
                 && let Err(status) = self.ended(sent, &completion)
             {
-                // The others move data to the host's memory, which is the host's again once the command has ended.
+                // The others move data to the host's memory, which belongs to the host again once the command has
+                // ended.
                 while !flight.is_empty() {
                     flight.next(None).await;
                 }
@@ -271,7 +272,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Reads what replaces chunks that are missing or unreadable, whatever the policy.
+    /// Reads the substitutes of missing or unreadable chunks, whatever the policy.
     fn cover_losses(&self, sends: &mut Sends) {
         let is_lost = |sub: &Sub| sub.is_wanted && matches!(sub.state, SubState::Missing | SubState::Failed);
         if self.subs.iter().any(is_lost) {
@@ -308,7 +309,7 @@ impl Attempt<'_> {
     fn ended(&mut self, sent: Sent, completion: &Completion) -> Result<(), Status> {
         let member = sent.member;
         let (sub, part) = (&mut self.subs[member], &mut self.parts[member]);
-        // The sub-I/O that ended first was waited for first: the read has waited for the one that ends last.
+        // The sub-I/O that ended first was awaited first, so the read has waited for the last one.
         if completion.breakdown.total() <= self.core.sim.now() - self.begun {
             self.breakdown = completion.breakdown.clone();
         }
@@ -350,7 +351,7 @@ impl Attempt<'_> {
         })
     }
 
-    /// Where the data of a segment has been read.
+    /// The buffer with the data of a segment that was read.
     fn part_of(&self, segment: &Segment) -> Option<&Part> {
         let is_it = |(sub, part): &(&Sub, &Part)| {
             sub.role == Role::Data(segment.index) && sub.state == SubState::Done && part.reach.covers(segment.span())

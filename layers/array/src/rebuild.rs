@@ -1,5 +1,6 @@
-//! Rebuilds of members on spares, and scrubs. Both run stripe by stripe, with its lock held, and give way to commands
-//! of hosts: after each stripe they wait as long as the rate requires, and for the commands in work, but not forever.
+//! Rebuilds of members on spares, and scrubs. Both run stripe by stripe, with its lock held, and give way to host
+//! commands. After each stripe they wait as long as the rate requires, and for a limited time for the commands under
+//! way.
 
 use std::rc::Rc;
 
@@ -91,8 +92,8 @@ impl Array {
         self.core().rebuilding.get().map(|(member, next)| (member, next as f64 / stripes))
     }
 
-    /// Makes a drive a spare again, by its number among those the array was made of. It is used where a member is
-    /// missing: its content is not trusted. Returns whether it could be.
+    /// Makes a drive a spare again, by its number among those the array was made of. It is used when a member is
+    /// missing; its content is not trusted. Returns whether it became a spare.
     pub fn add_spare(&self, drive: usize) -> bool {
         let core = self.core();
         let failed = core.failed.get();
@@ -157,7 +158,7 @@ impl Core {
         if self.locks.next_torn(0).is_some() {
             self.start_resync();
         }
-        // Until the others' records mark it as whole, a crash that takes another member with it finds this one missing.
+        // Until the others' records mark it as whole, a crash with the loss of another member finds this one missing.
         self.rebuilt.set(Some(spare));
         self.start_recording();
         self.until_recorded().await;
@@ -174,7 +175,7 @@ impl Core {
         self.rebuilding.get() == Some((spare.member, stripe)) && self.sent(spare.member) == spare && !self.is_lost.get()
     }
 
-    /// Writes a member's chunk of a stripe, which is locked; returns whether no power cut came between.
+    /// Writes a member's chunk of a stripe, which is locked; returns whether no power cut occurred.
     async fn rebuild_stripe(self: &Rc<Self>, member: usize, stripe: u64) -> bool {
         let mem = match self.chunk_of(stripe, member).await {
             Ok(mem) => mem,
@@ -190,8 +191,8 @@ impl Core {
         true
     }
 
-    /// A chunk that cannot be reconstructed stays lost, and its reads must fail; returns whether no power cut came
-    /// between.
+    /// A chunk that cannot be reconstructed stays lost, and its reads must fail; returns whether no power cut
+    /// occurred.
     async fn rebuild_lost(self: &Rc<Self>, member: usize, stripe: u64) -> bool {
         if let Err(status) = self.condemn_torn(stripe).await
             && is_interrupted(status)
@@ -237,11 +238,11 @@ impl Core {
         sum
     }
 
-    /// Makes a stripe consistent, from its data, on the members that have it; chunks that cannot be read are
-    /// reconstructed from the others and written again.
+    /// Makes a stripe consistent, from its data, on the members that have it; unreadable chunks are reconstructed
+    /// from the others and rewritten.
     ///
     /// # Errors
-    /// That a power cut came between: it must be done again.
+    /// A power cut interrupted it: it must be repeated.
     pub(crate) async fn scrub_stripe(self: &Rc<Self>, stripe: u64, report: &mut ScrubReport) -> Result<(), Status> {
         let _guard = self.locks.exclusive(stripe).await;
         let (paths, reach) = (self.paths.clone(), self.whole_chunk());
@@ -256,8 +257,8 @@ impl Core {
         let unread = found.iter().enumerate().filter(|(_, bytes)| bytes.is_none());
         let unread = unread.fold(0, |all, (member, _)| all | 1 << member);
         let unreadable = unread & !missing;
-        // A member that has failed meanwhile needs a rebuild. Without some of the data parity is of no use, but copies
-        // are. In a torn stripe, unreadable data cannot be reconstructed.
+        // A member that has failed meanwhile needs a rebuild. If some of the data is missing, parity is useless, but
+        // copies are not. In a torn stripe, unreadable data cannot be reconstructed.
         let is_lost = self.locks.is_torn(stripe) && self.lacks_data_of(stripe, unread);
         let can_tell = !is_lost && !self.lacks_data_of(stripe, missing);
         let is_as_before = self.missing(stripe) == missing;
@@ -297,8 +298,7 @@ impl Core {
         Ok(())
     }
 
-    /// What each member should hold of a stripe of which some members cannot be read; `None` if this cannot be
-    /// determined.
+    /// The right content of each member of a stripe with unreadable members; `None` if it cannot be determined.
     fn right(&self, stripe: u64, found: &[Option<Vec<u8>>], unreadable: u32) -> Option<Vec<Vec<u8>>> {
         let (data, checks) = (self.level.data(), self.level.checks());
         if self.loses(unreadable) {

@@ -1,4 +1,4 @@
-//! A command of a host that has a task, to its end.
+//! A host command with a task, to its end.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,13 +15,13 @@ use crate::geometry::Segments;
 use crate::member::Answer;
 use crate::write::Source;
 
-/// The layer's name in breakdowns, unless it is given another.
+/// The layer's default name in breakdowns.
 pub const LAYER: &str = "array";
-/// The cause of its time in which a command waits for others of the same stripe.
+/// The cause of the time that a command waits for others of the same stripe.
 pub(crate) const LOCK: &str = "stripe_lock";
 /// The cause of its time in which a write waits for the journal.
 pub(crate) const JOURNAL: &str = "journal";
-/// The attributes of a command that its sub-I/Os have, too: workload class and tenant.
+/// The attributes of a command that are passed to its sub-I/Os: workload class and tenant.
 pub(crate) const PASSED: u32 = 0xffff;
 
 /// How a part of a command ended.
@@ -230,7 +230,7 @@ impl Core {
             self.was_interrupted();
             return Err(Status::ABORTED_POWER_LOSS);
         }
-        // Unflushed data of a failed member is gone.
+        // Unflushed data of a failed member is lost.
         if self.is_lost.get() { Err(Status::WRITE_FAULT.final_()) } else { Ok(sum) }
     }
 }

@@ -1,11 +1,12 @@
-//! What an array counts.
+//! The counters of an array.
 
 /// Counters of an array since it was made.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
     /// Reads of a stripe for the host.
     pub stripe_reads: u64,
-    /// Of those, by how many sub-I/Os were busy: found background work in their way, and were rejected for it or waited.
+    /// Stripe reads by their number of busy sub-I/Os: those that background work delayed, and that were rejected or
+    /// waited.
     pub busy: Vec<u64>,
     /// Sub-reads sent for the host's reads.
     pub reads: u64,
@@ -15,7 +16,7 @@ pub struct Stats {
     pub resubmissions: u64,
     /// Stripe reads that were reconstructed from other chunks.
     pub reconstructions: u64,
-    /// Of those, reads that were repeated because a write came between.
+    /// Of those, reads that were repeated because of a concurrent write.
     pub rereads: u64,
     /// Writes of a stripe for the host.
     pub stripe_writes: u64,

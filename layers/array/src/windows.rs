@@ -1,14 +1,14 @@
-//! Windows of the members: when each of them does its own work (Li 3.2.3, 3.2.4, 6.2).
+//! Windows of the members: the times of each member's own work (Li 3.2.3, 3.2.4, 6.2).
 //!
 //! | mode | the length |
 //! |---|---|
-//! | static | what the drives recommend for an array of this width, the shortest of all, or what the user sets |
+//! | static | the shortest of the drives' recommendations for an array of this width, or the user's setting |
 //! | dynamic | begins at half a second, grows by 10 ms every 50 ms, and is halved when a stripe has more busy sub-I/Os than can be reconstructed |
 //!
-//! Members take turns, position i being that of member i; with technique `harmonia` all have the same position. The schedule is that
-//! of the drives' clocks: the array reads the Timestamp of each drive, and gives each the same instant as its epoch. When the length changes,
-//! the epoch changes with it, so that the current turn continues. A schedule of another length from the same epoch
-//! would give the turn to another member while the first still collects.
+//! Members take turns, position i being that of member i; with technique `harmonia` all have the same position. The
+//! schedule is in the drives' clocks: the array reads the Timestamp of each drive, and gives each the same instant as
+//! its epoch. When the length changes, the epoch changes with it, so that the current turn continues. A schedule of
+//! another length from the same epoch would give the turn to another member while the first still collects.
 //!
 //! Drives keep their windows until they are changed or the drives are restarted: the array ends the windows at its own
 //! end, and gives a member that was offline its windows again.
@@ -28,11 +28,11 @@ use crate::array::{Array, Core};
 use crate::config::WindowMode;
 use crate::tail::Technique;
 
-/// Where a dynamic length begins.
+/// The initial dynamic length.
 const FIRST: Span = Span::from_ms(500);
 /// How often it is adapted.
 const PERIOD: Span = Span::from_ms(50);
-/// By how much it grows.
+/// Its increment.
 const STEP: Span = Span::from_ms(10);
 /// It is not halved below this: a drive could not do anything in it.
 const LEAST: Span = Span::from_ms(1);
@@ -44,16 +44,16 @@ const TIMESTAMP: u8 = 0x0e;
 /// Windows of equal length, one after the other.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Schedule {
-    /// When the first of them began, or would have.
+    /// The start of the first of them, past or fictitious.
     pub since: Time,
     /// How long each is.
     pub length: Span,
 }
 
 impl Array {
-    /// A drive was out of reach, and has reconnected. Its power may have been cut. Data in a volatile cache may be
-    /// gone, so stripes of marked regions are made consistent, as after a power cut that a command has met. The drive
-    /// may also have lost its windows.
+    /// Notifies the array that a drive was unreachable and has reconnected. Its power may have been cut, so data in a
+    /// volatile cache may be lost: stripes of marked regions are made consistent, as after a power cut during a
+    /// command. The drive may also have lost its windows.
     pub fn drive_was_away(&self, drive: usize) {
         let core = self.core();
         if core.info.volatile_cache {
@@ -64,8 +64,8 @@ impl Array {
         }
     }
 
-    /// Ends the windows that drives keep, of this array or of an earlier one that was killed. Otherwise hosts that come later would find drives
-    /// that put their own work off. `drives` are those that answer.
+    /// Ends the windows that drives keep, of this array or of an earlier one that was killed. Otherwise later hosts
+    /// would find drives that postpone their own work. `drives` are those that answer.
     pub async fn end_windows(&self, drives: &[usize]) {
         let core = self.core();
         core.windows_ended.set(true);
@@ -81,7 +81,7 @@ impl Core {
         matches!(self.config.window_mode(), WindowMode::Static | WindowMode::Dynamic)
     }
 
-    /// Sets the members' windows, and adapts them as long as the array exists.
+    /// Sets the members' windows, and adapts them while the array exists.
     pub(crate) fn start_windows(self: &Rc<Self>) {
         if self.has_windows() {
             self.sim.spawn(run(Rc::downgrade(self), self.config.window_mode()));
@@ -125,7 +125,7 @@ impl Core {
         self.stats.borrow_mut().window_changes += 1;
     }
 
-    /// Since when windows of a length would run for the member to have its turn now that has it, and to have had as much of it.
+    /// The start for windows of a new length such that the present member keeps its turn, at the same progress.
     fn keeps_turn(&self, length: Span) -> Time {
         let Some(Schedule { since, length: before }) = self.schedule.get() else { return Time::ZERO };
         if before.is_zero() || length.is_zero() {
@@ -134,7 +134,7 @@ impl Core {
         epoch_that_keeps_turn(self.sim.now(), (since, before), length, self.level.members() as u64)
     }
 
-    /// Sets those of one member; the length in force, if it has windows.
+    /// Sets the windows of one member; returns the length in force, if it has windows.
     async fn set_windows_of(&self, member: usize, Schedule { since, length }: Schedule) -> Option<u64> {
         let admin = self.admins[self.drive_of.borrow()[member]].clone()?;
         let epoch_us = self.epoch_us(&*admin).await? + since.ns() / 1_000;
@@ -174,9 +174,9 @@ impl Core {
         }
     }
 
-    /// The instant zero of the simulation in the clock of a drive: its Timestamp now, less the time that has passed. Both are cut to
-    /// milliseconds, so a command that lasts from one to the next is repeated: members would differ by one. Where each does, they differ by
-    /// what the commands take.
+    /// The simulation's instant zero in the clock of a drive: its Timestamp now, minus the elapsed time. Both are
+    /// truncated to milliseconds, so a command that spans two milliseconds is repeated: otherwise members would
+    /// differ by one. If every command does, members differ by the duration of the commands.
     async fn epoch_us(&self, admin: &dyn Drive) -> Option<u64> {
         let ms_now = || self.sim.now().since(Time::ZERO).ns() / 1_000_000;
         for tries in (0..TRIES).rev() {
@@ -212,7 +212,7 @@ async fn run(core: Weak<Core>, mode: WindowMode) {
     }
 }
 
-/// Adapts the length as long as the array exists.
+/// Adapts the length while the array exists.
 async fn adapt(sim: &Sim, core: Weak<Core>, mut length: Span, mut overruns: u64) {
     loop {
         sim.sleep(PERIOD).await;

@@ -93,8 +93,8 @@ impl Core {
         // The entries of the journal are in place for good before their slot is used again.
         let lasting = if matches!(entry, Entry::Journalled(_)) && self.info.volatile_cache { FUA } else { 0 };
         let mut ended = self.carry_out(paths, stripe, &writes, fua | deac | lasting, attributes).await;
-        // Entries of the journal are written whatever comes between: stripes with a member missing cannot be made
-        // consistent otherwise. The drives return soon after a power cut.
+        // Journal entries are written whatever happens meanwhile: otherwise stripes with a missing member could not
+        // be made consistent. The drives return soon after a power cut.
         while matches!(entry, Entry::Journalled(_)) && ended.as_ref().is_err_and(|status| is_interrupted(*status)) {
             self.sim.sleep(RETRY).await;
             ended = self.carry_out(paths, stripe, &writes, fua | deac | lasting, attributes).await;
@@ -150,7 +150,8 @@ impl Core {
         } else {
             match self.partial(paths, stripe, segments, source, attributes).await {
                 Ok((parities, breakdown)) => (Some(parities), breakdown),
-                // Another part of the stripe is lost, so that no parity can fit it. The written data is read without one.
+                // Another part of the stripe is lost, so no parity can fit it. The written data is readable without
+                // parity.
                 Err(Status::UNRECOVERED_READ_ERROR) if self.can_do_without_parity(stripe, segments) => {
                     let checks = self.checks_there(stripe);
                     self.condemn(stripe, checks, reach).await?;
@@ -238,7 +239,7 @@ impl Core {
         Ok((self.parities(chunks, reach), breakdown))
     }
 
-    /// The new parity from old data and old parity; `None` if something of them cannot be read.
+    /// The new parity from old data and old parity; `None` if any of them is unreadable.
     async fn read_modify(
         self: &Rc<Self>,
         paths: &Paths,
@@ -371,10 +372,10 @@ impl Core {
         members.into_iter().find(|member| excluded & 1 << member == 0)
     }
 
-    /// Reads a part of one member; `None` if it cannot be read.
+    /// Reads a part of one member; `None` if it is unreadable.
     ///
     /// # Errors
-    /// That a power cut came between.
+    /// A power cut interrupted it.
     pub(crate) async fn read_one(
         self: &Rc<Self>,
         paths: &Paths,
@@ -408,7 +409,7 @@ impl Core {
         Ok(None)
     }
 
-    /// Writes to members, those that are missing left out.
+    /// Writes to members, except missing ones.
     pub(crate) async fn carry_out(
         self: &Rc<Self>,
         paths: &Paths,

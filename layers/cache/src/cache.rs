@@ -1,7 +1,8 @@
-//! The drive: a read of pages in memory ends after a copy; others read what is missing from the drive below, or are rejected at once.
+//! The drive: a read whose pages are in memory ends after a copy. Any other reads the missing pages from the drive
+//! below, or is rejected at once.
 //!
-//! A read that is rejected has its pages read all the same, without a deadline, unless the settings say otherwise: a tenant whose pages
-//! were taken would otherwise ask other replicas for ever, and never get them back.
+//! By default, the pages of a rejected read are still loaded, without a deadline. Otherwise a tenant whose pages were
+//! evicted would ask other replicas for ever, and never get its pages back.
 
 use std::cell::{Cell, RefCell};
 use std::ops::RangeInclusive;
@@ -22,7 +23,7 @@ use crate::pages::{PAGE, Pages};
 use crate::predict::{Form, Sought};
 use crate::writes::{Writes, noted};
 
-/// The cache's name in breakdowns, unless it is given another.
+/// The cache's default name in breakdowns.
 pub const LAYER: &str = "cache";
 
 /// Why a drive can have no cache.
@@ -30,18 +31,18 @@ pub const LAYER: &str = "cache";
 #[error("cache: {0}")]
 pub struct CacheError(String);
 
-/// What a cache has done so far.
+/// The cache's counters.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
-    /// Reads whose pages were all in memory.
+    /// Reads with all pages in memory.
     pub hits: u64,
     /// Reads that had to wait for the drive below, or were rejected.
     pub misses: u64,
     /// Pages read from the drive below.
     pub loaded: u64,
-    /// Pages that went for others, or when the limit fell.
+    /// Pages evicted for others, or when the limit fell.
     pub evicted: u64,
-    /// Reads that went to the drive below as they are.
+    /// Reads passed to the drive below unchanged.
     pub passed: u64,
 }
 
@@ -77,7 +78,7 @@ struct Reading {
     request: Request,
     /// Whether it is served in any case.
     only: bool,
-    /// From its submission to its completion, and the part of it spent waiting.
+    /// The predicted latency from submission to completion, and the part of it spent waiting.
     predicted: Option<(Span, Span)>,
 }
 
@@ -125,7 +126,7 @@ impl Cache {
         }))
     }
 
-    /// What it has done so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.counters.get()
     }
@@ -151,35 +152,35 @@ impl Cache {
         self.flights.borrow().is_empty()
     }
 
-    /// Takes the pages out of memory, in the order in which they would go, with their contents where drives keep data.
+    /// Removes the pages from memory, in eviction order, with their contents if drives keep data.
     pub fn take_pages(&self) -> Vec<(u64, Option<Box<[u8]>>)> {
         self.pages.borrow_mut().take_all()
     }
 
-    /// A page comes into memory as if it was just read: an address in pages, and contents of a page. Pages beyond the end of the
-    /// drive, and those that are written, stay out.
+    /// Inserts a page as if it was just read: its address in pages, and its contents. Pages beyond the end of the
+    /// drive, and pages being written, are ignored.
     pub fn put_page(&self, page: u64, contents: Option<Box<[u8]>>) {
         let end = self.form.blocks * self.form.lba_bytes / PAGE;
         if page >= end || self.writes.borrow().has(page) {
             return;
         }
-        // What was saved without data reads as zeros.
+        // Pages saved without data read as zeros.
         let zeros = || vec![0; PAGE as usize].into_boxed_slice();
         let contents = self.below.info().keeps_data.then(|| contents.unwrap_or_else(zeros));
         self.pages.borrow_mut().insert(page, contents);
     }
 
-    /// Memory is taken for others, or given back: from now on there is so much, in bytes, and a page at the least.
+    /// Sets the memory in bytes, at least a page, when memory is taken for other uses or returned.
     pub fn set_memory(&self, bytes: u64) {
         let gone = self.pages.borrow_mut().set_limit(usize::try_from(bytes / PAGE).unwrap_or(usize::MAX));
         self.count(|counters| counters.evicted += gone);
     }
 
-    /// Whether a read would be in time if it was submitted now (addrcheck, Li 3.1.8). If it would not be, its pages are read all the
-    /// same where the settings say that, as with a read that is rejected.
+    /// Whether a read would be in time if it were submitted now (addrcheck, Li 3.1.8). If not, and if the settings
+    /// say so, its pages are still loaded, as for a rejected read.
     ///
     /// # Errors
-    /// That it would not be.
+    /// The read would be late.
     pub fn addrcheck(&self, slba: u64, blocks: u32, deadline: Span) -> Result<(), Busy> {
         let is_inside = slba.checked_add(blocks.into()).is_some_and(|end| end <= self.form.blocks);
         if deadline.is_zero() || blocks == 0 || !is_inside {
@@ -267,7 +268,7 @@ impl Cache {
         });
     }
 
-    /// Reads the pages of a read that is rejected for those who ask later.
+    /// Loads the pages of a rejected read for later readers.
     fn load_rejected(&self, extent: Extent, cdw2: u32) {
         if self.config.load_rejected && !self.is_written(extent) {
             let sought = self.seek(extent);
@@ -275,7 +276,7 @@ impl Cache {
         }
     }
 
-    /// Copies what is in memory.
+    /// Copies the pages in memory.
     fn copy_held(&self, extent: Extent, mem: &HostMem) {
         let mut held = self.pages.borrow_mut();
         for page in self.form.pages(extent) {
@@ -287,7 +288,7 @@ impl Cache {
         }
     }
 
-    /// Begins to read what is missing. All reads that bring the pages.
+    /// Begins to read the missing pages. Returns all loads of the read's pages.
     fn load_all(&self, sought: Sought, cdw2: u32, deadline_us: u32) -> Vec<Rc<Load>> {
         let mut loads = sought.loading;
         for run in sought.missing {
@@ -303,7 +304,7 @@ impl Cache {
         let bytes = (pages.end() - pages.start() + 1) * PAGE;
         let mem = if info.keeps_data { HostMem::zeroed(bytes as usize) } else { HostMem::none() };
         let load = Load::new(&self.sim, pages, mem.clone(), until, deadline_us > 0);
-        // What it brings of a page that is being written may be old or new, and is for those alone that wait already.
+        // A load of a page that is being written may return old or new data: only its present waiters may use it.
         if !self.is_written(extent) {
             self.loads.borrow_mut().begin(&load);
         }
@@ -320,7 +321,7 @@ impl Cache {
         self.below.submit(Io { command: entry, mem, token: Token::new(me, key.to_bits()) });
     }
 
-    /// A read of pages has ended: they are in memory from now on, unless they were written meanwhile.
+    /// A load has ended: its pages are in memory from now on, unless they were written meanwhile.
     fn loaded(&self, load: &Rc<Load>, completion: Completion) {
         let own = self.loads.borrow_mut().end(load);
         if completion.status.is_success() {
@@ -338,12 +339,12 @@ impl Cache {
         load.end(completion);
     }
 
-    /// Waits until all pages of a read are there.
+    /// Waits until all pages of a read are loaded.
     async fn wait_for(self: Rc<Self>, reading: Reading, mut loads: Vec<Rc<Load>>) {
         let (mut status, mut below) = (Status::SUCCESS, Breakdown::new());
         while let Some(load) = loads.pop() {
             let ended = load.wait().await;
-            // One that another read began took time before this one came.
+            // Before this read arrived, the load of another read had already taken time.
             if load.began >= reading.request.arrived && ended.breakdown.total() > below.total() {
                 below = ended.breakdown;
             }
@@ -377,7 +378,7 @@ impl Cache {
         }
     }
 
-    /// Ends a read; `below` is where the time of the longest of its own loads went.
+    /// Ends a read; `below` is the breakdown of the longest of its own loads.
     fn end(&self, reading: Reading, mut status: Status, below: Breakdown) {
         let Reading { token, mem, request, predicted, .. } = reading;
         if mem.has_failed() && status.is_success() {
@@ -395,7 +396,7 @@ impl Cache {
         token.complete(completion);
     }
 
-    /// A command that may change pages; `extent` is what it writes, if it writes one extent.
+    /// A command that may change pages; `extent` is its extent, if it writes exactly one.
     fn write(&self, io: Io, extent: Option<Extent>) {
         let pages = extent.and_then(|extent| noted(self.form.pages(extent)));
         let all = pages.clone().unwrap_or(0..=u64::MAX);
@@ -446,7 +447,7 @@ impl Sink for Cache {
     }
 }
 
-/// Bits of CDW12 beside the number of blocks: a read with any, such as FUA, is one of the drive below.
+/// Bits of CDW12 other than the number of blocks: a read with any of them, such as FUA, is passed to the drive below.
 const SPECIAL: u32 = 0xffff_0000;
 
 impl Drive for Cache {
@@ -462,7 +463,7 @@ impl Drive for Cache {
             }
             Ok(Command::Write(extent) | Command::Zeroes(extent)) => self.write(io, Some(extent)),
             Ok(Command::Deallocate(_)) => self.write(io, None),
-            // What the cache does not know may change anything.
+            // An unknown command may change any page.
             Err(_) if ![IoOpcode::READ, IoOpcode::COMPARE, IoOpcode::VERIFY, IoOpcode::FLUSH].contains(&opcode) => {
                 self.write(io, None);
             }

@@ -1,4 +1,4 @@
-//! The settings of the cache, and the keys by which users give them.
+//! The settings of the cache, and their keys.
 
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
@@ -12,15 +12,15 @@ use crate::replacement::ReplacementKind;
 pub struct Config {
     /// Memory for pages, in bytes.
     pub memory: u64,
-    /// Which page goes when it is full.
+    /// The eviction policy.
     pub replacement: ReplacementKind,
     /// How long a read of pages in memory takes, for each page.
     pub hit: Span,
-    /// Whether the pages of a read that was rejected are read all the same, for those who ask later.
+    /// Whether the pages of a rejected read are still loaded, for later readers.
     pub load_rejected: bool,
     /// How long it takes to reject a read.
     pub reject: Span,
-    /// Whether predictions are attached to reads, which are served all the same.
+    /// Whether predictions are only attached to reads, which are all served.
     pub predict_only: bool,
     /// Its name as a layer in breakdowns.
     pub layer: &'static str,
@@ -34,7 +34,7 @@ impl Default for Config {
             // A system call, and 4 KiB copied at some GB/s.
             hit: Span::from_us(2),
             load_rejected: true,
-            // Of the 5 us that a system call and its EBUSY take at the most (Li 3.1.3).
+            // Of the 5 us at most that a system call and its EBUSY take (Li 3.1.3).
             reject: Span::from_us(5),
             predict_only: false,
             layer: LAYER,
@@ -69,7 +69,7 @@ impl Config {
     /// Changes a setting: `cache.memory=64MiB`.
     ///
     /// # Errors
-    /// What is wrong with it, and what would be valid.
+    /// The fault, and what would be valid.
     pub fn set(&mut self, change: &str) -> Result<(), ConfigError> {
         let bad = |key: &str, problem: String| ConfigError { key: key.to_owned(), problem };
         let Some((key, value)) = change.split_once('=') else {
@@ -114,7 +114,7 @@ impl Config {
         ]
     }
 
-    /// Pages for which there is memory.
+    /// Pages that fit into the memory.
     pub fn pages(&self) -> usize {
         usize::try_from(self.memory / PAGE).unwrap_or(usize::MAX).max(1)
     }

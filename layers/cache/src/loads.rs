@@ -1,4 +1,4 @@
-//! Reads of pages that are under way: those who want the same page wait for the same read.
+//! Reads of pages that are under way: reads of the same page wait for the same load.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ impl Loads {
         own
     }
 
-    /// Pages are written: what reads of them bring is not to be kept, and nobody is to wait for it any more.
+    /// Pages are written: the data of their loads is not kept, and new reads do not wait for them.
     pub(crate) fn forget(&mut self, pages: RangeInclusive<u64>) {
         let under_way: Vec<u64> = self.0.range(pages).map(|(page, _)| *page).collect();
         under_way.iter().for_each(|page| {

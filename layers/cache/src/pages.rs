@@ -1,4 +1,4 @@
-//! The pages in memory, up to a limit. When a page comes and memory is full, another one goes.
+//! The pages in memory, up to a limit. At the limit, a new page evicts another.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -49,7 +49,7 @@ impl Pages {
         self.held[frame].as_ref().map(|(_, contents)| contents)
     }
 
-    /// A page comes; others go for it. How many went.
+    /// Inserts a page, and evicts others for it. Returns how many.
     pub(crate) fn insert(&mut self, page: u64, contents: Contents) -> u64 {
         if let Some(frame) = self.frames.get(&page) {
             self.held[*frame] = Some((page, contents));
@@ -66,7 +66,7 @@ impl Pages {
         gone
     }
 
-    /// The limit changes: the pages beyond it go. How many went.
+    /// Changes the limit, and evicts the pages beyond it. Returns how many.
     pub(crate) fn set_limit(&mut self, limit: usize) -> u64 {
         self.limit = limit.max(1);
         self.shrink_to(self.limit)
@@ -91,7 +91,7 @@ impl Pages {
         self.free.push(frame);
     }
 
-    /// All pages go, in the order in which they would.
+    /// Removes all pages, in eviction order.
     pub(crate) fn take_all(&mut self) -> Vec<(u64, Contents)> {
         let mut all = Vec::with_capacity(self.frames.len());
         while let Some(frame) = self.replacement.victim() {

@@ -1,7 +1,8 @@
-//! How long a read will take: the pages in memory, those that are being read already, and those that the drive below would have to read.
+//! The latency of a read, from the pages in memory, the pages being loaded, and the pages that the drive below would
+//! have to read.
 //!
-//! The work is one look-up for each page of the read, and one prediction of the block layer for each run of pages that are missing,
-//! whatever else is under way.
+//! The work is one look-up for each page of the read, and one prediction of the block layer for each run of missing
+//! pages, whatever else is under way.
 
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -13,17 +14,17 @@ use nandscape_sim::{Span, Time};
 use crate::loads::{Load, Loads};
 use crate::pages::{PAGE, Pages};
 
-/// Where the pages of a read are.
+/// The state of a read's pages.
 #[derive(Default)]
 pub(crate) struct Sought {
-    /// Reads of them that are under way.
+    /// Loads of its pages that are under way.
     pub(crate) loading: Vec<Rc<Load>>,
-    /// Those that nobody reads yet.
+    /// Pages without a load.
     pub(crate) missing: Vec<RangeInclusive<u64>>,
 }
 
 impl Sought {
-    /// Looks pages up. A run of missing pages has `most` at the most.
+    /// Looks pages up. A run of missing pages has at most `most` pages.
     pub(crate) fn of(pages: RangeInclusive<u64>, most: u64, held: &Pages, loads: &Loads) -> Sought {
         let mut sought = Sought::default();
         for page in pages {
@@ -44,8 +45,8 @@ impl Sought {
         sought
     }
 
-    /// Until the last of them is in memory, and the part of it that is spent waiting for others; none where the drive below predicts
-    /// nothing.
+    /// The time until the last of them is in memory, and the part of it spent waiting for others; `None` if the drive
+    /// below does not predict.
     pub(crate) fn predict(&self, below: Option<&BlockLayer>, form: &Form, now: Time) -> Option<(Span, Span)> {
         let (mut latency, mut wait) = (Span::ZERO, Span::ZERO);
         for load in &self.loading {
@@ -82,7 +83,7 @@ impl Form {
         Extent { slba: first, blocks: (end - first) as u32 }
     }
 
-    /// The part of a page that lies in an extent: where it begins in the page and in the extent's memory, and its bytes.
+    /// The part of a page within an extent: its beginning in the page and in the extent's memory, and its bytes.
     pub(crate) fn part(&self, page: u64, extent: Extent) -> (usize, usize, usize) {
         let (begin, end) = (page * PAGE, (page + 1) * PAGE);
         let (from, to) = (extent.slba * self.lba_bytes, (extent.slba + u64::from(extent.blocks)) * self.lba_bytes);

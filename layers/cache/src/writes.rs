@@ -1,5 +1,5 @@
-//! Which pages are being written. What is read of them meanwhile comes from the drive below, and only a page that one write alone has
-//! covered is known when that has ended.
+//! Pages that are being written. Meanwhile reads of them are served by the drive below. A page is known after a write
+//! only if that write alone has covered it.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -18,7 +18,7 @@ pub(crate) struct Writes {
 #[derive(Copy, Clone, Default)]
 struct Page {
     writes: u32,
-    /// Whether two of them were under way at a time.
+    /// Whether two of the writes overlapped in time.
     together: bool,
 }
 
@@ -64,7 +64,7 @@ impl Writes {
     }
 }
 
-/// The pages to note: none if they are too many.
+/// The pages to track; `None` if they are too many.
 pub(crate) fn noted(pages: RangeInclusive<u64>) -> Option<RangeInclusive<u64>> {
     Some(pages).filter(|pages| pages.end() - pages.start() < MOST)
 }

@@ -68,7 +68,7 @@ impl ControlServer {
         Server::start(listening, service).map(ControlServer)
     }
 
-    /// Where it listens.
+    /// Its address.
     pub fn address(&self) -> &Address {
         self.0.address()
     }

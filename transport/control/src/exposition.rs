@@ -81,8 +81,8 @@ fn requests(page: &mut Page<'_>, drives: &[&ExportFigures]) -> fmt::Result {
     among_them(page, drives, name, |drive| &drive.forced_writes)
 }
 
-/// Commands of one kind that are also counted among others: in separate families, so that sums over `op` have each
-/// command once. A drive without such commands has no sample.
+/// Commands of one kind that are also counted among others. They are in separate families, so that sums over `op`
+/// count each command once. A drive without such commands has no sample.
 fn among_them(
     page: &mut Page<'_>,
     drives: &[&ExportFigures],

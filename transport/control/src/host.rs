@@ -1,20 +1,20 @@
-//! The names for this machine to which the HTTP servers answer. A page of another site that is open in a browser here
-//! may send requests, and reads the responses if its own name stands for this machine (DNS rebinding): such names are
+//! The names of this machine to which the HTTP servers answer. A page of another site in a browser here may send
+//! requests. It can read the responses if its own name resolves to this machine (DNS rebinding), so such names are
 //! rejected.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::http::{Head, Response};
 
-/// Checks the Host field of a request that came over TCP: an address, localhost, or this machine's own name.
+/// Checks the Host field of a request over TCP: an address, localhost, or this machine's own name.
 ///
 /// # Errors
-/// The response to a request that is refused.
+/// The response to a rejected request.
 pub(crate) fn check_host(head: &Head) -> Result<(), Response> {
     let Some(host) = head.only("host") else {
         return Err(Response::refusal("400 Bad Request", "a request has one Host field"));
     };
-    // Where the system reports none, it has none.
+    // If the system reports no name, it has none.
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = machine.trim();
     match is_own(host, name) {

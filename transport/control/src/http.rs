@@ -43,7 +43,7 @@ impl Head {
         self.fields.iter().filter(move |(field, _)| field == name).map(|(_, value)| &**value)
     }
 
-    /// The value of a field that occurs once; `None` where there is none, or there are several.
+    /// The value of a field that occurs once; `None` if it is missing or repeated.
     pub(crate) fn only<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         let mut values = self.all(name);
         values.next().filter(|_| values.next().is_none())

@@ -1,10 +1,11 @@
 //! Observation and control of running reactors: a control socket, metrics and a dashboard. Everything here may block,
-//! and runs on separate threads. A reactor answers requests for figures and takes orders only between two of its turns.
+//! and runs on separate threads. A reactor answers requests for figures and takes orders only between two of its
+//! turns.
 //!
 //! | file | what |
 //! |---|---|
 //! | `statistics` | the figures of several reactors as one object |
-//! | `process` | what this process costs the machine |
+//! | `process` | the processor time of this process |
 //! | `control` | the control socket: JSON lines over a unix socket |
 //! | `command` | a line: a command and its fields |
 //! | `drives` | the drives by their names, and orders to them |
@@ -15,10 +16,10 @@
 //! | `host` | the names of this machine that HTTP answers to |
 //! | `server` | accepts clients, a bounded number, a thread each |
 //!
-//! The number of clients, the length of their requests, and the time to take a reply are bounded, so a slow, silent or
-//! hostile client hurts only itself.
+//! The number of clients, the length of their requests, and the time to take a reply are bounded, so a slow, silent
+//! or hostile client hurts only itself.
 //!
-//! Left out: TLS and authentication; the control socket belongs to its owner alone, and metrics change nothing.
+//! Left out: TLS and authentication. Only the owner may use the control socket, and metrics are read-only.
 #![cfg(target_os = "linux")]
 
 mod command;

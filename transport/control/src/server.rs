@@ -1,8 +1,9 @@
-//! Accepts clients on one thread, and serves each on a separate thread, a bounded number. Ending the server ends them.
+//! Accepts clients on one thread, and serves each on a separate thread, a bounded number. Ending the server ends
+//! them.
 //!
-//! A new client always gets a place. Where all are taken, another client is disconnected: the longest connected of those
-//! that have not sent a whole message yet, else the one whose last message is the oldest. Clients that are silent, or
-//! send a message byte by byte, therefore keep no other client out.
+//! A new client always gets a place. If all are taken, another client is disconnected: the longest connected of those
+//! without a whole message yet, otherwise the one whose last message is the oldest. Clients that are silent, or send
+//! a message byte by byte, therefore keep no other client out.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -31,7 +32,7 @@ pub(crate) struct Service {
     pub(crate) write_patience: Duration,
     /// Sent to a client that is disconnected for another one.
     pub(crate) refusal: Vec<u8>,
-    /// Serves one of them.
+    /// Serves one client.
     pub(crate) serve: Serve,
 }
 
@@ -87,7 +88,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // From here on no client comes.
+        // No client is accepted any more.
         self.accepting.end();
         let connected = std::mem::take(&mut self.shared.clients().connected);
         connected.values().for_each(|client| client.stream.shutdown(Shutdown::Both));
@@ -98,7 +99,7 @@ impl Drop for Server {
 }
 
 impl Shared {
-    /// Gives a client a thread. Only where the system has none is it turned away.
+    /// Gives a client a thread. It is rejected only if the system has none.
     fn take(self: &Arc<Shared>, stream: Stream) {
         let mut clients = self.clients();
         if clients.connected.len() >= self.service.max_clients

@@ -43,7 +43,7 @@ pub struct DriveStatistics {
     pub writes: Requests,
     /// Everything without data: flushes, deallocations.
     pub others: Requests,
-    /// Flushes, which are among the others; left out without any.
+    /// Flushes, which are among the others; omitted if there were none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flushes: Option<Requests>,
     /// Writes with Force Unit Access, which are among the writes; left out without any.
@@ -59,7 +59,7 @@ pub struct DriveStatistics {
     pub faults: Vec<FaultStatistics>,
     /// The drive's own counters, by name.
     pub counters: BTreeMap<&'static str, f64>,
-    /// Those of each of its parts, by the part's name; left out without any.
+    /// The figures of each of its parts, by the part's name; omitted without parts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<String, BTreeMap<&'static str, f64>>,
 }
@@ -71,20 +71,20 @@ pub struct FaultStatistics {
     pub rule: String,
     /// Operations of its kind, at its place, in its time.
     pub matched: u64,
-    /// Those that it struck.
+    /// Commands that it struck.
     pub struck: u64,
 }
 
 /// Commands of one kind.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Requests {
-    /// Those that succeeded.
+    /// Commands that succeeded.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Those that failed.
+    /// Commands that failed.
     pub errors: u64,
-    /// Latencies in drive time of those that succeeded.
+    /// Latencies in drive time of the commands that succeeded.
     pub latency_us: Latency,
 }
 
@@ -140,8 +140,8 @@ pub struct Delays {
 }
 
 impl Statistics {
-    /// Merges the figures of several reactors. Drives come in the order of `figures`; clients, commands in
-    /// the drives and timing are added up, and the time is that of the reactor that began first.
+    /// Merges the figures of several reactors. Drives are in the order of `figures`. Clients, commands in
+    /// the drives and timing are added up. The time is that of the reactor that began first.
     pub fn of<F: Borrow<Figures>>(figures: &[F]) -> Statistics {
         let figures: Vec<&Figures> = figures.iter().map(Borrow::borrow).collect();
         let now = figures.iter().map(|one| one.now).max().unwrap_or(Time::ZERO);

@@ -157,7 +157,7 @@ fn the_socket_is_its_owners_alone_and_ends_with_the_server_although_a_client_is_
         assert!(Client::connect(path).ask(r#"{"command":"help"}"#)["commands"]["stop"].is_string());
         drop(server);
         for client in [&mut silent, &mut halfway] {
-            // Some systems report that what it had sent was never read.
+            // Some systems report that the client's sent data was never read.
             let _ = client.0.read_to_end(&mut Vec::new());
         }
     });

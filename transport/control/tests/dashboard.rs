@@ -1,4 +1,4 @@
-//! The dashboard over real HTTP, with reactors behind it: who may read, who may order, and what a page gets.
+//! The dashboard over real HTTP, with reactors behind it: read access, orders, and the data of a page.
 #![cfg(target_os = "linux")]
 
 mod served;
@@ -259,7 +259,7 @@ fn pages_beyond_the_limit_are_told_so_and_places_come_free() {
         let mut ninth = Events::open(address);
         assert_eq!(ninth.next("full").unwrap()["max"], 8);
         assert!(ninth.block().is_none());
-        // One that opens later gets the frames that the others have had.
+        // A page that opens later gets the frames that the others have had.
         pages[0].next("frame").unwrap();
         drop(pages.pop());
         let late =

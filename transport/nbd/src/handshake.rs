@@ -35,13 +35,13 @@ pub(crate) struct Agreed {
 pub(crate) struct Choice {
     /// The place of the drive.
     pub(crate) export: usize,
-    /// The namespace, where the name has one: else it is the first.
+    /// The namespace in the name; otherwise the first.
     pub(crate) nsid: Option<u32>,
 }
 
 /// The drives of the exports, by their places.
 pub(crate) trait Drives {
-    /// A way into a namespace.
+    /// A connection to a namespace.
     ///
     /// # Errors
     /// Why there is none.
@@ -145,7 +145,7 @@ impl<S: Read + Write> Talk<'_, S> {
         }
     }
 
-    /// The drive of this name; else what stands behind the last slash is a namespace.
+    /// The drive of this name; otherwise the part after the last slash is a namespace.
     fn find(&self, name: &[u8]) -> Option<Choice> {
         let drive = |name: &[u8]| match name {
             [] => (!self.exports.is_empty()).then_some(0),
@@ -182,7 +182,7 @@ impl<S: Read + Write> Talk<'_, S> {
         Next::Done(Some(Agreed { admission, structured: self.structured }))
     }
 
-    /// The old way to choose: there is no way to refuse but to hang up.
+    /// The old way to choose, which can only refuse by hanging up.
     fn export_name(&mut self, name: &[u8]) -> io::Result<Next> {
         let Some(choice) = self.find(name) else {
             return Err(bad(format!("there is no export {:?}", String::from_utf8_lossy(name))));

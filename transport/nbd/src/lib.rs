@@ -1,15 +1,15 @@
-//! An NBD server. Each client has a queue pair of the drive to itself.
+//! An NBD server. Each client has its own queue pair of the drive.
 //!
-//! Negotiation blocks, so a side thread does it, within a time limit; then the reactor that owns the drive gets the socket,
-//! and never waits for it. A slow or hostile client hurts only itself: its requests in work and its unsent replies are
-//! bounded, and at the bound the server stops reading from it.
+//! Negotiation blocks, so a side thread does it, within a time limit. Then the reactor that owns the drive gets the
+//! socket, and never waits for it. A slow or hostile client hurts only itself: its requests under way and its unsent
+//! replies are bounded, and at the bound the server stops reading from it.
 //!
 //! | file | what |
 //! |---|---|
 //! | `listener` | accepts clients |
 //! | `handshake` | fixed newstyle negotiation |
 //! | `session` | one client: bytes in, requests out; replies in, bytes out |
-//! | `work` | its requests in work: parts to the drive, completions to replies |
+//! | `work` | its requests under way: parts to the drive, completions to replies |
 //! | `parts` | how long requests are cut |
 //! | `streamed` | long reads that are sent while they are read |
 //! | `translate` | an NBD request as NVMe commands |

@@ -1,4 +1,5 @@
-//! Taking clients in: a thread that accepts, and for each client one that negotiates and then hands it to a reactor.
+//! Accepting clients: one thread accepts, and a thread for each client negotiates and then passes the client to a
+//! reactor.
 
 use std::io;
 use std::sync::Arc;
@@ -18,13 +19,13 @@ use nandscape_wire_nbd::reply;
 use crate::handshake::{Agreed, Choice, Denied, Drives, Exported, negotiate};
 use crate::session::Session;
 
-/// Where a listener listens, and the drives that it offers.
+/// The address of a listener, and the drives that it offers.
 pub struct ListenerConfig {
     /// Where to listen.
     pub address: Address,
     /// Whether TCP addresses other than loopback are allowed.
     pub allow_remote: bool,
-    /// Clients at a time, once they have negotiated.
+    /// Concurrent clients, after negotiation.
     pub max_clients: usize,
     /// The longest time that a client may take to negotiate, all in all.
     pub patience: Duration,
@@ -51,7 +52,7 @@ struct Server {
 
 /// Clients that negotiate at a time: each has a thread, until its time limit.
 const MAX_NEGOTIATING: usize = 256;
-/// The time that a client has that has sent something, although others of its address wait: negotiation takes milliseconds.
+/// The time of a client that has sent some bytes, even if others of its address wait: negotiation takes milliseconds.
 const GRACE: Duration = Duration::from_millis(100);
 
 /// A client's way into a drive.
@@ -85,7 +86,7 @@ impl Listener {
         Ok(Listener { accepting, server })
     }
 
-    /// Where it listens: with the port that the system chose, where it was left to it.
+    /// Its address, with the port that the system has chosen if the given one is 0.
     pub fn address(&self) -> &Address {
         self.accepting.address()
     }
@@ -125,7 +126,7 @@ impl Server {
             Ok(Some(agreed)) => start_session(stream, agreed),
             Ok(None) => Ok(()),
             Err(error) => {
-                // The log comes before the close, so that a client that sees the close finds the reason in the log.
+                // The log entry precedes the close, so that a client that sees the close finds the reason in the log.
                 (self.log)(&format!("nbd: negotiation failed: {error}"));
                 drop(stream);
                 return;
@@ -167,7 +168,7 @@ impl Server {
 /// The drives, for a client that negotiates.
 struct ForClient<'a> {
     server: &'a Server,
-    /// Its place among those that negotiate.
+    /// Its place among the negotiating clients.
     place: &'a Place,
     limit: TimeLimit,
 }

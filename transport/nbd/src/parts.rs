@@ -9,8 +9,8 @@ pub(crate) const DATA_PART: u32 = LARGEST as u32;
 /// Bytes that a part without data affects at most.
 pub(crate) const PART: u32 = 4 << 20;
 
-/// The place of a request's next part on the drive, `given` bytes of it having been given to the drive: offset and length.
-/// Requests that change the drive are cut at multiples of the greatest length, so that no two parts share a mapping unit.
+/// The place of a request's next part on the drive after `given` submitted bytes: offset and length. Requests that
+/// change the drive are cut at multiples of the greatest length, so that no two parts share a mapping unit.
 pub(crate) fn next_part(request: &Request, given: u32) -> (u64, u32) {
     let offset = request.offset.get() + u64::from(given);
     let to_boundary = |most: u32| most - (offset % u64::from(most)) as u32;

@@ -99,7 +99,7 @@ impl Replies {
         if self.streaming { self.later.push_back(piece) } else { self.pieces.push_back(piece) }
     }
 
-    /// Whether the data of a reply is still to come.
+    /// Whether a reply has outstanding data.
     pub(crate) fn is_streaming(&self) -> bool {
         self.streaming
     }
@@ -124,7 +124,7 @@ impl Replies {
         self.pieces.push_back(piece);
     }
 
-    /// All data of the reply that is being streamed was given.
+    /// All data of the streamed reply is queued.
     pub(crate) fn end_stream(&mut self) {
         self.streaming = false;
         self.pieces.append(&mut self.later);

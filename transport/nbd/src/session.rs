@@ -38,7 +38,7 @@ pub(crate) struct Session {
     inbox: Vec<u8>,
     start: usize,
     end: usize,
-    /// A write whose data is still coming.
+    /// A write whose data is still arriving.
     coming: Option<Coming>,
     /// The rest of its share of this turn.
     turn: Turn,
@@ -46,7 +46,7 @@ pub(crate) struct Session {
     stalled: bool,
     /// The socket's send buffer is full.
     blocked: bool,
-    /// The client has sent DISC: its requests in work are finished, and nothing more is read.
+    /// The client has sent DISC: its requests under way are finished, and nothing more is read.
     leaving: bool,
     /// It has sent DISC and receives no more replies.
     discards_replies: bool,
@@ -71,7 +71,7 @@ impl Turn {
     }
 }
 
-/// A write whose data is still coming.
+/// A write whose data is still arriving.
 struct Coming {
     request: Key,
     /// The buffer that is being filled.
@@ -83,7 +83,7 @@ enum Data {
     All,
     /// Nothing is left in the inbox.
     More(Coming),
-    /// There is no memory for it now.
+    /// It has to wait for memory.
     Waits(Coming),
 }
 
@@ -142,7 +142,7 @@ impl Session {
         Ok(count == room)
     }
 
-    /// Reads data of a write straight to where it belongs.
+    /// Reads data of a write straight to its destination.
     fn read_data(&mut self, mut coming: Coming) -> Result<bool, Gone> {
         if coming.part.is_none() {
             match self.work.receive(coming.request) {
@@ -309,7 +309,7 @@ impl Session {
         Ok(())
     }
 
-    /// A client that hangs up between requests, with none in work, has left in order: many clients never send DISC.
+    /// A client that hangs up with no request under way has left in order: many clients never send DISC.
     fn excused(&self, gone: Gone) -> Gone {
         let between = self.coming.is_none() && self.start == self.end;
         match between && self.work.is_idle() && self.work.replies.is_empty() {

@@ -1,8 +1,8 @@
-//! A long read whose reply must be one piece, but for which memory for all of it is not free: its data is sent in order
-//! as parts of it are read.
+//! A long read whose reply must be one piece, while memory for all of it is not free: its data is sent in order as
+//! parts of it are read.
 //!
-//! Other replies of the client wait until the last byte is queued, and no other read of the client begins before all parts
-//! are in the drive. The buffers that every client has in any case are therefore enough to finish the read. An error
+//! Other replies of the client wait until the last byte is queued, and no other read of the client begins before all
+//! parts are in the drive. The buffers guaranteed to every client therefore suffice to finish the read. An error
 //! after the first part cannot be reported within the reply.
 
 use std::collections::BTreeMap;

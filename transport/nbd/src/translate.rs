@@ -20,7 +20,7 @@ const fn invalid(reason: &'static str) -> Refusal {
     Refusal { error: error::EINVAL, reason }
 }
 
-/// Checks a request before any of it is done.
+/// Checks a request before any part of it is executed.
 pub(crate) fn check(request: &Request, info: &DriveInfo, structured: bool) -> Result<(), Refusal> {
     let (kind, flags) = (request.kind.get(), request.flags.get());
     let allowed = match kind {

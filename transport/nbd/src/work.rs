@@ -1,9 +1,8 @@
-//! The requests of one client in work: their parts are sent to the drive, and its completions become replies.
+//! The requests of one client under way: their parts are sent to the drive, and its completions become replies.
 //!
-//! A buffer is taken for a part only when the part is sent to the drive, or when data of a write arrives. It is free
-//! again when the part was written or sent. Any client can therefore continue with the few buffers that it has in any
-//! case. Long reads that have to be answered in one piece take all of their memory if it is free, and are [`Streamed`]
-//! otherwise.
+//! A buffer is taken for a part only when the part is sent to the drive, or when data of a write arrives. It is freed
+//! when the part was written or sent. Any client can therefore continue with its few guaranteed buffers. Long reads
+//! that must be answered in one piece take all of their memory if it is free, and are [`Streamed`] otherwise.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -19,7 +18,7 @@ use crate::replies::Replies;
 use crate::streamed::Streamed;
 use crate::translate::{Refusal, commands, error_of};
 
-/// Requests that a client may have in work.
+/// The most requests under way of a client.
 const MAX_REQUESTS: usize = 1_024;
 /// Pieces of replies that may wait to be sent before more requests are heard.
 const MAX_REPLIES: usize = 4_096;
@@ -32,13 +31,13 @@ pub(crate) struct Work {
     structured: bool,
     /// The client's part of the memory of all clients.
     share: Share,
-    /// What reads and their replies may hold.
+    /// The limit on the bytes of reads and their replies.
     window: Window,
     requests: Slots<Pending>,
     parts: Slots<Part>,
     /// Reads with parts that have not been sent to the drive yet.
     reads: VecDeque<Key>,
-    /// The same of requests that change much without data.
+    /// The same for requests that change much without data.
     changes: VecDeque<Key>,
     /// Bytes that parts of such requests in the drive affect.
     affected: u64,
@@ -55,7 +54,7 @@ pub(crate) struct Work {
 /// A request that was not answered.
 struct Pending {
     request: Request,
-    /// Bytes of it that were given to the drive, or that were thrown away.
+    /// Bytes of it that were sent to the drive, or discarded.
     given: u32,
     /// Parts in the drive.
     parts: u32,
@@ -63,7 +62,7 @@ struct Pending {
     failure: Option<Failure>,
     /// Where all of a read is kept that is answered in one piece.
     whole: Option<Whole>,
-    /// The same for a read that there is no memory for as a whole.
+    /// The same for a read without memory for all of its data.
     streamed: Option<Streamed>,
 }
 
@@ -99,7 +98,7 @@ pub(crate) enum Next {
     Fill(Filling),
     /// This many bytes are discarded.
     Discard(u32),
-    /// There is no memory for it now.
+    /// It has to wait for memory.
     Wait,
 }
 
@@ -135,7 +134,7 @@ impl Filling {
 }
 
 impl Pending {
-    /// Bytes that were not given to the drive.
+    /// Bytes that were not sent to the drive.
     fn rest(&self) -> u32 {
         self.request.len.get() - self.given
     }
@@ -144,14 +143,14 @@ impl Pending {
         self.rest() == 0 && self.parts == 0
     }
 
-    /// Whether it is a read whose parts have to be sent together. Without structured replies, no error can be reported once
-    /// data was sent.
+    /// Whether it is a read whose parts must be sent together. Without structured replies, no error can be reported
+    /// after the first data.
     fn is_whole(&self, structured: bool) -> bool {
         let in_parts = structured && self.request.flags.get() & flag::DF == 0;
         !in_parts && self.request.len.get() > DATA_PART
     }
 
-    /// Whether it is such a read, and none of it has gone to the drive.
+    /// Whether it is such a read, and no part of it was sent to the drive.
     fn is_unbegun_whole(&self, structured: bool) -> bool {
         self.is_whole(structured) && self.whole.is_none() && self.streamed.is_none()
     }
@@ -191,12 +190,12 @@ impl Work {
         self.broken.as_deref()
     }
 
-    /// Whether no request is in work.
+    /// Whether no request is under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.requests.is_empty()
     }
 
-    /// Whether the client has as many requests in work as it may.
+    /// Whether the client has its maximum of requests under way.
     pub(crate) fn is_full(&self) -> bool {
         self.requests.len() >= MAX_REQUESTS || self.replies.len() >= MAX_REPLIES
     }
@@ -217,7 +216,7 @@ impl Work {
         self.skip(key, request.len.get());
     }
 
-    /// Takes a write, of which the data is still to come.
+    /// Takes a write whose data is still to arrive.
     pub(crate) fn start_write(&mut self, request: Request, refusal: Option<Refusal>) -> Key {
         self.insert(request, refusal)
     }
@@ -238,7 +237,7 @@ impl Work {
         pending.failure.is_some() || self.has_room(next_part(&pending.request, pending.given).1)
     }
 
-    /// Where the next data of a write goes.
+    /// The memory for the next data of a write.
     pub(crate) fn receive(&mut self, key: Key) -> Next {
         let Some(pending) = self.requests.get_mut(key) else { return Next::Discard(0) };
         if pending.failure.is_some() {
@@ -379,7 +378,7 @@ impl Work {
         sent
     }
 
-    /// A buffer for a part of a read; none as long as there is no memory for it.
+    /// A buffer for a part of a read; `None` while there is no memory for it.
     fn read_buffer(&mut self, key: Key, len: u32) -> Result<Option<Rc<Loan>>, Failure> {
         let Some(pending) = self.requests.get(key) else { return Ok(None) };
         let (offset, all) = (pending.request.offset.get(), pending.request.len.get());

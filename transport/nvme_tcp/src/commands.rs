@@ -1,4 +1,4 @@
-//! The commands of one queue that are not answered, and the transfers that their data comes by.
+//! The unanswered commands of one queue, and the transfers of their data.
 
 use nandscape_wire_nvme::SubmissionEntry;
 use nandscape_wire_nvme::opcode::Transfer as Direction;
@@ -16,7 +16,7 @@ pub(crate) struct Command {
     pub(crate) data: Data,
     /// Bytes of its data.
     pub(crate) len: u32,
-    /// Which way it goes.
+    /// The direction of the data.
     pub(crate) transfer: Direction,
     /// Bytes requested of the host, and the count that has arrived.
     pub(crate) requested: u32,

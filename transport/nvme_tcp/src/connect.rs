@@ -1,6 +1,7 @@
-//! Who may connect to what: the checks of Connect that need no drive (Base 6.3).
+//! The checks of Connect that need no drive (Base 6.3).
 //!
-//! Left out: the checks of a controller's queues, which are the port's; which hosts may use which drive: all may.
+//! Left out: the checks of a controller's queues, which are the port's; access lists: every host may use every
+//! drive.
 
 use nandscape_drive::{HostIdentity, QueueId};
 use nandscape_transport_reactor::{ConnectQueue, ConnectRefusal};
@@ -16,7 +17,7 @@ use crate::discovery;
 pub(crate) enum Aim {
     /// The discovery controller, with the entries of its queue.
     Discovery { entries: u16 },
-    /// The queue of a drive, by its place among those that are served.
+    /// The queue of a drive, by the drive's place among the served ones.
     Drive { place: usize, ask: ConnectQueue },
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn aim_of<'a>(
     let entries = entries.ok_or(ConnectRefusal::of_command(offset::SIZE))?;
     let new = controller == DYNAMIC;
     if new != (queue == 0) {
-        // Controllers are dynamic: an admin queue gets any, and the others name theirs.
+        // Controllers are dynamic: an admin queue gets any, and other queues name theirs.
         return Err(ConnectRefusal::of_data(offset::CONTROLLER));
     }
     if name == DISCOVERY_NQN {

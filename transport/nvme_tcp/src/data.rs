@@ -1,8 +1,8 @@
-//! The data of a command: buffers from the client's share of memory. A client's own buffers are used again without asking
-//! for them, so that a command of the usual size allocates nothing.
+//! The data of a command: buffers from the client's share of memory. A client's own buffers are reused without a
+//! request, so that a command of the usual size allocates nothing.
 //!
-//! A buffer that others have used is cleared first, unless the host fills all of it: a host may request more bytes than
-//! its command returns.
+//! A buffer that others have used is cleared first, unless the host fills all of it: a host may request more bytes
+//! than its command returns.
 
 use std::rc::Rc;
 
@@ -45,8 +45,8 @@ impl Buffers {
         Buffers { share, spares: Vec::new(), spare_bytes: 0, fills }
     }
 
-    /// Buffers of `len` bytes, all of which the host fills (`to_controller`), or not. None while there is no memory for them: the
-    /// client is in line then.
+    /// Buffers of `len` bytes; `to_controller` states whether the host fills all of them. `None` while there is no
+    /// memory for them: the client is in line then.
     pub(crate) fn take(&mut self, len: usize, to_controller: bool) -> Option<Data> {
         if let Some(spare) = self.spare(len) {
             if !self.fills && !to_controller {
@@ -66,8 +66,8 @@ impl Buffers {
         Some(Data::Many(Rc::new(Chain { parts, len })))
     }
 
-    /// Buffers of `len` bytes that the host fills, no more than a capsule holds, whether or not room is free: for data
-    /// ahead of other data requested of the host.
+    /// Buffers of `len` bytes that the host fills, at most those of a capsule, even if no room is free: for data
+    /// ahead of other data requested from the host.
     pub(crate) fn overdraw(&mut self, len: usize) -> Option<Data> {
         self.share.overdraw(len).map(Data::One)
     }

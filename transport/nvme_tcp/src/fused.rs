@@ -1,8 +1,8 @@
-//! Fused operations over messages (Base 3.4.2): two capsules that follow each other on a connection. Their data may come
+//! Fused operations over messages (Base 3.4.2): two consecutive capsules of a connection. Their data may arrive
 //! later, and in any order; both commands are sent to the drive, one right after the other, when the data of both has
 //! arrived.
 //!
-//! A half that stands alone never reaches the drive. A first half waits until the next capsule comes.
+//! A single half never reaches the drive. A first half waits for the next capsule.
 
 use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST, FLAGS_FUSED_SECOND};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
@@ -10,13 +10,13 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 /// One command of an operation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Half {
-    /// Its capsule has not come.
+    /// Its capsule has not arrived.
     Expected,
-    /// There is no such capsule.
+    /// The capsule does not exist.
     Missing,
     /// The command was refused.
     Failed,
-    /// The command of this number, whose data is to come.
+    /// The command of this number, whose data is still to arrive.
     Coming(u16),
     /// The command of this number, whose data has arrived.
     Whole(u16),
@@ -51,7 +51,7 @@ impl Fused {
         matches!(self.pairs.last(), Some([_, Half::Expected]))
     }
 
-    /// A capsule has arrived: a first half before it that it does not complete stands alone.
+    /// A capsule has arrived. If it does not complete a first half before it, that half is single.
     pub(crate) fn capsule(&mut self, entry: &SubmissionEntry) -> Option<Outcome> {
         if !self.is_open() || entry.flags & FLAGS_FUSED == FLAGS_FUSED_SECOND {
             return None;
@@ -61,7 +61,7 @@ impl Fused {
         self.resolve(last)
     }
 
-    /// The capsule is a half: its number, or `None` where it was refused.
+    /// The capsule is a half: its number, or `None` if it was rejected.
     pub(crate) fn came(&mut self, entry: &SubmissionEntry, number: Option<u16>) -> Option<Outcome> {
         let half = number.map_or(Half::Failed, Half::Coming);
         match (entry.flags & FLAGS_FUSED == FLAGS_FUSED_FIRST, self.is_open()) {
@@ -130,7 +130,7 @@ mod tests {
         let alone = |number| Some(Outcome::Refuse(number, Status::FUSED_MISSING));
         assert_eq!(fused.capsule(&entry(0)), alone(1));
         assert_eq!((fused.came(&second, Some(2)), fused.has_data(2, true)), (None, alone(2)));
-        // A first half after a first half; its data is still to come.
+        // A first half after a first half; its data is still to arrive.
         assert_eq!((fused.came(&first, Some(3)), fused.capsule(&first)), (None, None));
         assert_eq!((fused.came(&first, Some(4)), fused.has_data(3, true)), (None, alone(3)));
         assert_eq!(

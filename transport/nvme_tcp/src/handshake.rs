@@ -17,7 +17,7 @@ use crate::capsule::{IN_CAPSULE, Move, data_of};
 use crate::commands::TRANSFER;
 use crate::data::crc;
 
-/// What both sides have agreed on, and the parameters of Connect.
+/// The negotiated parameters, and the parameters of Connect.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) digests: Digests,
@@ -58,7 +58,7 @@ const MOST_TRANSFERS: u32 = 32;
 const VERSION: u32 = 8;
 const ALIGNMENT: u32 = 10;
 
-/// A command of a capsule, and its data as far as it stands in the capsule.
+/// A command of a capsule, and its in-capsule data.
 pub(crate) struct Capsule {
     pub(crate) entry: SubmissionEntry,
     pub(crate) data: Vec<u8>,
@@ -201,7 +201,7 @@ impl<S: Read + Write> Peer<S> {
     /// Answers a command.
     ///
     /// # Errors
-    /// When the peer has gone.
+    /// When the peer has disconnected.
     pub(crate) fn respond(&mut self, cid: u16, status: Status, value: u64, head: u16) -> io::Result<()> {
         let (dw0, dw1) = ((value as u32).into(), ((value >> 32) as u32).into());
         let mut entry = CompletionEntry { dw0, dw1, sq_head: head.into(), cid: cid.into(), ..Default::default() };
@@ -213,7 +213,7 @@ impl<S: Read + Write> Peer<S> {
     /// Sends the data of a command.
     ///
     /// # Errors
-    /// When the peer has gone.
+    /// When the peer has disconnected.
     pub(crate) fn send_data(&mut self, cid: u16, bytes: &[u8]) -> io::Result<()> {
         let flags = nandscape_wire_nvme::tcp::LAST;
         let common = self.digests.common(PduType::C2H_DATA, flags, size_of::<Data>(), bytes.len(), self.align);
@@ -234,7 +234,7 @@ impl<S: Read + Write> Peer<S> {
     /// Notifies the peer of the fault of a header; returns the error that ends the handshake.
     fn terminate(&mut self, fatal: Fatal, header: &[u8]) -> io::Error {
         let terminate = Terminate::new(PduType::C2H_TERM, fatal, header.len());
-        // The peer may have gone.
+        // The peer may have disconnected.
         let _ = self.stream.write_all(&[terminate.as_bytes(), header].concat());
         bad(fatal.to_string())
     }

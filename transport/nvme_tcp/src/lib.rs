@@ -1,8 +1,9 @@
 //! An NVMe/TCP target: a discovery controller, and for each drive a subsystem with as many controllers as hosts connect.
 //!
-//! A connection is one queue. Until its queue exists, a side thread reads from it within a time limit. Then the socket
-//! is handed to the reactor that owns the drive, which never waits for it. A slow or hostile host hurts only itself:
-//! its commands in work and its unsent responses are bounded, and beyond the bound the reactor stops reading from it.
+//! A connection is one queue. Until its queue exists, a side thread reads from it within a time limit. Then the
+//! socket is passed to the reactor that owns the drive, which never waits for it. A slow or hostile host hurts only
+//! itself: its commands under way and its unsent responses are bounded, and beyond the bound the reactor stops
+//! reading from it.
 //!
 //! | file | what |
 //! |---|---|
@@ -16,7 +17,7 @@
 //! | `capsule` | where a command's data is |
 //! | `fabrics` | Property Get and Set, Disconnect |
 //! | `fused` | which capsules are one fused operation |
-//! | `work` | commands in work, from their capsule to their response |
+//! | `work` | commands under way, from their capsule to their response |
 //! | `commands` | commands and transfers, by number |
 //! | `data` | buffers of commands |
 //! | `outgoing` | PDUs on their way to the host |

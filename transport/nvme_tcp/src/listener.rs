@@ -1,5 +1,5 @@
-//! Taking hosts in: a thread that accepts, and for each connection one that initialises it, serves discovery, or hands the
-//! connection to the reactor of its drive.
+//! Accepting hosts: one thread accepts, and a thread for each connection initialises it, serves discovery, or passes
+//! the connection to the reactor of its drive.
 
 use std::io;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Subsystem {
     pub number: u16,
 }
 
-/// Where a listener listens, and the drives that it offers.
+/// The address of a listener, and the drives that it offers.
 pub struct ListenerConfig {
     /// Where to listen: a TCP address.
     pub address: Address,
@@ -65,10 +65,10 @@ struct Server {
     log: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-/// Connections before Connect at a time: each has a thread, for as long as the server is patient.
+/// Concurrent connections before Connect: each has a thread, for as long as the server is patient.
 const MAX_NEGOTIATING: usize = 256;
-/// The time that a host has that has sent something, although others of its address wait. The handshake takes a few
-/// milliseconds on a machine that is busy.
+/// The time of a host that has sent some bytes, even if others of its address wait. The handshake takes a few
+/// milliseconds on a busy machine.
 const GRACE: Duration = Duration::from_millis(100);
 /// Hosts at a time that are connected to a discovery controller: each has a thread.
 const MAX_DISCOVERIES: usize = 32;
@@ -99,7 +99,7 @@ impl Listener {
         Ok(Listener { accepting, server })
     }
 
-    /// Where it listens: with the port that the system chose, where it was left to it.
+    /// Its address, with the port that the system has chosen if the given one is 0.
     pub fn address(&self) -> &Address {
         self.accepting.address()
     }
@@ -121,7 +121,7 @@ struct Admitted {
     slot: ClientSlot,
 }
 
-/// What became of a connection's first command.
+/// The outcome of a connection's first command.
 enum Outcome {
     Queue(Admitted),
     Discovery {
@@ -156,7 +156,7 @@ impl Server {
                     "a host was turned away before it had connected: all places were taken, and it had sent nothing, or its address had the most of them",
                 );
             }
-            // The log comes before the close, so that a host that sees the close finds the reason in the log.
+            // The log entry precedes the close, so that a host that sees the close finds the reason in the log.
             Err(error) => return report(&format!("a host failed to connect: {error}")),
             Ok(connected) => connected,
         };
@@ -247,7 +247,7 @@ impl Server {
         let controller = self.next_discovery.fetch_add(1, Ordering::Relaxed).clamp(1, 0xffef);
         let head = if connect.attributes & DISABLE_SQ_FLOW != 0 { u16::MAX } else { 1 };
         peer.respond(connect.cid.get(), Status::SUCCESS, controller.into(), head)?;
-        // The address that the host has reached is one that it can connect to.
+        // The address that the host has reached is also one for its connections.
         let log = log_page(stream.local_address()?, self.subsystems.iter().map(|subsystem| subsystem.nqn.as_str()));
         let agreed = Agreed { controller, entries, keep_alive_ms: connect.keep_alive_ms.get() };
         Discovery::new(&mut peer, &log, agreed, &limit).serve()

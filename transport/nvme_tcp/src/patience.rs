@@ -8,7 +8,7 @@
 use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::register::{CC_EN, CSTS_RDY, CSTS_SHST};
 
-/// The longest time that a host may leave requested data unsent, while it sends nothing else either.
+/// The longest time for which a host may withhold requested data and send nothing else.
 const DATA_PATIENCE: Span = Span::from_s(30);
 /// How long an association is preserved whose controller is not enabled.
 const NOT_ENABLED: Span = Span::from_s(120);
@@ -25,7 +25,7 @@ pub(crate) enum Enabling {
 }
 
 impl Enabling {
-    /// By the values of CC and CSTS when CC was written. They change by nothing else.
+    /// From the values of CC and CSTS when CC was written. Nothing else changes them.
     pub(crate) fn of(cc: u32, csts: u32) -> Enabling {
         match () {
             () if cc & CC_EN == 0 || csts & CSTS_RDY == 0 => Enabling::Disabled,
@@ -34,8 +34,9 @@ impl Enabling {
         }
     }
 
-    /// When the connection ends, and the reason that is logged then; `None` where its host may be silent forever.
-    /// `keep_alive` is the Keep Alive Timeout; `owes_data` means that the controller has requested data of the host.
+    /// When the connection ends, and the reason that is then logged; `None` if its host may be silent forever.
+    /// `keep_alive` is the Keep Alive Timeout; `owes_data` means that the controller has requested data from the
+    /// host.
     pub(crate) fn deadline(
         self,
         signs: Signs,
@@ -55,7 +56,7 @@ impl Enabling {
 /// When a host last gave a sign of life.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Signs {
-    /// When the last byte came from it.
+    /// The time of its last byte.
     pub(crate) heard: Time,
     /// When the Keep Alive Timer began: when the controller was enabled, or Keep Alive or Set Features of the timeout has
     /// completed.

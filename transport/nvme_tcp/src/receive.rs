@@ -32,7 +32,7 @@ pub(crate) enum Phase {
     Data(Incoming),
 }
 
-/// The data of a PDU while it comes.
+/// The data of a PDU while it arrives.
 pub(crate) struct Incoming {
     /// The command of the data, and its place in the command's data; `None` discards it.
     pub(crate) to: Option<(u16, usize)>,
@@ -42,14 +42,14 @@ pub(crate) struct Incoming {
     pub(crate) after: usize,
     /// A digest follows.
     pub(crate) digest: bool,
-    /// What ends with it.
+    /// The effect of its end.
     pub(crate) ends: Ends,
 }
 
 /// The effect of the end of data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Ends {
-    /// Nothing: it was discarded.
+    /// None: it was discarded.
     Nothing,
     /// All data of a command was in its capsule.
     Capsule,
@@ -227,7 +227,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Whether the data's digest is right; `None` when it has not come.
+    /// Whether the data's digest is right; `None` if it has not arrived.
     fn take_data_digest(&mut self, incoming: &Incoming) -> Option<bool> {
         if !incoming.digest {
             return Some(true);

@@ -232,7 +232,7 @@ impl Session {
         Ok(self.work.feed(intake) || came)
     }
 
-    /// A host that closes its connection while none of its commands is in work has left in order: few send Disconnect.
+    /// A host that closes its connection with no command under way has left in order: few send Disconnect.
     fn excused(&self, gone: Gone) -> Gone {
         let between = matches!(self.phase, Phase::Header) && self.inbox.is_empty();
         if between && self.work.is_idle(self.terms.queue == 0) { Gone::quietly() } else { gone }

@@ -1,8 +1,8 @@
-//! The commands of one queue in work. They wait for memory, for the data requested of the host, or for the drive. The
-//! drive's results become data and responses.
+//! The commands of one queue under way. They wait for memory, for the data requested from the host, or for the drive.
+//! The drive's results become data and responses.
 //!
-//! The controller requests data of a host only when memory for all of it is free, and few bytes at a time: a host that
-//! sends none holds little.
+//! The controller requests data from a host only when memory for all of it is free, and few bytes at a time: a host
+//! that sends none holds little.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ use crate::fused::{Fused, Outcome, is_half};
 use crate::handshake::Terms;
 use crate::outgoing::Outgoing;
 
-/// Bytes of data that are requested of a host at a time, unless they belong to one command.
+/// Bytes of data that are requested from a host at a time, unless they belong to one command.
 const MAX_ASKED: usize = 4 << 20;
 
 /// See the module.
@@ -31,7 +31,7 @@ pub(crate) struct Work {
     pub(crate) transfers: Transfers,
     pub(crate) outgoing: Outgoing,
     buffers: Buffers,
-    /// What reads and their responses may hold, and what reads in the drive hold.
+    /// The limit on the bytes of reads and their responses, and of reads in the drive.
     window: Window,
     reading: usize,
     /// Commands that wait for memory or for another turn, in order.
@@ -40,7 +40,7 @@ pub(crate) struct Work {
     costly: VecDeque<(u16, u64)>,
     /// Bytes of data with which commands may still begin in this turn.
     left: usize,
-    /// Bytes of commands whose data is still to come in transfers.
+    /// Bytes of commands whose data is still to arrive in transfers.
     asked: usize,
     /// R2Ts of one command at a time.
     transfers_each: u32,
@@ -115,12 +115,12 @@ impl Work {
         self.submit(number, intake);
     }
 
-    /// Takes a command whose data stands in its capsule.
+    /// Takes a command with in-capsule data.
     pub(crate) fn start_in_capsule(&mut self, entry: SubmissionEntry, len: u32, intake: &mut Intake<'_>) -> u16 {
         self.insert(entry, len, Transfer::ToController, intake)
     }
 
-    /// Takes a command whose data is to be moved.
+    /// Takes a command whose data is to be transferred.
     pub(crate) fn start_transfer(
         &mut self,
         entry: SubmissionEntry,
@@ -155,7 +155,7 @@ impl Work {
         number
     }
 
-    /// A command was taken from the host's queue: what it means for a first half of a fused operation before it.
+    /// A command was taken from the host's queue: checks its effect on a first half of a fused operation before it.
     pub(crate) fn follows(&mut self, entry: &SubmissionEntry, intake: &mut Intake<'_>) {
         if self.fused.is_open() {
             let outcome = self.fused.capsule(entry);
@@ -169,7 +169,7 @@ impl Work {
         self.respond(entry.cid.get(), status, 0);
     }
 
-    /// A command is not valid as its capsule came.
+    /// The capsule of a command is invalid.
     pub(crate) fn refuse_capsule(&mut self, entry: &SubmissionEntry, status: Status, intake: &mut Intake<'_>) {
         self.refuse(entry, status, intake);
         if !self.is_admin && is_half(entry) {
@@ -178,7 +178,7 @@ impl Work {
         }
     }
 
-    /// It is known what becomes of a fused operation.
+    /// The outcome of a fused operation is known.
     fn end_fused(&mut self, outcome: Option<Outcome>, intake: &mut Intake<'_>) {
         match outcome {
             Some(Outcome::Submit(pair)) => pair.into_iter().for_each(|number| self.submit_one(number, intake)),
@@ -194,14 +194,14 @@ impl Work {
         self.buffers.put_back_all(command.data);
     }
 
-    /// Whether there is memory for the data of a command that comes in its capsule: it is taken.
+    /// Takes memory for the in-capsule data of a command; returns whether there was any.
     pub(crate) fn has_memory(&mut self, number: u16) -> bool {
         let Some(command) = self.commands.get_mut(number) else { return true };
         if !matches!(command.data, Data::None) {
             return true;
         }
         let len = command.len as usize;
-        // The data requested of the host comes behind this data.
+        // The data requested from the host follows this data.
         let taken = match self.buffers.take(len, true) {
             None if !self.transfers.is_empty() => self.buffers.overdraw(len),
             taken => taken,
@@ -219,19 +219,19 @@ impl Work {
         self.may_begin(number).is_some_and(|len| self.buffers.has_room(len))
     }
 
-    /// Whether there would be memory for the data of a command that comes in its capsule.
+    /// Whether there would be memory for the in-capsule data of a command.
     pub(crate) fn can_take(&self, number: u16) -> bool {
         let Some(command) = self.commands.get(number) else { return true };
         !matches!(command.data, Data::None) || self.buffers.has_room(command.len as usize)
     }
 
-    /// Whether the host may leave without a word: no command is in work that it expects the end of.
+    /// Whether the host may leave without Disconnect: no command under way whose completion it expects.
     pub(crate) fn is_idle(&self, admin: bool) -> bool {
         let waits_for_event = |entry: &SubmissionEntry| admin && is_event_request(entry);
         self.outgoing.is_empty() && self.commands.iter().all(|command| waits_for_event(&command.entry))
     }
 
-    /// Begins commands that wait, as far as the turn allows. Whether there were any.
+    /// Begins waiting commands, as far as the turn allows. Returns whether there were any.
     pub(crate) fn feed(&mut self, intake: &mut Intake<'_>) -> bool {
         let before = self.waiting.len() + self.costly.len();
         while let Some(&(number, cost)) = self.costly.front()
@@ -259,7 +259,7 @@ impl Work {
         (held && receives && asked && self.transfers.has_tag()).then_some(len)
     }
 
-    /// Begins a command whose data is to be moved, if there is memory for it.
+    /// Begins a command whose data is to be transferred, if there is memory for it.
     fn begin(&mut self, number: u16, intake: &mut Intake<'_>) -> bool {
         let Some(len) = self.may_begin(number) else { return false };
         let Some(command) = self.commands.get_mut(number) else { return true };
@@ -276,7 +276,7 @@ impl Work {
         true
     }
 
-    /// Asks the host for more data of a command, as much at a time as it allows.
+    /// Requests more data of a command from the host, as much at a time as it allows.
     fn ask(&mut self, number: u16) {
         while let Some(command) = self.commands.get_mut(number)
             && command.requested < command.brings()

@@ -97,7 +97,7 @@ impl Outcomes {
         self.differs.get()
     }
 
-    /// The outcome of the next access, which is one of `connection` and has `len` bytes unless it failed.
+    /// The outcome of the next access, which must be of `connection` and have `len` bytes unless it failed.
     fn next(&self, connection: ConnectionId, address: u64, len: usize) -> Result<Vec<u8>, DmaFault> {
         match self.queue.borrow_mut().pop_front() {
             Some((of, Outcome::Failed)) if of == connection => return Err(DmaFault::at(address)),

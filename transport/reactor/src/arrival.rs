@@ -1,5 +1,5 @@
 //! Arrivals from a host that has its own queues in a controller: register writes and doorbells. Commands and data are
-//! in the host's memory; the controller's reads there are no arrivals but accesses (`access`).
+//! in the host's memory. The controller's reads there are accesses (`access`) and not arrivals.
 //!
 //! Left out: the effect of an arrival, which is [`Port`](crate::Port)'s.
 
@@ -41,7 +41,7 @@ const RESET: u8 = 3;
 pub(crate) const BYTES: usize = 9;
 
 impl Arrival {
-    /// As it stands in a recording: what kind, and two values.
+    /// Its form in a recording: the kind, and two values.
     pub(crate) fn to_bytes(self) -> [u8; BYTES] {
         let (kind, first, second) = match self {
             Arrival::Register { offset, value } => (REGISTER, offset, value),

@@ -1,4 +1,4 @@
-//! Transfers requested of a host that it has not answered: see [`Dma::ask`](nandscape_drive::mem::Dma::ask).
+//! Unanswered transfers requested from a host: see [`Dma::ask`](nandscape_drive::mem::Dma::ask).
 //!
 //! Left out: the messages, which are the transport's.
 
@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use nandscape_drive::mem::{Answered, Ask};
 
-/// Those of one host.
+/// The requests to one host.
 #[derive(Default)]
 pub(crate) struct Asks {
     next: Cell<u64>,
-    /// Bytes that the answer has, and what to call with it.
+    /// The bytes of the answer, and the function to call with it.
     pending: RefCell<BTreeMap<u64, (usize, Answered)>>,
 }
 

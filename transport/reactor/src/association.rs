@@ -1,7 +1,8 @@
-//! The queues of a host whose commands pass as messages: the first connection, the admin queue, makes a controller; the
-//! others join it (Base 3.3.2.2, "Message-based"). A closed admin queue ends the association, and with it the others.
+//! The queues of a host whose commands pass as messages. The first connection, the admin queue, creates a controller;
+//! the others join it (Base 3.3.2.2, "Message-based"). A closed admin queue ends the association, and with it the
+//! others.
 //!
-//! Left out: messages, and which host may use which drive.
+//! Left out: messages, and access lists.
 
 use std::rc::Rc;
 
@@ -35,7 +36,7 @@ pub struct ConnectQueue {
 pub struct ConnectRefusal {
     /// Status.
     pub status: Status,
-    /// DW0: the invalid parameter, where the status reports one.
+    /// DW0: the invalid parameter, if the status reports one.
     pub value: u32,
 }
 
@@ -74,7 +75,7 @@ impl Association {
     /// Whether a host may join with another queue (Base 6.3). A Host Identifier of 0 is not checked.
     ///
     /// # Errors
-    /// What differs, or that the controller is not enabled.
+    /// The difference, or that the controller is not enabled.
     pub(crate) fn check(&self, host: &HostIdentity) -> Result<(), ConnectRefusal> {
         if host.hostid != [0; 16] && self.host.hostid != host.hostid {
             return Err(ConnectRefusal::of_data(offset::HOST_ID));

@@ -2,8 +2,8 @@
 //!
 //! A client first requests bytes ([`Share::grant`]), then takes buffers ([`Grant::lend`]). Each client always has
 //! [`GUARANTEED`] bytes, or the bytes that its transport guarantees it ([`Share::guarantee`]), so that no client can
-//! shut out the others. Beyond that, clients wait in line. A buffer counts until its last user drops it: the drive may
-//! still work on it when its client has gone.
+//! shut out the others. Beyond that, clients wait in line. A buffer counts until its last user drops it: the drive
+//! may still work on it after its client has disconnected.
 //!
 //! A buffer still holds its last contents, so its user must fill all of it, or request one of zeros
 //! ([`Grant::lend_zeros`]).
@@ -18,10 +18,10 @@ use nandscape_wire_nvme::Status;
 use crate::effort::{Effort, Efforts};
 use crate::port::ConnectionId;
 
-/// The budget of a reactor that was given none: a small part of a machine that keeps drives in memory, and many times
-/// what a client may hold.
+/// The default budget of a reactor: a small part of a machine that keeps drives in memory, and many times the limit
+/// of a client.
 pub(crate) const BUDGET: usize = 1 << 30;
-/// Bytes that a client may hold however much the others do, unless its transport needs more.
+/// Bytes that a client may always hold, unless its transport needs more.
 pub const GUARANTEED: usize = 1 << 20;
 /// The largest buffer.
 pub const LARGEST: usize = 256 << 10;
@@ -37,7 +37,7 @@ pub(crate) struct Pool {
     budget: usize,
     /// Bytes that clients hold.
     used: Cell<usize>,
-    /// Clients that wait for bytes, and for how many, first come, first served.
+    /// Clients that wait for bytes, and how many they want, first come, first served.
     line: RefCell<VecDeque<(ConnectionId, usize)>>,
     /// The client that was first in line and may take its bytes now.
     invited: Cell<Option<ConnectionId>>,
@@ -123,7 +123,7 @@ impl Pool {
         self.line.borrow().front().is_some_and(|(_, bytes)| self.fits(*bytes))
     }
 
-    /// Takes the first out of the line, if there are bytes for it. It may take them until the next call.
+    /// Removes the first client in line, if there are bytes for it. It may take them until the next call.
     pub(crate) fn invite(&self) -> Option<ConnectionId> {
         let invited = if self.can_invite() { self.line.borrow_mut().pop_front() } else { None };
         self.invited.set(invited.map(|(client, _)| client));
@@ -183,7 +183,7 @@ impl Share {
         self.0.effort.begin(cost, &self.0.pool.efforts);
     }
 
-    /// Guarantees buffers of `len` bytes, where that is more than [`GUARANTEED`]: a client whose commands hold memory
+    /// Guarantees buffers of `len` bytes, if that is more than [`GUARANTEED`]: a client whose commands hold memory
     /// for all of their data needs as much as its longest command.
     pub fn guarantee(&self, len: usize) {
         self.0.guaranteed.set(GUARANTEED.max(total(len)));
@@ -219,8 +219,8 @@ impl Share {
 }
 
 impl Share {
-    /// A buffer of `len` bytes whether or not room is free, for data ahead of other data that the client's own buffers
-    /// wait for; the caller limits how much that can be. `None` when the system has no memory for it.
+    /// A buffer of `len` bytes even if no room is free, for data ahead of other data that the client's own buffers
+    /// wait for; the caller limits the amount. `None` when the system has no memory for it.
     pub fn overdraw(&self, len: usize) -> Option<Rc<Loan>> {
         let Account { pool, held, .. } = &*self.0;
         let bytes = RefCell::new(pool.take(len, false)?);

@@ -1,13 +1,13 @@
-//! A recording's bytes as they lie in the file: in chunks, compressed, each with checksums.
+//! A recording's bytes in the file: in chunks, compressed, each with checksums.
 //!
 //! A chunk is a header of four numbers (u32, little-endian) and its contents. The numbers are the length of the
 //! contents; the length of the unpacked contents, with a highest bit that is set if they are packed; the CRC-32 of the
 //! contents; and the CRC-32 of the first three numbers and of the chunk's number in the file. A wrong length is
 //! therefore detected, and a truncated file can be distinguished from a damaged one.
 //!
-//! The packed contents of all chunks, one after another, are one Zstandard frame without an end, flushed after each chunk. So
-//! bytes that were in an earlier chunk, within the last [`WINDOW`], are not kept again. Chunks that are not packed are no part of
-//! that frame.
+//! The packed contents of all chunks, one after another, are one Zstandard frame without an end, flushed after each
+//! chunk. Bytes of an earlier chunk, within the last [`WINDOW`], are therefore not stored again. Chunks that are not
+//! packed do not belong to that frame.
 
 use std::io::{self, Read, Write};
 
@@ -71,7 +71,7 @@ impl<W: Write> ChunkWriter<W> {
         Ok(())
     }
 
-    /// Packs a part, all of which the reader can unpack from this chunk and those before.
+    /// Packs a part such that the reader can unpack all of it from this chunk and earlier ones.
     fn pack(&mut self, part: &[u8]) -> io::Result<()> {
         let (mut from, mut to) = (InBuffer::around(part), OutBuffer::around(&mut self.packed));
         while from.pos < part.len() {
@@ -103,7 +103,7 @@ fn header_check(header: &[u8; HEADER], number: u32) -> u32 {
 /// Why there are no more bytes.
 #[derive(Debug)]
 pub(crate) enum ChunkError {
-    /// The file ends inside a chunk, or between two although there should be more.
+    /// The file ends inside a chunk, or between two although more should follow.
     Torn,
     /// The problem with the chunk.
     Damaged(&'static str),
@@ -116,12 +116,12 @@ pub(crate) struct ChunkReader<R> {
     file: R,
     /// Chunks read.
     number: u32,
-    /// Where the current chunk begins, in bytes after those of the file that are no chunk.
+    /// The beginning of the current chunk, in bytes after the file's head, which precedes the chunks.
     offset: u64,
-    /// Where the next one does.
+    /// The beginning of the next chunk.
     next: u64,
     bytes: Vec<u8>,
-    /// Bytes of it that were given out.
+    /// Bytes of it that were returned.
     given: usize,
     unpacker: Decoder<'static>,
 }
@@ -142,12 +142,12 @@ impl<R: Read> ChunkReader<R> {
         self.offset
     }
 
-    /// Whether all bytes were given out and the file ends here.
+    /// Whether all bytes were returned and the file ends here.
     pub(crate) fn is_at_end(&mut self) -> Result<bool, ChunkError> {
         Ok(self.given == self.bytes.len() && !self.next_chunk()?)
     }
 
-    /// Fills `bytes` with those that come next.
+    /// Fills `bytes` with the next ones.
     pub(crate) fn fill(&mut self, mut bytes: &mut [u8]) -> Result<(), ChunkError> {
         while !bytes.is_empty() {
             if self.given == self.bytes.len() && !self.next_chunk()? {
@@ -196,7 +196,7 @@ impl<R: Read> ChunkReader<R> {
         Ok(true)
     }
 
-    /// What packed contents unpack to, if that is so many bytes.
+    /// Unpacks contents; `None` if the result does not have this many bytes.
     fn unpack(&mut self, contents: &[u8], unpacked: usize) -> Option<Vec<u8>> {
         let mut bytes = Vec::with_capacity(unpacked);
         let (mut from, mut to) = (InBuffer::around(contents), OutBuffer::around(&mut bytes));
@@ -212,7 +212,7 @@ impl<R: Read> ChunkReader<R> {
     }
 }
 
-/// Bytes read: less than there is room for only at the end of the file.
+/// Bytes read: fewer than `bytes` has only at the end of the file.
 fn read_up_to(file: &mut impl Read, bytes: &mut [u8]) -> Result<usize, ChunkError> {
     let mut done = 0;
     while done < bytes.len() {
@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    /// Noise that comes again many chunks later, also with chunks between them that were not packed.
+    /// Random data repeated many chunks later, also with unpacked chunks in between.
     #[test]
     fn data_that_comes_again_much_later_takes_no_room() {
         let noise = |from: u32, words: u32| -> Vec<u8> {

@@ -15,7 +15,7 @@ use crate::port::{ConnectionId, Port};
 /// The events that a client's socket is watched for.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Interest {
-    /// Data to read. A client with enough commands in work does not watch for it.
+    /// Data to read. A client with enough commands under way does not watch for it.
     pub read: bool,
     /// Room to write.
     pub write: bool,
@@ -104,13 +104,13 @@ pub trait Client {
     /// Its socket, if it has one.
     fn socket(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Further descriptors, watched for something to read as long as the client exists: it reads them in
+    /// Further descriptors, watched for input while the client exists, which reads them in
     /// [`Client::receive_arrivals`].
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         Vec::new()
     }
 
-    /// Whether it is served in every turn, like a client whose doorbells lie in memory.
+    /// Whether it is served in every turn, like a client with doorbells in memory.
     fn is_polled(&self) -> bool {
         self.socket().is_none()
     }
@@ -122,21 +122,21 @@ pub trait Client {
     /// reading, perhaps more than once, and receives its arrivals right afterwards.
     fn hung_up(&mut self) {}
 
-    /// After a stop nothing is received any more. Returns whether its peer has hung up, so that the commands in work
-    /// are of no use to it, and the end need not wait for them.
+    /// After a stop, no more input is received. Returns whether its peer has hung up, so that it needs no results of
+    /// commands under way, and the end need not wait for them.
     fn is_deserted(&mut self) -> bool {
         false
     }
 
-    /// Receives a fair share of what has arrived. Returns whether anything had arrived.
+    /// Receives a fair share of the available input. Returns whether there was any.
     ///
     /// # Errors
     /// [`Gone`] when the connection must be closed.
     fn receive_arrivals(&mut self, intake: &mut Intake<'_>) -> Result<bool, Gone>;
 
-    /// The reactor is about to sleep, once it has checked for arrivals one more time. The client makes its host ring in
-    /// a way that wakes the reactor; otherwise it returns after what time it has to be polled again. Nothing has
-    /// arrived, from any client, for `silent`.
+    /// The reactor is about to sleep, once it has checked for arrivals one more time. The client makes its host ring
+    /// in a way that wakes the reactor; otherwise it returns the time after which it must be polled again. No client
+    /// has sent anything for `silent`.
     fn before_sleep(&mut self, _silent: Span) -> Option<Span> {
         None
     }
@@ -159,8 +159,8 @@ pub trait Client {
     /// [`Gone`] when the connection must be closed.
     fn flush(&mut self) -> Result<(), Gone>;
 
-    /// The time at which the client is disconnected unless bytes have arrived from it. It is called once a second; a
-    /// client that has a deadline has one as long as it is connected, or begins with one.
+    /// The time at which the client is disconnected unless bytes have arrived from it. It is called once a second.
+    /// Either a client always has a deadline while it is connected, or it has one only at its beginning.
     fn deadline(&self) -> Option<Deadline> {
         None
     }

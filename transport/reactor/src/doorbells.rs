@@ -1,5 +1,5 @@
-//! What a transport learns from the controller of a host with its own queues about doorbells. The transport watches
-//! them: registers, a page that the host maps, or buffers in the host's memory.
+//! Notices to the transport of a host with its own queues, about doorbells. The transport watches them: registers, a
+//! page that the host maps, or buffers in the host's memory.
 //!
 //! Left out: the doorbells themselves, which reach the controller as [`Arrival`](crate::Arrival)s.
 
@@ -22,11 +22,11 @@ pub trait Doorbells {
     /// still fail.
     fn created(&self, kind: QueueKind, queue: QueueId, entries: u32);
 
-    /// The doorbells of I/O queues are in these buffers too from now on, or no more.
+    /// The doorbells of I/O queues are in these buffers too from now on, or no longer.
     fn set_buffers(&self, buffers: Option<DoorbellBuffers>);
 }
 
-/// For a host whose doorbells need no attention: they are always passed on when they are rung, as in a replay.
+/// For a host whose doorbells need no watching: each ring is passed on, as in a replay.
 pub struct Unwatched;
 
 impl Doorbells for Unwatched {

@@ -1,5 +1,5 @@
-//! What commands cost that move no data: a command of a few bytes may change or read gigabytes. A turn of the loop begins a
-//! bounded amount of such work, as it moves a bounded amount of data.
+//! The cost of commands without data transfer: a command of a few bytes may change or read gigabytes. A turn of the
+//! loop begins a bounded amount of such work, as it moves a bounded amount of data.
 //!
 //! A client may begin commands while it has spent less than its share of a turn. A command that costs more leaves a debt,
 //! which the following turns pay off; clients in debt share what a turn pays. Commands of any size, of any number of
@@ -13,8 +13,8 @@ use nandscape_wire_nvme::io::{Cdw12, CopyCdw12, CopyRange, DsmRange, LongCopyRan
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 use zerocopy::FromBytes;
 
-/// The work begun in a turn, in bytes that are changed or read: about the work of one command of 4 KiB, so that much is
-/// left of a turn in which others have commands.
+/// The work begun in a turn, in bytes that are changed or read: about the work of one command of 4 KiB, so that most
+/// of a turn remains for the commands of others.
 pub(crate) const A_TURN: u64 = 16 << 10;
 /// Bytes that are deallocated with the effort of one that is changed: firmware marks them, in steps that take their time.
 const DEALLOCATED: u64 = 64;
@@ -73,7 +73,7 @@ impl Effort {
         self.debt.set(self.debt.get().saturating_add(cost));
     }
 
-    /// The client has gone.
+    /// The client has disconnected.
     pub(crate) fn end(&self, all: &Efforts) {
         if self.debt.replace(0) > 0 {
             all.debtors.set(all.debtors.get() - 1);

@@ -14,9 +14,9 @@ use crate::queue_ids::QueueIds;
 /// The queue pairs of a drive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Pairs {
-    /// Those that a client can have now.
+    /// Pairs that a client can have now.
     pub free: usize,
-    /// All: also those of clients, and of clients that have left but whose commands have not ended.
+    /// All pairs, including those of clients, and of disconnected clients whose commands have not ended.
     pub all: usize,
 }
 
@@ -41,7 +41,7 @@ pub trait Export {
         None
     }
 
-    /// The subsystem, which gives each host with its own queues a controller; `None` where the drive is none.
+    /// The subsystem, which gives each host with its own queues a controller; `None` if the drive is not a subsystem.
     fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
         None
     }
@@ -51,7 +51,7 @@ pub trait Export {
         BTreeMap::new()
     }
 
-    /// Counters of each part of the drive, by the part's name; none where it has no parts.
+    /// Counters of each part of the drive, by the part's name; empty if it has no parts.
     fn parts(&self) -> Vec<(String, BTreeMap<&'static str, f64>)> {
         Vec::new()
     }
@@ -61,13 +61,13 @@ pub trait Export {
         None
     }
 
-    /// The parts of the drive by name; `None` where its flash is not in this process.
+    /// The parts of the drive by name; `None` if its flash is not in this process.
     fn layout(&self) -> Option<Layout> {
         None
     }
 
-    /// How busy those were since the drive began, and how worn its blocks are, if that is wanted. `None` where its flash is not
-    /// in this process.
+    /// The busy times of its dies and channels since the drive began and, if wanted, the wear of its blocks. `None`
+    /// if its flash is not in this process.
     fn inside(&self, _with_wear: bool) -> Option<Inside> {
         None
     }

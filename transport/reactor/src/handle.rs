@@ -46,7 +46,7 @@ pub struct NewHost {
 /// Why a client is refused.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refused {
-    /// The drive refuses, or there is none.
+    /// The drive rejects the connection, or does not exist.
     #[error("the drive takes no more connections ({0})")]
     Drive(Status),
     /// The drive has no namespace of this number for its clients.
@@ -61,7 +61,7 @@ pub enum Refused {
     /// Each of the drive's queue pairs has a client, or is promised to one.
     #[error("all {pairs} queue pairs of the drive are taken by other clients")]
     Taken {
-        /// How many there are.
+        /// The number of queue pairs.
         pairs: usize,
     },
     /// No queue pair became free in time.
@@ -102,7 +102,7 @@ pub struct Figures {
     pub clients: usize,
     /// Commands in the drives.
     pub outstanding: usize,
-    /// Why arrivals are not recorded, or not any more, although they should be.
+    /// Why arrivals are not recorded, or no longer, although they should be.
     pub recording_problem: Option<String>,
     /// The first drive that was not flushed at the end, and why.
     pub flush_problem: Option<String>,
@@ -125,7 +125,7 @@ pub struct ExportFigures {
     pub forced_writes: Tally,
     /// The drive's own counters, by name.
     pub counters: BTreeMap<&'static str, f64>,
-    /// Those of each of its parts, by the part's name.
+    /// The figures of each of its parts, by the part's name.
     pub parts: Vec<(String, BTreeMap<&'static str, f64>)>,
     /// Commands that failed because data could not be written or read back, as the SMART log counts them.
     pub media_errors: u64,
@@ -149,7 +149,8 @@ pub struct Tally {
 }
 
 impl ExportFigures {
-    /// All kinds with their names: those that have each command once, then flushes and writes with FUA, which are among them.
+    /// All kinds with their names. The first ones count each command once; flushes and writes with FUA are among
+    /// them.
     pub fn kinds(&self) -> [(&'static str, &Tally); 5] {
         [
             ("reads", &self.reads),
@@ -203,7 +204,7 @@ impl Reservation {
         Reservation { handle, connection, info, taken: false }
     }
 
-    /// The drive's description, which the client gets too.
+    /// The drive's description, which the client also gets.
     pub fn info(&self) -> DriveInfo {
         self.info
     }
@@ -248,15 +249,15 @@ impl Handle {
     /// reactor has answered, which is between two of its turns.
     ///
     /// # Errors
-    /// [`Refused`] when the drive has other connections, or commands of the last one in work, or the reactor ends.
+    /// [`Refused`] when the drive has other connections, or commands of the last one under way, or the reactor ends.
     pub fn attach(&self, export: u16, make: MakeHost) -> Result<(), Refused> {
         let (reply, answer) = channel();
         self.send(Message::Attach { export, make, reply });
         answer.recv().unwrap_or(Err(Refused::Ending))
     }
 
-    /// Opens a connection to a drive for a client that is still to come. Blocks until the reactor has answered: within two
-    /// of its turns, or, where queue pairs of earlier clients are about to be released, when one is.
+    /// Opens a connection to a drive for a client that will connect later. Blocks until the reactor has answered:
+    /// within two of its turns, or, if queue pairs of earlier clients are about to be released, when one is.
     ///
     /// # Errors
     /// [`Refused`] when the drive takes no more connections, none became free within `limit`, or the reactor ends.

@@ -1,5 +1,5 @@
-//! A host that a controller is attached to through a port: its queues are made in its memory, its interrupts go to the
-//! port's outbox, and its I/O commands are counted like those of other connections.
+//! A host to which a controller is attached through a port. Its queues are created in its memory, its interrupts are
+//! put into the port's outbox, and its I/O commands are counted like those of other connections.
 //!
 //! Left out: admin commands, which are not counted.
 
@@ -38,11 +38,11 @@ pub(crate) struct Host {
     pub(crate) came: Rc<RefCell<Vec<(QueueId, u16)>>>,
 }
 
-/// I/O commands in work, by submission queue.
+/// I/O commands under way, by submission queue.
 #[derive(Default)]
 pub(crate) struct Commands(RefCell<Vec<Option<OfQueue>>>);
 
-/// Those of one queue.
+/// The commands of one queue.
 type OfQueue = Rc<RefCell<InFlight>>;
 
 impl Commands {
@@ -59,7 +59,7 @@ impl Commands {
         queues[index].insert(Rc::new(RefCell::new(InFlight::growing(entries)))).clone()
     }
 
-    /// A queue is gone, and perhaps another queue of the same number exists.
+    /// A queue was deleted, and perhaps another queue of the same number exists.
     fn forget(&self, id: QueueId, queue: &OfQueue) {
         if let Some(place) = self.0.borrow_mut().get_mut(usize::from(id.0)) {
             place.take_if(|there| Rc::ptr_eq(there, queue));

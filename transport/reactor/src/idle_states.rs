@@ -1,9 +1,9 @@
-//! Keeps the machine's processors out of their idle states, by a request to Linux's power management for a wake-up
-//! latency of zero (kernel documentation, "PM Quality of Service Interface", CPU latency limits).
+//! Keeps the machine's processors out of their idle states, by requesting a wake-up latency of zero from Linux's
+//! power management (kernel documentation, "PM Quality of Service Interface", CPU latency limits).
 //!
-//! When a client waits for a reply for more than some microseconds, its processor goes to sleep, and the reply has to wake it.
-//! On a virtual machine the wake-up goes through the hypervisor and takes tens of microseconds, which add to every latency
-//! that the client measures.
+//! When a client waits for a reply for more than some microseconds, its processor sleeps, and the reply has to wake
+//! it. On a virtual machine the wake-up passes the hypervisor and takes tens of microseconds, which add to every
+//! latency that the client measures.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};

@@ -1,5 +1,5 @@
-//! The commands of one queue that have not completed, found by their identifiers. Their slots are used again, so that a command
-//! allocates nothing.
+//! The outstanding commands of one queue, found by their identifiers. Their slots are reused, so that a command does
+//! not allocate.
 
 use nandscape_wire_nvme::Status;
 
@@ -35,8 +35,8 @@ impl InFlight {
         InFlight { slots, free: if depth > 0 { 0 } else { NONE }, ..InFlight::growing(depth) }
     }
 
-    /// Room that grows with the commands of a queue of `entries` entries. A host that learns early which entries were fetched
-    /// may have more commands in work than that.
+    /// Room that grows with the commands of a queue of `entries` entries. A host that learns early which entries were
+    /// fetched may have more commands under way than that.
     pub(crate) fn growing(entries: u32) -> InFlight {
         let chains = vec![NONE; entries.min(MOST_CHAINS).next_power_of_two() as usize].into();
         InFlight { slots: Vec::new(), chains, free: NONE, count: 0 }
@@ -63,7 +63,7 @@ impl InFlight {
         None
     }
 
-    /// Adds a command, unless there is one of its identifier, or no room.
+    /// Adds a command, unless its identifier is in use or there is no room.
     pub(crate) fn insert(&mut self, cid: u16, command: Outstanding) -> Result<(), (Outstanding, Status)> {
         if self.find(cid).is_some() {
             return Err((command, Status::COMMAND_ID_CONFLICT));
@@ -75,7 +75,7 @@ impl InFlight {
         Ok(())
     }
 
-    /// Adds a command in the place of the one of its identifier, if there is one.
+    /// Adds a command, and replaces an earlier one with its identifier.
     pub(crate) fn replace(&mut self, cid: u16, command: Outstanding) {
         if let Some(at) = self.find(cid) {
             self.slots[at as usize].command = Some(command);
@@ -89,7 +89,7 @@ impl InFlight {
         self.fill(cid, command);
     }
 
-    /// Puts a command into the first free slot, which there is.
+    /// Puts a command into the first free slot, which must exist.
     fn fill(&mut self, cid: u16, command: Outstanding) {
         let (chain, index) = (self.chain(cid), self.free);
         let slot = &mut self.slots[index as usize];

@@ -1,5 +1,4 @@
-//! The inside of a drive, for those who draw it: its dies and channels by name, how busy they were, and how worn its blocks
-//! are.
+//! The inside of a drive, for display: its dies and channels by name, their busy times, and the wear of its blocks.
 //!
 //! Left out: single operations, which are in the event trace ([`crate::watch`]).
 
@@ -65,7 +64,7 @@ pub struct DieWear {
     pub most: u32,
     /// Erases of all.
     pub sum: u64,
-    /// How many they are.
+    /// The number of good blocks.
     pub good: u32,
     /// Blocks that are bad, from the factory or retired.
     pub bad: u32,

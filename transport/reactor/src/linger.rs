@@ -28,9 +28,9 @@ impl Linger {
         if self.fruitless < MAX_FRUITLESS { LENGTH } else { Span::ZERO }
     }
 
-    /// The loop polled for arrivals, and whether there were any.
+    /// The loop polled for arrivals; `came` is whether there were any.
     pub(crate) fn polled(&mut self, came: bool) {
-        // An arrival found at the first poll came while the loop was working: spinning did not help.
+        // An arrival found at the first poll arrived while the loop was working: spinning did not help.
         if came && self.idle_polls > 1 {
             self.fruitless = 0;
         }

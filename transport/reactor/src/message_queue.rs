@@ -1,12 +1,12 @@
-//! A queue pair of a host whose commands and completions pass as messages (NVMe over Fabrics). The entries lie in our own
-//! memory; a completion is put into the port's outbox under the tag of its command.
+//! A queue pair of a host whose commands and completions pass as messages (NVMe over Fabrics). The entries are in our
+//! own memory; a completion is put into the port's outbox under the tag of its command.
 //!
 //! The host's command identifiers stay in the commands, so that Abort and the error log use the host's numbers.
 //!
-//! The first command of a fused operation is made known with the next command of the queue, by one doorbell (Base 3.4.2).
-//! The transport submits it only right before the second one.
+//! The first command of a fused operation is announced together with the next command of the queue, by one doorbell
+//! (Base 3.4.2). The transport submits it only right before the second one.
 //!
-//! Left out: messages, which the transport makes; flow control, which is its business, too.
+//! Left out: messages and flow control, which are the transport's.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -30,9 +30,9 @@ pub(crate) struct MessageQueue {
     outbox: Rc<Outbox>,
     controller: Weak<dyn Controller>,
     ring: RefCell<Box<[Submission]>>,
-    /// Where the next command goes, and the next completion.
+    /// The places of the next command and of the next completion.
     tails: Cell<(u16, u16)>,
-    /// Those that have not completed.
+    /// Outstanding commands.
     commands: RefCell<InFlight>,
     state: Cell<State>,
     /// The last command is the first of a fused operation, and its doorbell was not rung.
@@ -44,13 +44,13 @@ pub(crate) struct MessageQueue {
 enum State {
     /// The controller gets them.
     Open,
-    /// They are refused: a controller that is shut down processes Fabrics commands alone (Base 3.6.2).
+    /// They are rejected: a controller that is shut down processes only Fabrics commands (Base 3.6.2).
     ShutDown,
     /// The controller has deleted the queue, or does not have it yet.
     Deleted,
 }
 
-/// Where a queue belongs.
+/// The owner of a queue.
 pub(crate) struct Place {
     pub(crate) connection: ConnectionId,
     pub(crate) export: u16,
@@ -78,7 +78,7 @@ impl MessageQueue {
         }
     }
 
-    /// Makes the controller create it.
+    /// Creates the queue in the controller.
     ///
     /// # Errors
     /// Those of [`Controller::create_queue_pair`].
@@ -109,7 +109,7 @@ impl MessageQueue {
         self.state.get() == State::Deleted
     }
 
-    /// Gives the controller a command. One that cannot be given completes at once.
+    /// Submits a command to the controller. If that is impossible, the command completes at once.
     pub(crate) fn submit(&self, controller: &dyn Controller, tag: u64, entry: SubmissionEntry, mem: HostMem) {
         let now = self.outbox.sim.now();
         let command = Outstanding {
@@ -135,7 +135,7 @@ impl MessageQueue {
         if let Err((command, status)) = refusal {
             self.outbox.release(command, Completion::of(status));
             if self.held.take() {
-                // The command before it stands alone.
+                // The command before it is single.
                 controller.ring_submission(self.id, self.tails.get().0);
             }
             return;

@@ -29,7 +29,7 @@ const CLEAR_FAULTS: u8 = 1;
 const SET: u8 = 2;
 
 impl Order {
-    /// As it stands in a recording: what kind, and its text.
+    /// Its form in a recording: the kind, and its text.
     pub(crate) fn to_parts(&self) -> (u8, &str) {
         match self {
             Order::AddFault(rule) => (ADD_FAULT, rule),

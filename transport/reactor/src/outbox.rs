@@ -21,8 +21,7 @@ pub struct Released {
     pub export: u16,
     /// The connection's tag for it, or its command identifier in `queue`.
     pub tag: u64,
-    /// The submission queue that the host put it into; it has its completion already. `None` where the connection is a
-    /// drive.
+    /// The submission queue of a host whose completion is already posted. `None` if the connection is a drive.
     pub queue: Option<QueueId>,
     /// Its opcode.
     pub opcode: u8,
@@ -30,9 +29,9 @@ pub struct Released {
     pub is_admin: bool,
     /// It writes with Force Unit Access.
     pub is_forced_write: bool,
-    /// Bytes of the logical blocks that it moved or was to move; 0 where their number does not stand in the command.
+    /// Bytes of its logical blocks; 0 if the command does not contain their number.
     pub bytes: u64,
-    /// Where it begins, in bytes; 0 where that does not stand in the command.
+    /// The beginning in bytes; 0 if the command does not contain it.
     pub offset: u64,
     /// When it arrived.
     pub arrived: Time,
@@ -47,7 +46,7 @@ pub struct Released {
 pub struct ToHost {
     /// The host's connection.
     pub connection: ConnectionId,
-    /// What.
+    /// The output.
     pub what: What,
 }
 
@@ -74,13 +73,13 @@ pub(crate) struct Outstanding {
     pub(crate) arrived: Time,
 }
 
-/// Where the model's completions go.
+/// The destination of the model's output.
 pub(crate) struct Outbox {
     pub(crate) sim: Sim,
     /// Commands of connections that are drives.
     pub(crate) outstanding: RefCell<Slots<Outstanding>>,
     pub(crate) released: RefCell<Vec<Released>>,
-    /// In order: an interrupt comes behind the entries that must be written before it.
+    /// In order: an interrupt follows the entries that must be written before it.
     pub(crate) to_hosts: RefCell<Vec<ToHost>>,
     /// Connections of queues that were deleted by others than their transport.
     pub(crate) ended: RefCell<Vec<ConnectionId>>,

@@ -23,7 +23,7 @@ use crate::outbox::{Outbox, Outstanding, Released, ToHost, bytes_of, offset_of};
 use crate::recording::Recorder;
 use crate::timing::Timing;
 
-/// Names a connection of a port. No number is used twice: commands of a client that has gone may still be in a drive.
+/// Names a connection of a port. No number is reused: commands of a disconnected client may still be in a drive.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ConnectionId(pub u32);
 
@@ -35,7 +35,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// Its queue, if it is one of an association.
+    /// Its queue, if it belongs to an association.
     fn queue_of(&self, association: &Rc<Association>) -> Option<&Rc<MessageQueue>> {
         match &self.way {
             Way::Queue { queue, association: of } if Rc::ptr_eq(of, association) => Some(queue),
@@ -50,7 +50,7 @@ enum Way {
     Drive(Rc<dyn Drive>),
     /// By its own queues.
     Controller { controller: Rc<dyn Controller>, host: Rc<Host> },
-    /// By one queue, whose commands pass as messages.
+    /// One queue, whose commands pass as messages.
     Queue { queue: Rc<MessageQueue>, association: Rc<Association> },
 }
 
@@ -77,7 +77,7 @@ pub struct Port {
     observer: Option<Observer>,
 }
 
-/// Is given every completion.
+/// Called with every completion.
 type Observer = Box<dyn FnMut(&Released)>;
 
 impl Port {
@@ -109,14 +109,14 @@ impl Port {
         self.tape.take().map_or(Ok(()), |recorder| recorder.end(now))
     }
 
-    /// Records how well the run has kept up with the clock. What arrives from now on is not of clients.
+    /// Records how well the run has kept up with the clock. Later arrivals are not of clients.
     pub(crate) fn record_timing(&mut self, timing: &Timing) {
         if let Some(recorder) = &mut *self.tape.borrow_mut() {
             recorder.timing(timing);
         }
     }
 
-    /// The failure of the recording since the last call, if any: the recording ends, the run continues.
+    /// A failure of the recording since the last call, if any: the recording ends, the run continues.
     pub(crate) fn recording_problem(&mut self) -> Option<String> {
         self.tape.borrow_mut().as_mut()?.news()
     }
@@ -151,7 +151,7 @@ impl Port {
         into.append(&mut self.outbox.ended.borrow_mut());
     }
 
-    /// Submits a command. Its completion comes out under `tag`.
+    /// Submits a command. Its completion is released under `tag`.
     ///
     /// # Panics
     /// When the connection is not open, or has its own queues.
@@ -231,7 +231,7 @@ impl Port {
         came.into_iter().for_each(|(queue, tail)| controller.ring_submission(queue, tail));
     }
 
-    /// The dword of the controller's properties at a byte offset. Reading it changes nothing, and is no arrival.
+    /// The dword of the controller's properties at a byte offset. A read changes nothing, so it is not an arrival.
     ///
     /// # Panics
     /// When the connection is not open, or is a drive.
@@ -259,7 +259,7 @@ impl Port {
         }
     }
 
-    /// Whether a drive has commands in work of hosts that have left.
+    /// Whether a drive has commands under way of disconnected hosts.
     pub fn is_leaving(&self, export: u16) -> bool {
         let subsystem = self.exports.get(usize::from(export)).and_then(|drive| drive.subsystem());
         let here = self.connections.values().filter(|open| open.export == export);
@@ -278,7 +278,7 @@ impl Port {
         self.connections.get(&connection).map(|open| open.info)
     }
 
-    /// Bytes of a logical block of a namespace that a connection reaches; 0 where there is none.
+    /// Bytes of a logical block of a namespace that a connection reaches; 0 if it does not exist.
     pub(crate) fn block_bytes(&self, connection: ConnectionId, nsid: u32) -> u32 {
         self.connections.get(&connection).map_or(0, |open| open.sizes.get(nsid))
     }

@@ -1,4 +1,4 @@
-//! Which queue pairs of a controller are free: the lowest is given out first, so that a replay gives out the same ones.
+//! The free queue pairs of a controller: the lowest is allocated first, so that a replay allocates the same ones.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ impl QueueIds {
         Some(Lease { id, from: self.clone() })
     }
 
-    /// How many there are.
+    /// The numbers of free pairs and of all pairs.
     pub(crate) fn count(&self) -> Pairs {
         Pairs { free: self.free.borrow().len(), all: self.all }
     }

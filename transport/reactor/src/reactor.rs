@@ -52,7 +52,7 @@ pub struct Setup {
 /// Keeps the calling thread on one core, counted over those that the process may use.
 ///
 /// # Errors
-/// When there is no such core.
+/// When the core does not exist.
 pub fn pin_to_core(number: usize) -> io::Result<()> {
     let allowed = rustix::thread::sched_getaffinity(None)?;
     let mut cores = (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
@@ -69,8 +69,8 @@ const DELIVERIES_A_SEND: u32 = 16;
 /// The longest that the model runs in one turn, so that arrivals do not wait longer. It is short compared with a stall, and
 /// long compared with polling sockets.
 const MODEL_A_TURN: Span = Span::from_us(250);
-/// The most work of long commands in one turn, in mapping units that are read or written: about as long. It is a part of such a
-/// command, so that others have a turn between two parts.
+/// The most work of long commands in one turn, in mapping units read or written: about as long as [`MODEL_A_TURN`].
+/// It is a part of such a command, so that others have a turn between two parts.
 const WORK_A_TURN: u64 = 256;
 /// Messages from other threads handled in one turn, so that clients that connect and hang up in a loop cannot starve the
 /// connected ones. Connecting a client takes a few microseconds.
@@ -81,7 +81,7 @@ const LONG_TURN: Span = Span::from_us(50);
 const INVITED_A_TURN: u32 = 16;
 /// The loop is awake this long before an event is due.
 const AWAKE_BEFORE: Span = Span::from_us(80);
-/// How long clients have to receive their last replies when the reactor ends, once the drives have finished.
+/// The time for clients to receive their last replies when the reactor ends, once the drives have finished.
 const DRAIN_TIME: Span = Span::from_s(5);
 /// The time between two checks of the clients' deadlines.
 const DEADLINES_EVERY: Span = Span::from_s(1);
@@ -100,7 +100,7 @@ pub struct Reactor {
     by_connection: BTreeMap<ConnectionId, Key>,
     /// Memory for the data of clients.
     pool: Rc<Pool>,
-    /// Connections whose client is still to come.
+    /// Connections whose client is not connected yet.
     reserved: BTreeSet<ConnectionId>,
     /// Requests for connections that wait for a queue pair.
     line: Line,
@@ -120,7 +120,8 @@ pub struct Reactor {
     polled: Vec<Key>,
     /// Clients with completions to send.
     dirty: Vec<Key>,
-    /// Clients found gone while the model ran. They are disconnected at this turn's time, as a recording has it.
+    /// Clients found disconnected while the model ran. They are disconnected at this turn's time, as a recording has
+    /// it.
     lost: Vec<(Key, Gone)>,
     /// Connections that the model has ended.
     ended: Vec<ConnectionId>,
@@ -128,7 +129,7 @@ pub struct Reactor {
     check_at: Option<Time>,
     released: Vec<Released>,
     to_hosts: Vec<ToHost>,
-    /// When each of those was completed.
+    /// When each of them was completed.
     completed_at: Vec<Time>,
     linger: Linger,
     /// Whether it has slept since the last turn.
@@ -269,7 +270,7 @@ impl Reactor {
         Ok(())
     }
 
-    /// One turn; whether there was an arrival.
+    /// One turn; returns whether there was an arrival.
     fn turn(&mut self) -> bool {
         let before = self.begun;
         self.timing.turns += 1;
@@ -324,8 +325,8 @@ impl Reactor {
         }
     }
 
-    /// Notes how far the model is behind after an event, and the long work of this turn; returns whether it has run for
-    /// long and may stop here, between two times.
+    /// Notes the model's delay after an event, and the long work of this turn. Returns whether it has run for long
+    /// and may stop here, between two times.
     fn is_late(&mut self, work: u64) -> bool {
         let (now, reached) = (self.clock.now(), self.executor.sim().now());
         self.timing.behind_max = self.timing.behind_max.max(now.since(reached));
@@ -335,7 +336,7 @@ impl Reactor {
         is_long && self.executor.next_due().is_none_or(|due| due > reached)
     }
 
-    /// Receives arrivals from outside; whether there were any.
+    /// Receives arrivals from outside; returns whether there were any.
     fn receive_arrivals(&mut self) -> bool {
         let mut came = self.handle_messages();
         if !self.sources.is_empty() {
@@ -351,7 +352,7 @@ impl Reactor {
         }
         if self.stopping.is_some() {
             came |= self.serve_line();
-            // Nothing is read any more. Replies are still sent.
+            // No more input is read. Replies are still sent.
             let Events { ready, hung_up, .. } = std::mem::take(&mut self.events);
             for key in hung_up.into_iter().map(Key::from_bits) {
                 if let Some(connected) = self.clients.get_mut(key) {

@@ -1,9 +1,9 @@
-//! A recording: everything that arrived at a port, in order, with its stamp and its data.
+//! A recording: all arrivals at a port, in order, with stamps and data.
 //!
-//! A file begins with [`MAGIC`]; then come chunks (see `chunks`), and in them records: kind (a byte), length of the body,
-//! body. Numbers are short where they are small, and commands and times where they are near the last ones (see `numbers`).
-//! The first record is a header in JSON, from which the drives are built again; the last one holds the end of the run.
-//! A file that was cut short lacks it.
+//! A file begins with [`MAGIC`], followed by chunks (see `chunks`), which contain records: kind (a byte), length of
+//! the body, body. Small numbers are stored short, and commands and times as differences from recent ones (see
+//! `numbers`). The first record is a header in JSON, from which the drives are rebuilt; the last one holds the end of
+//! the run. A truncated file lacks it.
 //!
 //! | file | what |
 //! |---|---|
@@ -32,8 +32,8 @@ pub enum Kept {
     /// All: a replay stores the data that the run stored.
     #[default]
     All,
-    /// What commands do or how long they take can depend on: all but the data of writes whose protection information is not
-    /// checked.
+    /// Everything that affects the work or time of commands: all but the data of writes whose protection information
+    /// is not checked.
     Timing,
 }
 
@@ -79,7 +79,7 @@ pub enum RecordingError {
         path: String,
         /// Records before it.
         number: u64,
-        /// Where its chunk begins.
+        /// The beginning of its chunk.
         offset: u64,
     },
     /// A record is damaged.
@@ -89,7 +89,7 @@ pub enum RecordingError {
         path: String,
         /// Records before it.
         number: u64,
-        /// Where its chunk begins.
+        /// The beginning of its chunk.
         offset: u64,
         /// The problem.
         problem: String,

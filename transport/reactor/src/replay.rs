@@ -1,4 +1,4 @@
-//! A recorded run again, in simulated time: the loop of the reactor with the recorded stamps for a clock.
+//! Replays a recorded run in simulated time: the loop of the reactor with the recorded stamps as its clock.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::recording::{Data, Reader, Record, RecordingError, RunTiming};
 /// How a replay ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// Where the recorded run ended.
+    /// At the end of the recorded run.
     Whole,
     /// Before that: the recording breaks off, as when its writer was killed.
     BrokenOff,
@@ -38,8 +38,8 @@ pub struct Replayed {
     pub compares: u64,
 }
 
-/// Replays a recording through `port`. `on_release` is given every completion, and where its command begins in bytes: 0 if it
-/// names no logical blocks.
+/// Replays a recording through `port`. `on_release` is called with every completion and the beginning of its command
+/// in bytes: 0 if it names no logical blocks.
 ///
 /// # Errors
 /// When the recording is damaged before its last record, or does not fit these drives.
@@ -55,7 +55,7 @@ pub fn replay(
 /// Records between two checks whether a replay continues.
 const QUESTION: u64 = 4_096;
 
-/// The same, as long as `goes_on` returns true. It is called now and then, with how far the recording was read.
+/// The same, while `goes_on` returns true. It is called now and then with the bytes of the recording that were read.
 ///
 /// # Errors
 /// As [`replay`].
@@ -83,7 +83,7 @@ pub fn replay_while(
             return Ok(player.ended(Ending::Stopped));
         }
         played += 1;
-        // The accesses that follow an arrival are its consequences: they have to be known before it happens.
+        // The accesses after an arrival are its consequences: they must be known before it happens.
         next = player.read(recording)?;
         while let Some(Record::Access { connection, outcome, .. }) = next {
             player.outcomes.push(connection, outcome);
@@ -120,7 +120,7 @@ struct Player {
     block_bytes: BTreeMap<(u16, u32), u32>,
     /// The drive of each connection.
     exports: BTreeMap<ConnectionId, u16>,
-    /// Where the commands of hosts with their own queues begin, by queue and command identifier.
+    /// The beginnings of commands of hosts with their own queues, by queue and command identifier.
     offsets: BTreeMap<(ConnectionId, QueueId, u16), u64>,
     timing: Option<RunTiming>,
     without_data: u64,
@@ -133,7 +133,7 @@ impl Player {
         Replayed { ending, timing, without_data, compares }
     }
 
-    /// Where a command begins. Commands that are submitted one by one have it for a tag.
+    /// The beginning of a command. Commands submitted one by one carry it as their tag.
     fn offset_of(&mut self, released: &Released) -> u64 {
         let Released { connection, queue, tag, .. } = released;
         let place = queue.map(|queue| (*connection, queue, *tag as u16));
@@ -155,7 +155,7 @@ impl Player {
         }
     }
 
-    /// The next record; `None` where the recording breaks off.
+    /// The next record; `None` where the recording is truncated.
     fn read(&mut self, recording: &mut Reader) -> Result<Option<Record>, RecordingError> {
         loop {
             match recording.next() {

@@ -34,7 +34,7 @@ pub struct Reply {
     pub status: Status,
     /// When it arrived in the model.
     pub arrived: Time,
-    /// When the model completed it, by [`Handle::clock`]; it gets here later.
+    /// When the model completed it, by [`Handle::clock`]; it arrives here later.
     pub at: Time,
     /// Its memory.
     pub data: Vec<u8>,
@@ -47,7 +47,7 @@ pub struct RingHost {
     handle: Handle,
     info: DriveInfo,
     depth: usize,
-    /// Commands whose completion was not taken: with more than `depth`, completions would find no room.
+    /// Commands whose completion was not taken: with more than `depth`, there would be no room for completions.
     outstanding: usize,
 }
 
@@ -57,7 +57,7 @@ struct RingClient {
     replies: Producer<Reply>,
     /// Completions for which the ring has no room.
     waiting: Vec<Reply>,
-    /// Buffers of commands in work, by slot.
+    /// Buffers of commands under way, by slot.
     slots: Vec<Slot>,
     free: Vec<u32>,
     /// Signalled when there are completions.

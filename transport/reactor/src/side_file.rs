@@ -25,7 +25,7 @@ pub(crate) struct SideFile {
 #[derive(Default)]
 struct Shared {
     state: Mutex<Backlog>,
-    /// There is something to write, or plenty, or the end has come.
+    /// There are bytes to write, or many, or the end is reached.
     news: Condvar,
     /// Set together with the failure: read without the lock.
     failed: AtomicBool,
@@ -70,7 +70,7 @@ impl SideFile {
         }
     }
 
-    /// Whether nothing is written any more.
+    /// Whether writing has ended with an error.
     pub(crate) fn has_failed(&self) -> bool {
         self.shared.failed.load(Ordering::Acquire)
     }

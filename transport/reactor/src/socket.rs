@@ -163,14 +163,14 @@ fn check_unix(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The socket is created under another name and renamed. Of several servers that start together one gets the name: the
-/// others wait for the folder's lock, and then find the name taken.
+/// The socket is created under another name and renamed. Of several servers that start together one gets the name.
+/// The others wait for the folder's lock, and then find the name taken.
 fn listen_unix(path: &Path) -> io::Result<Listening> {
     let folder_path = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = File::open(folder_path)?;
     lock(&folder)?;
     check_unix(path)?;
-    // By the folder's descriptor a name fits where the folder's path is long.
+    // Through the folder's descriptor, a name fits even if the folder's path is long.
     let by_descriptor = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
     let within = if by_descriptor.exists() { &by_descriptor } else { folder_path };
     let hidden = within.join(unique_name());
@@ -229,7 +229,7 @@ impl SocketFile {
     }
 }
 
-/// All of them.
+/// All sockets.
 fn sockets() -> MutexGuard<'static, Vec<SocketFile>> {
     static SOCKETS: Mutex<Vec<SocketFile>> = Mutex::new(Vec::new());
     SOCKETS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -241,7 +241,7 @@ pub fn remove_socket_files() {
 }
 
 /// Makes a socket of mode 0600. Linux gives the file the mode of the socket, less the umask: see unix(7), "Pathname
-/// socket ownership and permissions". So it is never accessible to others.
+/// socket ownership and permissions". It is therefore never accessible to others.
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     let socket = File::from(socket);
@@ -268,7 +268,7 @@ impl Listening {
         }
     }
 
-    /// Accepts no more clients: [`Listening::accept`] fails from now on, also where it waits already.
+    /// Accepts no more clients: [`Listening::accept`] fails from now on, also if it waits already.
     pub fn interrupt(&self) {
         // It fails on a socket that listens no more.
         let _ = match &self.socket {
@@ -336,7 +336,7 @@ impl Stream {
         }
     }
 
-    /// The address of the other side; none where it has none.
+    /// The address of the other side; `None` if it has none.
     pub fn peer(&self) -> Option<IpAddr> {
         match self {
             Stream::Tcp(stream) => stream.peer_addr().ok().map(|address| address.ip()),
@@ -370,7 +370,7 @@ impl Stream {
 
     /// Shuts down sending, receiving, or both; calls that wait for it return.
     pub fn shutdown(&self, how: std::net::Shutdown) {
-        // It fails when the other side has gone, and then there is nothing to end.
+        // It fails when the other side has disconnected, and then there is nothing to end.
         let _ = match self {
             Stream::Unix(stream) => stream.shutdown(how),
             Stream::Tcp(stream) => stream.shutdown(how),

@@ -1,5 +1,5 @@
-//! A drive that lies outside this process, as the loop handles it: the loop waits for its connection as for those of
-//! clients, and makes it send and receive.
+//! A drive outside this process, as the loop handles it: the loop waits for its connection as for those of clients,
+//! and makes it send and receive.
 //!
 //! The answers of such a drive come from outside without being recorded: a run with one has no recording.
 
@@ -9,7 +9,7 @@ use nandscape_sim::Span;
 
 /// See the module.
 pub trait Source {
-    /// The descriptor that becomes readable when there is something to do.
+    /// The descriptor that becomes readable when there is work.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
     /// Whether it has commands that it has not sent yet.

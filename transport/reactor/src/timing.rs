@@ -22,7 +22,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// Adds what another loop has measured.
+    /// Adds the measurements of another loop.
     pub fn merge(&mut self, other: &Timing) {
         self.release_lag.merge(&other.release_lag);
         self.poll_gap.merge(&other.poll_gap);

@@ -1,4 +1,5 @@
-//! Sleeping until an instant, to the nanosecond, or until a socket or another thread has something: one system call.
+//! Sleeping until an instant, to the nanosecond, or until a socket or another thread needs service, in one system
+//! call.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -45,7 +46,7 @@ pub(crate) enum Wait {
     None,
     /// At most this long.
     For(Span),
-    /// Until something comes.
+    /// Until an event.
     Forever,
 }
 
@@ -63,16 +64,16 @@ impl Wait {
 /// Sockets that something has happened to, by number.
 #[derive(Default)]
 pub(crate) struct Events {
-    /// Those that can be read or written, or were closed by their peer.
+    /// Descriptors that can be read or written, or were closed by their peer.
     pub(crate) ready: Vec<u64>,
-    /// Those among them whose peer has closed the connection, or the side that it sends on.
+    /// Those whose peer has closed the connection, or its sending side.
     pub(crate) hung_up: Vec<u64>,
     /// Something has happened to a [`Source`](crate::source::Source).
     pub(crate) of_sources: bool,
 }
 
 impl Events {
-    /// The kernel's events of one descriptor. A wake brings no more than the end of a wait.
+    /// The kernel's events of one descriptor. A wake only ends the wait.
     fn add(&mut self, number: u64, flags: u32) {
         match number {
             WAKE => {}
@@ -96,13 +97,13 @@ pub(crate) struct Waiter {
     /// Sockets that are watched.
     sockets: usize,
     announced: bool,
-    /// The system has no epoll_pwait2(2), which came with Linux 5.11: there, ppoll(2) waits to the nanosecond.
+    /// The system has no epoll_pwait2(2), added in Linux 5.11: ppoll(2) then waits to the nanosecond.
     by_ppoll: bool,
 }
 
 /// The number of the waker's own event.
 const WAKE: u64 = u64::MAX;
-/// The number of all sources: they are looked after together.
+/// The number of all sources, which are served together.
 const SOURCE: u64 = u64::MAX - 1;
 /// Events taken at a time.
 const EVENTS: usize = 64;
@@ -129,7 +130,7 @@ impl Waiter {
         Ok(())
     }
 
-    /// Watches a source as long as this exists.
+    /// Watches a source while this exists.
     pub(crate) fn add_source(&mut self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         self.add(descriptor, SOURCE, Interest { read: true, write: false })
     }
@@ -149,8 +150,8 @@ impl Waiter {
         self.sockets -= usize::from(epoll::delete(&self.epoll.0, socket).is_ok());
     }
 
-    /// From now on [`Waker::wake`] ends the next wait at once. Between this and waiting, look once more at everything
-    /// that other threads hand over.
+    /// From now on [`Waker::wake`] ends the next wait at once. Between this and waiting, check all input from other
+    /// threads once more.
     pub(crate) fn announce_sleep(&mut self) {
         self.announced = true;
         self.waker.shared.asleep.store(true, Ordering::SeqCst);
@@ -223,8 +224,8 @@ impl Waiter {
     }
 }
 
-/// A hang-up is always watched for. While a client reads nothing, it is edge-triggered: level-triggered, it would end every
-/// wait from then on.
+/// Hang-ups are always watched. For a client that reads nothing they are edge-triggered: a level-triggered one would
+/// end every later wait.
 fn flags(interest: Interest) -> EventFlags {
     let mut flags = EventFlags::RDHUP;
     flags.set(EventFlags::IN, interest.read);
@@ -250,7 +251,7 @@ mod tests {
                 waiter.waker().wake();
                 waiter.waker().wake();
                 waiter.wait(Wait::Forever, &mut events).unwrap();
-                // It ends no other.
+                // It ends no other wait.
                 let mut left: Vec<Event> = Vec::with_capacity(EVENTS);
                 let now = Timespec { tv_sec: 0, tv_nsec: 0 };
                 let (came, _) = epoll::wait(&waiter.epoll.0, left.spare_capacity_mut(), Some(&now)).unwrap();

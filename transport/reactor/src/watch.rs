@@ -1,6 +1,6 @@
-//! What is gathered while a client watches the drives, in addition to the figures that are kept in any case: where the
-//! time of commands went, and short captures of single operations. It exists from the first look to
-//! [`Handle::look_away`], and costs nothing at other times.
+//! Data gathered while a client watches the drives, in addition to the permanent figures: the time of commands by
+//! stage and cause, and short captures of single operations. It exists from the first look to [`Handle::look_away`],
+//! and costs nothing at other times.
 //!
 //! [`Handle::look_away`]: crate::Handle::look_away
 
@@ -21,7 +21,7 @@ pub const CAPTURE: Span = Span::from_ms(10);
 /// The most operations of a capture.
 pub const MOST_OPERATIONS: usize = 2_000;
 
-/// What a look returns in addition to causes and busy times.
+/// Optional results of a look, in addition to causes and busy times.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Wants {
     /// The layout of the drives.
@@ -39,7 +39,7 @@ pub struct Look {
     pub now: Time,
     /// By drive, in the order of the setup.
     pub drives: Vec<DriveLook>,
-    /// Single operations of all drives, if they are wanted and there was a look before.
+    /// Single operations of all drives, if requested and if there was an earlier look.
     pub capture: Option<Capture>,
 }
 
@@ -50,13 +50,13 @@ pub struct DriveLook {
     pub reads: Went,
     /// Writes of any kind that succeeded.
     pub writes: Went,
-    /// Busy times since the drive began, and its wear; `None` where its flash is not in this process.
+    /// Busy times since the drive began, and its wear; `None` if its flash is not in this process.
     pub inside: Option<Inside>,
-    /// Its parts, if they are wanted.
+    /// Its parts, if requested.
     pub layout: Option<Layout>,
 }
 
-/// Where the time of commands went.
+/// The time of commands by stage and cause.
 #[derive(Clone, Default, Debug)]
 pub struct Went {
     /// How many.
@@ -72,7 +72,7 @@ pub struct Capture {
     pub from: Time,
     /// When it ended: earlier than planned if there were more operations than it holds.
     pub to: Time,
-    /// In the order in which they ended.
+    /// In the order of their ends.
     pub operations: Vec<Event>,
 }
 
@@ -89,7 +89,7 @@ impl Watch {
         Watch { went: vec![Default::default(); drives], scope: Rc::default() }
     }
 
-    /// Adds up where the time of completed commands went.
+    /// Adds the times of completed commands.
     #[cold]
     pub(crate) fn add(&mut self, released: &[Released]) {
         for one in released.iter().filter(|one| !one.is_admin && one.completion.status.is_success()) {

@@ -1,5 +1,6 @@
-//! How many bytes of data the commands and replies of one client may hold. A client that receives gets a window that grows with
-//! the received data. A client that does not receive keeps a small window, so that its further commands are not begun.
+//! The limit on the bytes of data of one client's commands and replies. The window of a client that receives grows
+//! with the received data. A client that does not receive keeps a small window, so that its further commands are not
+//! begun.
 
 /// The window of a client that has received nothing yet, or whose replies wait for it.
 pub const FIRST_WINDOW: usize = 4 << 20;
@@ -27,7 +28,7 @@ impl Window {
         self.0 = MAX_WINDOW.min(self.0.saturating_add(bytes));
     }
 
-    /// The client's socket takes nothing for now, and `bytes` of replies wait for it.
+    /// The client's socket takes no more for now, and `bytes` of replies wait for it.
     pub fn waits(&mut self, bytes: usize) {
         if bytes >= FIRST_WINDOW {
             self.0 = FIRST_WINDOW;

@@ -1,9 +1,9 @@
 //! The reactor's requests to a client, as messages (`DMA_READ`, `DMA_WRITE`): their numbers, and the interrupts that
 //! wait for completions to be written.
 //!
-//! Clients differ in where the data stands: the specification has a count of 64 bits before it, QEMU's source one of 32 bits.
-//! The first message finds out which one a client has: a read with a bit set that is a part of the longer count only. A client
-//! with the longer count refuses that many bytes.
+//! Clients differ in the place of the data: the specification has a count of 64 bits before it, QEMU's source one of
+//! 32 bits. The first message detects the layout: a read with a bit set that only the longer count has. A client with
+//! the longer count rejects that many bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::Sender;
@@ -16,12 +16,12 @@ use zerocopy::IntoBytes as _;
 
 use crate::writer::Outgoing;
 
-/// Messages without an answer above which a client is disconnected. Commands that wait for answers are limited by the
-/// controller, so that these are completions that a client does not take.
+/// Unanswered messages above which a client is disconnected. The controller limits commands that wait for answers, so
+/// these are completions that a client does not take.
 const MOST: usize = 1 << 14;
 
-/// A client's answer: the data read, nothing for a write, or `None` for a failure. Data of another length than
-/// requested is detected where the answer is awaited.
+/// A client's answer: the data read, no bytes for a write, or `None` for a failure. The receiver of the answer
+/// detects a wrong length.
 pub(crate) type Answer = Option<Vec<u8>>;
 
 /// See the file.
@@ -36,11 +36,11 @@ pub(crate) struct Asking {
     unanswered: BTreeMap<u16, Asked>,
     /// Counts messages, beyond their numbers.
     sent: u64,
-    /// Interrupts, each behind a write, which is the one of this count.
+    /// Interrupts, each held until the write with this count.
     held: VecDeque<(u64, u16)>,
 }
 
-/// Where the data of a transfer stands.
+/// The place of the data of a transfer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Layout {
     Unknown,
@@ -51,7 +51,7 @@ enum Layout {
     Short,
 }
 
-/// Bytes before the data where the count has 32 bits. Messages are as long as with the longer one.
+/// Bytes before the data if the count has 32 bits. Messages are as long as with the longer count.
 const SHORT: usize = 12;
 
 struct Asked {
@@ -99,7 +99,7 @@ impl Asking {
 
     /// Sends a message; its number.
     fn command(&mut self, command: Command, payload: &[u8]) -> u16 {
-        // There are more numbers than messages without an answer.
+        // There are more numbers than unanswered messages.
         while self.unanswered.contains_key(&self.next) && self.unanswered.len() < usize::from(u16::MAX) {
             self.next = self.next.wrapping_add(1);
         }
@@ -141,7 +141,7 @@ impl Asking {
         }
     }
 
-    /// The next interrupt that nothing holds any more.
+    /// The next interrupt that no write holds.
     pub(crate) fn next_interrupt(&mut self) -> Option<u16> {
         let (last, _) = *self.held.front()?;
         let oldest = self.unanswered.values().filter(|asked| asked.writes).map(|asked| asked.count).min();

@@ -1,5 +1,5 @@
-//! Messages with descriptors over a unix socket. A message of any length is read whole, so that the next one is found
-//! where it begins: a message that is too long is discarded piece by piece.
+//! Messages with descriptors over a unix socket. A message of any length is read whole, so that the beginning of the
+//! next one is found: a message that is too long is discarded piece by piece.
 
 use std::io::{self, IoSlice, IoSliceMut, Read as _};
 use std::mem::MaybeUninit;
@@ -19,15 +19,15 @@ pub(crate) const MAX_DESCRIPTORS: usize = 16;
 pub(crate) const MAX_DATA: usize = 1 << 20;
 /// The most bytes behind a header: the data, and the structure before it.
 const MAX_PAYLOAD: usize = MAX_DATA + 64;
-/// Bytes thrown away at a time.
+/// Bytes discarded at a time.
 const PIECE: usize = 64 << 10;
 
 /// A message from the client.
 pub(crate) struct Received {
     pub(crate) header: Header,
-    /// What follows the header; `None` when it is longer than can be agreed on.
+    /// The data after the header; `None` if it is longer than the negotiable maximum.
     pub(crate) payload: Option<Vec<u8>>,
-    /// Descriptors of the message; `None` when there were more than can be agreed on.
+    /// Descriptors of the message; `None` if there were more than the negotiable maximum.
     pub(crate) descriptors: Option<Vec<OwnedFd>>,
 }
 

@@ -25,7 +25,7 @@ const BAR4: usize = 0x20;
 /// A memory address of 64 bits.
 const BAR_WIDE: u32 = 0b100;
 
-/// Where the capabilities lie.
+/// The places of the capabilities.
 const POWER: usize = 0x40;
 const MSIX: usize = 0x50;
 const EXPRESS: usize = 0x60;

@@ -1,5 +1,5 @@
-//! The reactor's side of a guest: passes on its doorbells and interrupts, and does the side thread's work that belongs
-//! on the reactor's thread.
+//! The reactor's side of a guest: passes on its doorbells and interrupts, and executes requests of the side thread on
+//! the reactor's thread.
 
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::listener::DoorbellMode;
 use crate::memory::Memory;
 use crate::writer::Outgoing;
 
-/// Something that the side thread wants done. It sends one at a time and waits for the outcome.
+/// A request of the side thread. It sends one at a time and waits for the outcome.
 pub(crate) type Act = Box<dyn FnOnce(&mut Device, &mut Intake<'_>) + Send>;
 
 /// See the module.
@@ -31,7 +31,7 @@ pub(crate) struct Device {
     resetting: Option<Sender<()>>,
     /// Messages to a client with memory that only it reaches.
     asking: Option<Asking>,
-    /// Dropped with this: then nothing of the guest's memory is used any more.
+    /// Dropped with this: then no memory of the guest is used any more.
     _present: Sender<()>,
 }
 
@@ -46,8 +46,8 @@ pub(crate) struct Parts {
 
 /// Acts done in one turn.
 const ACTS_A_TURN: u32 = 4;
-/// Doorbells that do not wake the reactor are checked again after this part of the time for which they were silent, and
-/// after this time at most. A wake-up takes some microseconds, so the checks use less than a hundredth of a core.
+/// Doorbells that do not wake the reactor are checked again after this fraction of their silence, at most after the
+/// maximum below. A wake-up takes some microseconds, so the checks use less than a hundredth of a core.
 const SHARE_OF_SILENCE: u64 = 8;
 const LONGEST_SLEEP: Span = Span::from_ms(2);
 
@@ -96,7 +96,7 @@ impl Device {
     fn end_reset(&mut self, intake: &Intake<'_>) {
         let ended = |_: &mut Sender<()>| intake.register(register::CSTS) & register::CSTS_RDY == 0;
         if let Some(done) = self.resetting.take_if(ended) {
-            // The side thread may have gone.
+            // The side thread may have ended.
             let _ = done.send(());
         }
     }
@@ -116,7 +116,7 @@ impl Client for Device {
         for _ in 0..ACTS_A_TURN {
             match self.acts.try_recv() {
                 Ok(act) => {
-                    // Doorbells rung before it come before it.
+                    // Earlier doorbells must be passed on first.
                     self.doorbells.look(|arrival| intake.arrive(arrival));
                     act(self, intake);
                     came = true;

@@ -1,7 +1,7 @@
-//! Watches the doorbells of a guest. The page of registers is a memory file: the guest maps it, or the side thread stores
-//! the guest's writes by messages there. After Doorbell Buffer Config the doorbells of I/O queues are taken from the
-//! guest's own buffer (Base B.5). The mode determines when the buffer is checked, and when the guest is asked by event
-//! indexes to write the register too:
+//! Watches the doorbells of a guest. The page of registers is a memory file: the guest maps it, or the side thread
+//! stores the guest's writes by messages in it. After Doorbell Buffer Config, the doorbells of I/O queues are taken
+//! from the guest's own buffer (Base B.5). The mode determines when the buffer is checked, and when event indexes
+//! request register writes from the guest:
 //!
 //! | mode | checks the buffer | asks for the next register write |
 //! |---|---|---|
@@ -32,7 +32,7 @@ pub(crate) struct Watch {
     mode: DoorbellMode,
     /// Bytes of all doorbells.
     bytes: u64,
-    /// Completion queues come before submission queues: a head makes room for completions of new commands.
+    /// Completion queues precede submission queues: a head makes room for completions of new commands.
     queues: RefCell<Vec<Queue>>,
     buffers: Cell<Option<DoorbellBuffers>>,
     /// Set by the side thread when the guest has written a register.
@@ -48,23 +48,23 @@ struct Queue {
     entries: u32,
     /// The doorbell as last seen.
     seen: u16,
-    /// The event index that the guest was given last.
+    /// The last event index given to the guest.
     event: Option<u16>,
 }
 
 impl Queue {
-    /// Where the doorbell lies among all of them (Base 3.1.4, stride 4).
+    /// The place of the doorbell among all of them (Base 3.1.4, stride 4).
     fn offset(&self) -> u64 {
         doorbell_offset(self.kind, self.id)
     }
 
-    /// The value that the guest passes when the controller is to hear of it.
+    /// The value whose passing the guest must signal to the controller.
     fn event_index(&self, mode: DoorbellMode) -> u16 {
         match self.kind {
             // The next entry.
             QueueKind::Submission => self.seen,
             QueueKind::Completion if mode == DoorbellMode::Trapped => self.seen,
-            // Room is needed only where the queue was full, and then the guest takes all but one of its entries.
+            // Room is needed only if the queue was full, and then the guest takes all but one of its entries.
             QueueKind::Completion => ((u32::from(self.seen) + self.entries - 2) % self.entries) as u16,
         }
     }
@@ -75,14 +75,14 @@ fn doorbell_offset(kind: QueueKind, id: QueueId) -> u64 {
 }
 
 impl Watch {
-    /// Watches the doorbells in `page`, which is as long as all of them together. After each write to the page by a message,
-    /// `rung` is set.
+    /// Watches the doorbells in `page`, which is as long as all of them together. Each write to the page by a message
+    /// sets `rung`.
     pub(crate) fn new(page: Mapping, memory: Rc<Memory>, mode: DoorbellMode, rung: Arc<AtomicBool>) -> Watch {
         let (bytes, queues, buffers) = (page.len() as u64, RefCell::default(), Cell::default());
         Watch { page, memory, mode, bytes, queues, buffers, rung, draining: Cell::default() }
     }
 
-    /// How the doorbells come.
+    /// The way of the doorbells.
     pub(crate) fn mode(&self) -> DoorbellMode {
         self.mode
     }
@@ -99,8 +99,8 @@ impl Watch {
         came
     }
 
-    /// Checks the buffers after a register write, in every turn until nothing new is found. Only then is the next write
-    /// requested of the guest: meanwhile no write is needed.
+    /// Checks the buffers after a register write, in every turn until nothing new is found. Only then is the next
+    /// write requested from the guest: until then no write is needed.
     fn look_when_told(&self, ring: &mut impl FnMut(Arrival)) -> bool {
         if self.rung.load(Ordering::Relaxed) && self.rung.swap(false, Ordering::Acquire) {
             self.draining.set(true);
@@ -116,7 +116,7 @@ impl Watch {
         came
     }
 
-    /// Passes on changed doorbells, those in buffers only where they are checked; returns whether any had changed.
+    /// Passes on changed doorbells, in buffers only if `buffers` is set; returns whether any had changed.
     fn pass(&self, buffers: bool, ring: &mut impl FnMut(Arrival)) -> bool {
         let mut came = false;
         // Ringing may have the controller create queues in a later event, never now.
@@ -141,7 +141,7 @@ impl Watch {
     fn value(&self, queue: &Queue) -> u32 {
         let offset = queue.offset();
         if let Some(at) = self.buffers.get().and_then(|buffers| in_buffer(buffers.shadow, queue, offset)) {
-            // A buffer that is not mapped any more rings nothing.
+            // A buffer that is no longer mapped rings nothing.
             return self.memory.guest.load(at).unwrap_or(queue.seen.into());
         }
         self.page.load(offset as usize).expect("a queue that exists has its doorbell in the page")
@@ -175,7 +175,7 @@ impl Watch {
     }
 }
 
-/// Where the doorbell of a queue lies in a buffer; `None` for admin queues, and beyond the page of the buffer.
+/// The place of a queue's doorbell in a buffer; `None` for admin queues, and beyond the page of the buffer.
 fn in_buffer(base: u64, queue: &Queue, offset: u64) -> Option<u64> {
     let has_place = queue.id != QueueId::ADMIN && offset < PAGE;
     has_place.then_some(base).and_then(|base| base.checked_add(offset))

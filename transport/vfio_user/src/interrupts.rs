@@ -1,5 +1,5 @@
-//! MSI-X vectors as vfio has them: the client connects each with an event descriptor and masks it by messages; the table
-//! in BAR4 is the client's business. An interrupt of a vector that is masked, or not connected, stays pending.
+//! MSI-X vectors as in vfio: the client connects each with an event descriptor and masks it by messages; the client
+//! owns the table in BAR4. An interrupt of a masked or unconnected vector stays pending.
 //!
 //! Left out: interrupt pins and MSI.
 
@@ -44,7 +44,7 @@ impl Event {
 }
 
 impl Interrupts {
-    /// Vectors that are connected with nothing.
+    /// Unconnected vectors.
     pub(crate) fn new(vectors: u16) -> Interrupts {
         Interrupts { vectors: (0..vectors).map(|_| Vector::default()).collect(), raised: Vec::new() }
     }

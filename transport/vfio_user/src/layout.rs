@@ -3,7 +3,7 @@
 
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4_096;
-/// Where the doorbells begin in BAR0 (Base 3.1.4, "SQ0TDBL").
+/// The beginning of the doorbells in BAR0 (Base 3.1.4, "SQ0TDBL").
 pub(crate) const DOORBELLS: u64 = 0x1000;
 /// The most vectors that MSI-X has (PCIe Base 7.7.2.2).
 const MAX_VECTORS: u16 = 2_048;
@@ -38,7 +38,7 @@ impl Layout {
         (DOORBELLS + self.doorbell_bytes()).next_power_of_two()
     }
 
-    /// Where the pending bits begin in BAR4. The table begins at 0.
+    /// The beginning of the pending bits in BAR4. The table begins at 0.
     pub(crate) fn pending_bits(self) -> u64 {
         (u64::from(self.vectors()) * TABLE_ENTRY).next_multiple_of(PAGE)
     }

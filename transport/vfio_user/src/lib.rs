@@ -1,9 +1,9 @@
 //! A vfio-user server: a drive as a PCI NVMe controller, for a virtual machine whose monitor is a vfio-user client, such as
 //! QEMU.
 //!
-//! Each client has a side thread, which answers its messages and may block. What concerns the controller, it hands to the
-//! reactor and waits for the outcome. Doorbells, data and interrupts pass it by: they are memory that the client shares,
-//! and event descriptors.
+//! Each client has a side thread, which answers its messages and may block. It passes requests for the controller to
+//! the reactor and waits for the outcome. Doorbells, data and interrupts bypass it: they use memory that the client
+//! shares, and event descriptors.
 //!
 //! | file | what |
 //! |---|---|

@@ -14,35 +14,36 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::session::Session;
 
-/// A function, and where it listens.
+/// A function, and its socket.
 pub struct Function {
     /// The path of its socket.
     pub path: PathBuf,
     /// The reactor that owns its drive.
     pub handle: Handle,
-    /// The number of its drive there.
+    /// The number of its drive in the reactor.
     pub drive: u16,
-    /// Its own number among the functions of the drive: what one guest saves, the next one of the function finds.
+    /// Its own number among the functions of the drive: the next guest of the function finds the state that one guest
+    /// has saved.
     pub number: u16,
     /// I/O queue pairs of the drive's controllers.
     pub queue_pairs: u16,
-    /// How doorbells come.
+    /// The way of doorbells.
     pub doorbells: DoorbellMode,
     /// Is notified of clients that failed.
     pub log: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-/// How the doorbells of guests come.
+/// The way of guests' doorbells.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DoorbellMode {
-    /// Each by a message, also where the guest has doorbell buffers.
+    /// Each by a message, even if the guest has doorbell buffers.
     Trapped,
     /// In the guest's doorbell buffers, which are checked when a message announces a change: one message for all
-    /// changes until then. Where the guest has no buffers, each by a message.
+    /// changes until then. If the guest has no buffers, each by a message.
     Shadow,
     /// Through the guest's doorbell buffers while the reactor is awake, else by messages.
     Buffered,
-    /// In a page that the guest maps. They come without a message, and the reactor has to poll.
+    /// In a page that the guest maps, without messages, so the reactor has to poll.
     Mapped,
 }
 
@@ -68,7 +69,7 @@ impl Shared {
     /// Cuts the client off.
     fn disconnect(&self) {
         if let Some(client) = self.client() {
-            // It fails where the client has left already.
+            // It fails if the client has left already.
             let _ = client.shutdown(std::net::Shutdown::Both);
         }
     }

@@ -101,10 +101,10 @@ impl Maps {
         }
     }
 
-    /// Takes maps away: all, or those within a range, which must not cut any. Returns address and size of each.
+    /// Removes maps: all, or those within a range, which must not cut any. Returns address and size of each.
     ///
     /// # Errors
-    /// [`Refused`] when there is none in the range, or one that is only partly there.
+    /// [`Refused`] when the range contains no map, or only a part of one.
     pub(crate) fn remove(&mut self, unmap: &DmaUnmap) -> Result<Vec<(u64, u64)>, Refused> {
         let (address, size) = (unmap.address.get(), unmap.size.get());
         if unmap.flags.get() & DmaUnmap::ALL != 0 {

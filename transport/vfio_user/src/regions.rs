@@ -14,7 +14,7 @@ use crate::layout::{DOORBELLS, PAGE};
 use crate::listener::DoorbellMode;
 use crate::session::{Reply, Session};
 
-/// What lies at a place in a region.
+/// The contents at a place in a region.
 enum Place {
     /// The controller's properties.
     Properties,
@@ -70,7 +70,7 @@ impl Session {
         flags |= RegionInfo::MMAP | RegionInfo::CAPS;
         (info.flags, info.argsz) = (flags.into(), (needed as u32).into());
         info.cap_offset = (INFO as u32).into();
-        // A client whose buffer is too short asks again. QEMU always wants the offset.
+        // A client whose buffer is too short repeats the request. QEMU always wants the offset.
         if argsz < needed {
             return Ok(Reply { descriptor: true, ..Reply::of(info.as_bytes()) });
         }
@@ -96,7 +96,7 @@ impl Session {
         })
     }
 
-    /// Reads a region. Where nothing is, there are zeros.
+    /// Reads a region. Unused places read as zeros.
     pub(crate) fn read_region(&self, access: &RegionAccess) -> Result<Reply, Errno> {
         let (place, offset) = (self.place(access)?, access.offset.get() as usize);
         let mut data = vec![0; access.count.get() as usize];
@@ -115,7 +115,7 @@ impl Session {
         Ok(Reply::of(&[access.as_bytes(), &data].concat()))
     }
 
-    /// Reads all dwords that hold some of the range.
+    /// Reads all dwords that overlap the range.
     fn read_properties(&self, offset: usize, len: usize) -> Result<Vec<u8>, Errno> {
         let first = offset / 4 * 4;
         let dwords: Vec<u32> = (first..offset + len).step_by(4).map(|at| at as u32).collect();
@@ -125,7 +125,7 @@ impl Session {
         Ok(read[offset - first..offset - first + len].to_vec())
     }
 
-    /// Writes a region. Writes to where nothing is, or of a size that it does not have, are ignored, as a device does.
+    /// Writes a region. Writes to unused places, or of an invalid size, are ignored, as by a device.
     pub(crate) fn write_region(&mut self, access: &RegionAccess, data: &[u8]) -> Result<Reply, Errno> {
         let (place, offset) = (self.place(access)?, access.offset.get() as usize);
         match place {

@@ -1,4 +1,5 @@
-//! A client's thread: receives messages, answers them one by one, and has the reactor do what concerns the controller.
+//! A client's thread: receives messages, answers them one by one, and passes requests for the controller to the
+//! reactor.
 
 use std::fs::File;
 use std::io;
@@ -34,7 +35,7 @@ use crate::writer::Writer;
 /// The answer to a message.
 pub(crate) struct Reply {
     pub(crate) payload: Vec<u8>,
-    /// Whether the descriptor of the doorbells comes along.
+    /// Whether the reply carries the descriptor of the doorbells.
     pub(crate) descriptor: bool,
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct Session {
     log: Arc<dyn Fn(&str) + Send + Sync>,
     pub(crate) layout: Layout,
     pub(crate) mode: DoorbellMode,
-    /// The file of the doorbells, laid out as BAR0, and the part that they lie in.
+    /// The file of the doorbells, laid out as BAR0, and their part in it.
     file: Arc<File>,
     pub(crate) doorbells: Mapping,
     /// Notifies the reactor's side of a write to them.
@@ -66,7 +67,7 @@ pub(crate) struct Session {
     agreed: bool,
     /// Whether the client was notified that memory without a descriptor is slow.
     told: bool,
-    /// Sends all messages, once there is memory that only the client reaches.
+    /// Sends all messages, once the client has memory that only it reaches.
     writer: Option<Writer>,
     /// The longest data that the client takes in a message.
     longest: u64,
@@ -133,7 +134,7 @@ impl Session {
         })
     }
 
-    /// Answers messages until the client leaves. Afterwards nothing of its memory is used any more.
+    /// Answers messages until the client leaves. Afterwards none of its memory is used.
     ///
     /// # Errors
     /// Why the connection had to end.
@@ -142,10 +143,10 @@ impl Session {
         let Session { acts, present, handle, writer, stream, .. } = self;
         drop(acts);
         handle.wake();
-        // It ends without a word.
+        // It ends without a message.
         let _ = present.recv();
         if let Some(writer) = writer {
-            // It may wait for a client that takes nothing.
+            // It may wait for a client that does not read.
             let _ = stream.shutdown(std::net::Shutdown::Both);
             writer.join();
         }
@@ -291,7 +292,7 @@ impl Session {
             .map_err(|_| Errno::EINVAL)
     }
 
-    /// Guests have ROM and registers of devices that come without descriptors; main memory is larger.
+    /// Guests have ROM and device registers without descriptors; main memory is larger.
     fn tell_unshared(&mut self, map: &DmaMap) {
         const SMALLEST_MEMORY: u64 = 32 << 20;
         if map.size.get() >= SMALLEST_MEMORY && !std::mem::replace(&mut self.told, true) {
@@ -303,7 +304,7 @@ impl Session {
         }
     }
 
-    /// When the reply is sent, no access to the memory is under way, and none comes.
+    /// When the reply is sent, no access to the memory is under way or will begin.
     fn unmap(&mut self, unmap: &DmaUnmap) -> Result<Reply, Errno> {
         let removed = self.maps.remove(unmap).map_err(|refused| {
             (self.log)(&format!("vfio-user: a range at {:#x} was not unmapped: {}", unmap.address.get(), refused.1));

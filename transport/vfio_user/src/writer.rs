@@ -71,13 +71,13 @@ fn send_all(stream: &UnixStream, messages: &Receiver<Outgoing>) {
                     Ok(()) => (Ok(()), Ok(())),
                     Err(error) => (Err(io::Error::from(error.kind())), Err(error)),
                 };
-                // The session may have gone.
+                // The session may have ended.
                 let _ = tell.send(told);
                 end
             }
         };
         if sent.is_err() {
-            // The session finds the connection broken, too.
+            // The session also finds the connection broken.
             return;
         }
     }

@@ -43,7 +43,7 @@ impl<'a> Fields<'a> {
         core::mem::take(&mut self.rest)
     }
 
-    /// Nothing is left.
+    /// The body must end here.
     pub(crate) fn end(self) -> Result<(), Malformed> {
         match self.rest.len() {
             0 => Ok(()),

@@ -1,4 +1,4 @@
-//! What servers send.
+//! Messages of servers.
 
 use alloc::vec::Vec;
 
@@ -32,7 +32,7 @@ pub struct Load {
 /// Why a request failed.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Refusal {
-    /// There is no room for the value.
+    /// The store is full.
     Full,
     /// The value's record does not agree with its checksum.
     Corrupt,

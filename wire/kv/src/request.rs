@@ -1,4 +1,4 @@
-//! What clients send.
+//! Messages of clients.
 
 use alloc::vec::Vec;
 

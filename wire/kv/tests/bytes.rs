@@ -77,7 +77,7 @@ proptest! {
     #[test]
     fn any_bytes_give_a_message_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in any::<u8>()) {
         parse_all(&bytes);
-        // With a right beginning, so that the body is reached.
+        // With a valid beginning, so that the body is parsed.
         let mut frame = ((bytes.len() + 12) as u32).to_le_bytes().to_vec();
         frame.extend_from_slice(&[1, kind, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
         frame.extend_from_slice(&bytes);

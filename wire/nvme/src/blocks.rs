@@ -1,4 +1,5 @@
-//! What commands do to logical blocks, of all I/O command sets: what figures and traces count as reads, writes and trims.
+//! The work of commands on logical blocks, for all I/O command sets: the reads, writes and trims of figures and
+//! traces.
 //!
 //! Left out: bytes that Copy and Dataset Management name in their data.
 
@@ -27,7 +28,8 @@ const HAVE_NLB: u32 = 1 << IoOpcode::READ.0
     | 1 << IoOpcode::WRITE_UNCORRECTABLE.0;
 
 impl IoOpcode {
-    /// What commands with this opcode do to the data of logical blocks; `None` of those that do nothing to it, or copy it.
+    /// The work of commands with this opcode on the data of logical blocks; `None` for commands without such work, or
+    /// that copy.
     pub const fn block_work(self) -> Option<BlockWork> {
         match self {
             IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY | VECTOR_READ => Some(BlockWork::Read),
@@ -39,7 +41,7 @@ impl IoOpcode {
 }
 
 impl SubmissionEntry {
-    /// The logical blocks of an I/O command that names them by the first and their number; 0 of others.
+    /// The number of logical blocks of an I/O command with a first block and a number; 0 for others.
     #[inline]
     pub fn blocks_in_a_row(&self) -> u32 {
         match HAVE_NLB.checked_shr(self.opcode.into()) {

@@ -36,14 +36,14 @@ pub const HANDLE_STATUS: u8 = 1;
 pub const HANDLE_UPDATE: u8 = 1;
 /// The event of a reclaim unit that was left before it was full.
 pub const EVENT_NOT_FULL: u8 = 0;
-/// The event of a write with a placement identifier that there is not.
+/// The event of a write with a placement identifier that does not exist.
 pub const EVENT_INVALID_IDENTIFIER: u8 = 3;
 /// The event of data of an initially isolated handle that the controller has moved (Base 5.1.12.1.31.2.1).
 pub const EVENT_REALLOCATED: u8 = 0x80;
 /// The event of a handle that the controller has modified, due to no action of a host (Base 5.1.12.1.31.2.2).
 pub const EVENT_IMPLICITLY_MODIFIED: u8 = 0x81;
-/// Where a Media Reallocated event has the number of logical blocks that were moved, in [`Event::specific`]
-/// (NVM Command Set Specification, FDP Events). Its byte 0 has a bit for an address that follows, which none here has.
+/// The place of the number of moved logical blocks in a Media Reallocated event, in [`Event::specific`] (NVM Command
+/// Set Specification, FDP Events). Byte 0 has a bit for an address that follows, which no event here has.
 pub const MOVED_BLOCKS: core::ops::Range<usize> = 2..4;
 /// The most events of a log page.
 pub const MOST_EVENTS: usize = 63;

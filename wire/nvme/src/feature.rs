@@ -110,7 +110,7 @@ impl Arbitration {
     }
 }
 
-/// The value of Temperature Threshold, and what selects one of several.
+/// The value of Temperature Threshold, and the selection among several.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TemperatureThreshold(pub u32);
 

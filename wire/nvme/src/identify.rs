@@ -380,7 +380,7 @@ pub const NSFEAT_DULBE: u8 = 1 << 2;
 pub const NSFEAT_OPTPERF: u8 = 1 << 4;
 /// MC: metadata may follow the data of each block (bit 0).
 pub const MC_EXTENDED: u8 = 1 << 0;
-/// MC: metadata may lie in a separate buffer (bit 1).
+/// MC: metadata may be in a separate buffer (bit 1).
 pub const MC_SEPARATE: u8 = 1 << 1;
 /// DPC: protection information of types 1 to 3 (bits 2:0), in the first or the last bytes of the metadata (bits 4:3).
 pub const DPC_ALL: u8 = 0b11111;

@@ -44,7 +44,7 @@ pub const MI_COMMANDS_AND_EFFECTS: u8 = 0x13;
 #[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct ErrorInformation {
-    /// Error Count: a number for each error there ever was; 0 where there is no entry (7:0).
+    /// Error Count: a unique number for each error; 0 without an entry (7:0).
     pub error_count: U64,
     /// Submission Queue ID (9:8).
     pub sqid: U16,
@@ -52,7 +52,7 @@ pub struct ErrorInformation {
     pub cid: U16,
     /// Status Info: the status in bits 15:1, the phase tag in bit 0 (13:12).
     pub status: U16,
-    /// Parameter Error Location; FFFFh where there is none (15:14).
+    /// Parameter Error Location; FFFFh if there is none (15:14).
     pub parameter: U16,
     /// LBA: the first logical block (23:16).
     pub lba: U64,
@@ -158,7 +158,7 @@ pub struct Smart {
     pub warning_minutes: U32,
     /// Critical Composite Temperature Time in minutes (199:196).
     pub critical_minutes: U32,
-    /// Temperature Sensors 1 to 8 in kelvin; 0 where there is none (215:200).
+    /// Temperature Sensors 1 to 8 in kelvin; 0 for a missing sensor (215:200).
     pub sensors: [U16; 8],
     /// (511:216).
     pub reserved_216: [u8; 296],
@@ -261,9 +261,9 @@ impl CommandsAndEffects {
 pub const EFFECT_SUPPORTED: u32 = 1 << 0;
 /// LBCC: the command changes logical block content (bit 1).
 pub const EFFECT_CONTENT_CHANGE: u32 = 1 << 1;
-/// The command may change what a namespace is able to do (NCC, bit 2).
+/// The command may change the capabilities of a namespace (NCC, bit 2).
 pub const EFFECT_NAMESPACE_CHANGE: u32 = 1 << 2;
-/// The command may change how many namespaces there are, or which are attached (NIC, bit 3).
+/// The command may change the number of namespaces, or their attachment (NIC, bit 3).
 pub const EFFECT_INVENTORY_CHANGE: u32 = 1 << 3;
 /// No other command may be outstanding (CSE, bits 18:16 = 010b).
 pub const EFFECT_ONE_AT_A_TIME: u32 = 0b010 << 16;

@@ -1,4 +1,5 @@
-//! Flush of a buffer of a log-structured store (LSS), and batched reads of its pages: what OX-ELEOS adds to NVMe (OX 7.2.2).
+//! Flush of a buffer of a log-structured store (LSS), and batched reads of its pages: the additions of OX-ELEOS to
+//! NVMe (OX 7.2.2).
 //!
 //! A logical page has a number, its LPID, and 4 KiB ([`PAGE`]): the fixed form of OX 7.2.1. LPID n of a namespace is its n-th 4 KiB,
 //! so that ordinary commands reach the same data.
@@ -55,7 +56,7 @@ pub struct Head {
 pub struct Entry {
     /// Its logical page (7:0).
     pub lpid: U64,
-    /// Where it begins, in bytes from the beginning of the buffer, from [`METADATA`] on (11:8).
+    /// Its beginning in bytes from the beginning of the buffer, at least [`METADATA`] (11:8).
     pub offset: U32,
     /// Its bytes: [`PAGE`] (15:12).
     pub bytes: U32,

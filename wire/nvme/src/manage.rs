@@ -171,7 +171,7 @@ pub const SELF_TEST_ABORT: u8 = 0xf;
 pub struct SelfTestLog {
     /// The self-test in progress by its code; 0 is none (0).
     pub current: u8,
-    /// How many percent of it are done (1).
+    /// Its progress in percent (1).
     pub completed: u8,
     /// (3:2).
     pub reserved: [u8; 2],

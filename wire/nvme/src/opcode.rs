@@ -118,7 +118,8 @@ impl Transfer {
         }
     }
 
-    /// How many of a command's `len` bytes of data the host sends, the first ones: all, none, or the list of a batched read.
+    /// The number of a command's `len` data bytes that the host sends, the first ones: all, none, or the list of a
+    /// batched read.
     pub const fn brings(self, len: u32) -> u32 {
         match self {
             Transfer::None | Transfer::ToHost => 0,

@@ -36,7 +36,7 @@ pub const MCCAP_MULTIPLE_RESETS: u32 = 1 << 1;
 /// MCCAP bit 2: an open chunk may be reset. Not of the specification; QEMU's open-channel drive has the bit.
 pub const MCCAP_EARLY_RESETS: u32 = 1 << 2;
 
-/// What Geometry returns (OC 3.1).
+/// The data of Geometry (OC 3.1).
 #[derive(Clone, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Geometry {
@@ -147,7 +147,7 @@ pub struct ChunkNotification {
     pub mask: u8,
     /// (31:23).
     pub reserved_23: [u8; 9],
-    /// Logical blocks, where the address stands for blocks (33:32).
+    /// Logical blocks, if the address is one of blocks (33:32).
     pub nlb: U16,
     /// (63:34).
     pub reserved_34: [u8; 30],
@@ -180,7 +180,7 @@ impl AddressBits {
         group << (self.sector + self.chunk + self.pu) | pu | chunk | sector
     }
 
-    /// The place of an address. A group may be one that there is not.
+    /// The place of an address, whose group may not exist.
     pub fn place(&self, address: u64) -> [u64; 4] {
         let field = |from: u8, bits: u8| address >> from & ((1 << bits) - 1);
         let (chunk, pu) = (self.sector, self.sector + self.chunk);

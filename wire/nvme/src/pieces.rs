@@ -43,17 +43,17 @@ const LENGTH: u32 = (1 << 24) - 1;
 pub struct Entry {
     /// Its page (7:0).
     pub lpid: U64,
-    /// Where it begins, in bytes from the beginning of the buffer, behind the entries (11:8).
+    /// Its beginning in bytes from the beginning of the buffer, after the entries (11:8).
     pub offset: U32,
     /// Its bytes, and [`DELTA`] (15:12).
     pub kind_bytes: U32,
 }
 
-/// What a batched read returns of a page.
+/// The entry of a page in a batched read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Place {
-    /// Bytes of all pieces; 0 of a page that is not there (3:0).
+    /// Bytes of all pieces; 0 for a page that does not exist (3:0).
     pub bytes: U32,
     /// Its pieces (5:4).
     pub pieces: U16,
@@ -73,9 +73,9 @@ pub struct Report {
     pub pieces: U16,
     /// The most bytes of a page (11:8).
     pub page_bytes: U32,
-    /// What each piece of a buffer counts in addition to its bytes (15:12).
+    /// The size of each piece of a buffer in addition to its bytes (15:12).
     pub entry_bytes: U32,
-    /// What all pieces of a buffer may count together (23:16).
+    /// The largest sum of the sizes of a buffer's pieces (23:16).
     pub buffer_bytes: U64,
     /// LPIDs are below (31:24).
     pub lpids: U64,
@@ -104,7 +104,7 @@ impl Entry {
         Entry { lpid: lpid.into(), offset: offset.into(), kind_bytes: kind_bytes.into() }
     }
 
-    /// Bytes of the piece, and whether it is a delta; `None` if a bit is set that means nothing.
+    /// Bytes of the piece, and whether it is a delta; `None` if a reserved bit is set.
     pub fn piece(&self) -> Option<(u32, bool)> {
         let both = self.kind_bytes.get();
         (both & !(DELTA | LENGTH) == 0).then_some((both & LENGTH, both & DELTA != 0))

@@ -11,12 +11,12 @@ pub const EVENT_READS: u16 = 1 << 0;
 pub const EVENT_WRITES: u16 = 1 << 1;
 /// Event: little time is left.
 pub const EVENT_TIME: u16 = 1 << 2;
-/// Event: the drive has left the deterministic window by itself, because its typical amount or its longest time was
-/// exceeded.
+/// Event: the drive has left the deterministic window autonomously, because its typical amount or its longest time
+/// was exceeded.
 pub const EVENT_EXCEEDED: u16 = 1 << 14;
-/// Event: the drive has left it by itself, as it had to (Deterministic Excursion).
+/// Event: the drive had to leave the deterministic window (Deterministic Excursion).
 pub const EVENT_EXCURSION: u16 = 1 << 15;
-/// All events that there are.
+/// All events.
 pub const EVENTS: u16 = EVENT_READS | EVENT_WRITES | EVENT_TIME | EVENT_EXCEEDED | EVENT_EXCURSION;
 /// Status of the log of an NVM set for which the mode is not enabled.
 pub const NOT_ENABLED: u8 = 0;
@@ -60,7 +60,7 @@ const _: () = assert!(size_of::<Config>() == 512);
 #[derive(Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Log {
-    /// Status: 1 in the deterministic window, 2 in the other, 0 where the mode is not enabled (0).
+    /// Status: 1 in the deterministic window, 2 in the other, 0 if the mode is not enabled (0).
     pub status: u8,
     /// (1).
     pub reserved_1: u8,
@@ -74,7 +74,7 @@ pub struct Log {
     pub writes_typical: U64,
     /// The longest deterministic window in milliseconds (55:48).
     pub longest_ms: U64,
-    /// Milliseconds that the other window takes at least, after much use (63:56).
+    /// The minimum duration of the other window after much use, in milliseconds (63:56).
     pub other_ms_high: U64,
     /// The same after little use (71:64).
     pub other_ms_low: U64,

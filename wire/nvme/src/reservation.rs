@@ -82,7 +82,7 @@ const _: () = assert!(size_of::<StatusHeader>() == 24);
 #[derive(Copy, Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Registered {
-    /// Controller ID; FFFFh where the controller is not known (1:0).
+    /// Controller ID; FFFFh for an unknown controller (1:0).
     pub cntlid: U16,
     /// Reservation Status: holds the reservation (bit 0) (2).
     pub status: u8,
@@ -100,7 +100,7 @@ const _: () = assert!(size_of::<Registered>() == 24);
 #[derive(Copy, Clone, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct RegisteredExtended {
-    /// Controller ID; FFFFh where the controller is not known (1:0).
+    /// Controller ID; FFFFh for an unknown controller (1:0).
     pub cntlid: U16,
     /// Reservation Status: holds the reservation (bit 0) (2).
     pub status: u8,

@@ -131,10 +131,10 @@ pub const LSS_FLUSH: IoOpcode = IoOpcode(0x85);
 pub const BATCHED_READ: IoOpcode = IoOpcode(0x87);
 /// Deduplicate: the data is a list of logical blocks that may share one copy (Li 5.7).
 pub const DEDUPLICATE: IoOpcode = IoOpcode(0x89);
-/// Atomic write: blocks of several ranges, all of which are present after a power cut, or none (OX 6.1.9). CDW10 7:0 is
-/// the number of ranges, counted from zero; CDW12 30 is Force Unit Access. The data is a list of [`ATOMIC_LIST`] bytes
-/// with an [`AtomicRange`] for each range, and then the blocks of the ranges, one after the other. Where ranges
-/// overlap, the later one counts. Readers see all of it, or nothing.
+/// Atomic write: blocks of several ranges. After a power cut all of them are present or none (OX 6.1.9). CDW10 7:0 is
+/// the number of ranges, counted from zero; CDW12 30 is Force Unit Access. The data is a list of [`ATOMIC_LIST`]
+/// bytes with an [`AtomicRange`] for each range, followed by the blocks of the ranges in order. If ranges overlap,
+/// the later one counts. Readers see all of it, or nothing.
 pub const ATOMIC_WRITE: IoOpcode = IoOpcode(0x8d);
 /// Bytes of the list of [`ATOMIC_WRITE`], used or not.
 pub const ATOMIC_LIST: usize = 4_096;
@@ -167,18 +167,19 @@ const _: () = assert!(size_of::<AtomicRange>() == 16);
 pub const GC_CONTROL: AdminOpcode = AdminOpcode(0xc0);
 /// Garbage-collection status (Shin 5.3.2): the data is a [`GcStatus`].
 pub const GC_STATUS: AdminOpcode = AdminOpcode(0xc2);
-/// Ready for read (Shin 5.3.2): DW0 is 1 when nothing internal runs, or will run until a write, a flush of buffered data, a run, or fewer
-/// free blocks than the low watermark. The first command stops what runs, and DW0 is 0 until that has ended. No data. DW1 is the number of
-/// erased blocks.
+/// Ready for read (Shin 5.3.2): DW0 is 1 when no internal work runs. Such work then only starts after a write, a
+/// flush of buffered data, a run, or when the free blocks fall below the low watermark. The first command stops
+/// running work, and DW0 is 0 until that has ended. No data. DW1 is the number of erased blocks.
 pub const READY_FOR_READ: AdminOpcode = AdminOpcode(0xc8);
 
 /// Actions of [`GC_CONTROL`].
 pub mod gc {
-    /// Collect for CDW11 microseconds, or until the high watermark is reached; the command completes at once. DW0 is 1, or 0 where the
-    /// order is ignored because that many blocks are free. A second run replaces the first; one of zero microseconds ends it.
+    /// Collect for CDW11 microseconds, or until the high watermark is reached; the command completes at once. DW0 is
+    /// 1, or 0 if the order is ignored because that many blocks are free. A second run replaces the first; one of
+    /// zero microseconds ends it.
     pub const RUN: u32 = 1;
-    /// Set the watermarks in blocks: CDW11 is the low one, CDW12 the high one. They hold until power is lost. Invalid Field where the low
-    /// one is above the high one, or the high one above the blocks of the flash.
+    /// Set the watermarks in blocks: CDW11 is the low one, CDW12 the high one. They hold until power is lost. Invalid
+    /// Field if the low one is above the high one, or the high one above the blocks of the flash.
     pub const SET_WATERMARKS: u32 = 2;
 }
 
@@ -202,7 +203,7 @@ pub struct GcStatus {
     pub blocks: U32,
     /// Erased blocks now (39:36).
     pub free: U32,
-    /// The low watermark: below it the drive collects by itself; 0 leaves that to its own policy (43:40).
+    /// The low watermark, below which the drive collects garbage by itself; 0 leaves this to its own policy (43:40).
     pub low: U32,
     /// The high watermark, at which collections requested by a host end (47:44).
     pub high: U32,
@@ -232,7 +233,7 @@ pub struct Windows {
     pub version: U16,
     /// Drives that take turns; 0 is no schedule, and the rest means nothing (7:6).
     pub width: U16,
-    /// Whose turn of them is that of this drive, from zero (9:8).
+    /// This drive's position in the turns, from zero (9:8).
     pub position: U16,
     /// Equal ranges of the drive's logical blocks, each with separate windows; 0 and 1 are the drive as a whole
     /// (11:10).
@@ -258,8 +259,8 @@ pub struct Windows {
 const _: () = assert!(size_of::<Windows>() == 64);
 
 impl Windows {
-    /// A schedule of `width` drives for the one at `position`, with windows of `length` nanoseconds, or 0 for those that the
-    /// drive recommends.
+    /// A schedule of `width` drives for the one at `position`, with windows of `length` nanoseconds; 0 is the length
+    /// that the drive recommends.
     pub fn new(width: u16, position: u16, length: u64, epoch_us: u64) -> Windows {
         Windows {
             magic: MAGIC,
@@ -278,8 +279,8 @@ impl Windows {
     }
 }
 
-/// Arbiter: a feature whose value, CDW11, is which queue is fetched from next, one of [`arbiter`]. It is a feature of the controller. It
-/// can be saved.
+/// Arbiter: a feature whose value, CDW11, selects the queue to fetch from next, one of [`arbiter`]. It is a feature
+/// of the controller, and can be saved.
 pub const ARBITER: u8 = 0xc1;
 
 /// Values of [`ARBITER`].
@@ -298,12 +299,13 @@ pub mod arbiter {
     pub const LONGEST: u32 = 5;
 }
 
-/// Notices: a feature whose value is [`Notices`]. The drive announces the end of reads that ask for it ([`NOTICE`]) in a completion queue
-/// of the host that nothing else is posted to (Shin 4.3). It is a feature of the controller, and cannot be saved.
+/// Notices: a feature whose value is [`Notices`]. For reads with [`NOTICE`], the drive announces the end in a
+/// completion queue of the host that holds only notices (Shin 4.3). It is a feature of the controller, and cannot be
+/// saved.
 pub const NOTICES: u8 = 0xc2;
 
-/// The value of [`NOTICES`]. A notice is an entry of the queue as a completion is: SQID and CID are those of the read, DW0 is the
-/// time in nanoseconds that the read is predicted to take from now on, and the status is zero.
+/// The value of [`NOTICES`]. A notice has the form of a completion: SQID and CID are those of the read, DW0 is the
+/// predicted remaining time of the read in nanoseconds, and the status is zero.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Notices {
@@ -322,9 +324,9 @@ pub struct Notices {
     pub asked: U64,
     /// Get Features: notices (31:24).
     pub sent: U64,
-    /// Get Features: those that came before the window by more than a microsecond (39:32).
+    /// Get Features: notices more than a microsecond before the window (39:32).
     pub early: U64,
-    /// Get Features: those that came within the window, by more than a microsecond (47:40).
+    /// Get Features: notices late by more than a microsecond, within the window (47:40).
     pub late: U64,
     /// Get Features: reads from the flash that asked, and ended without a notice (55:48).
     pub missing: U64,
@@ -444,15 +446,15 @@ pub struct DriveLog {
     pub read_modify_writes: U64,
     /// Writes that found their unit in the write buffer (87:80).
     pub buffer_merges: U64,
-    /// Blocks that have gone bad in use (95:88).
+    /// Grown bad blocks (95:88).
     pub retired_blocks: U64,
     /// Units of which data was lost on flash (103:96).
     pub lost_units: U64,
-    /// Units that were in a write buffer when power was cut, and are gone (111:104).
+    /// Units that a power cut has dropped from a write buffer (111:104).
     pub dropped_units: U64,
     /// Erased blocks now (119:112).
     pub free_blocks: U64,
-    /// Good blocks beyond those that are needed: now, and when the drive was new (135:120).
+    /// Good blocks beyond the required number: now, and when the drive was new (135:120).
     pub spare_blocks: [U64; 2],
     /// Lowest, highest and summed erase count of the blocks in use (159:136).
     pub erases: [U64; 3],
@@ -466,7 +468,7 @@ pub struct DriveLog {
     pub link_busy: [U64; CAUSES],
     /// Time for which host data waited for room in the write buffer, by the cause that held it up (383:336).
     pub buffer_waits: [U64; CAUSES],
-    /// Commands in work now, of all controllers, and how many there may be (391:384).
+    /// Commands under way now, of all controllers, and their maximum (391:384).
     pub commands: [U32; 2],
     /// Entries of `queues` that are used (393:392).
     pub queue_count: U16,

@@ -26,7 +26,7 @@ pub struct DmaMap {
     pub argsz: U32,
     /// [`DmaMap::READ`] and [`DmaMap::WRITE`].
     pub flags: U32,
-    /// Where the memory begins in the file whose descriptor comes along.
+    /// The beginning of the memory in the file of the message's descriptor.
     pub offset: U64,
     /// Its first address.
     pub address: U64,
@@ -43,8 +43,8 @@ impl DmaMap {
     pub const WRITE: u32 = 1 << 1;
 }
 
-/// A transfer that the server asks the client for (`VFIO_USER_DMA_READ`, `VFIO_USER_DMA_WRITE`). Behind it stands the data, in a
-/// write, and in the reply to a read.
+/// A transfer that the server requests from the client (`VFIO_USER_DMA_READ`, `VFIO_USER_DMA_WRITE`). The data
+/// follows, in a write and in the reply to a read.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct DmaAccess {

@@ -53,7 +53,7 @@ pub struct RegionInfo {
     pub cap_offset: U32,
     /// Bytes; none for a region that does not exist.
     pub size: U64,
-    /// Where the region begins in the file to be mapped.
+    /// The beginning of the region in the file to be mapped.
     pub offset: U64,
 }
 
@@ -64,7 +64,7 @@ impl RegionInfo {
     pub const READ: u32 = 1 << 0;
     /// It can be written.
     pub const WRITE: u32 = 1 << 1;
-    /// A descriptor comes along, and some of the region can be mapped.
+    /// The message carries a descriptor, and a part of the region can be mapped.
     pub const MMAP: u32 = 1 << 2;
     /// Capabilities follow.
     pub const CAPS: u32 = 1 << 3;
@@ -84,7 +84,7 @@ pub struct SparseMap {
     pub areas: U32,
     /// Reserved.
     pub reserved: U32,
-    /// Where the area begins in the region.
+    /// The beginning of the area in the region.
     pub offset: U64,
     /// Its bytes.
     pub size: U64,
@@ -149,9 +149,9 @@ const _: () = assert!(size_of::<InterruptSet>() == 20);
 impl InterruptSet {
     /// Do it for all of them.
     pub const DATA_NONE: u32 = 1 << 0;
-    /// Do it for those of which the byte that follows is not zero.
+    /// Do it for those whose byte in the data is not zero.
     pub const DATA_BOOL: u32 = 1 << 1;
-    /// Connect them with the descriptors that come along; without any, disconnect them.
+    /// Connect them with the message's descriptors; without any, disconnect them.
     pub const DATA_EVENTFD: u32 = 1 << 2;
     /// All of these.
     pub const DATA: u32 = 0b111;

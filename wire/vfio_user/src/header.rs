@@ -109,7 +109,7 @@ impl Errno {
     pub const EIO: Errno = Errno(5);
     /// The message is longer than agreed.
     pub const E2BIG: Errno = Errno(7);
-    /// Some of it is mapped already.
+    /// Part of it is mapped already.
     pub const EEXIST: Errno = Errno(17);
     /// A field has a value that is not allowed.
     pub const EINVAL: Errno = Errno(22);

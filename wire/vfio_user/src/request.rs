@@ -143,7 +143,7 @@ impl<'a> Body<'a> {
         if map.flags.get() & !known != 0 || map.flags.get() == 0 {
             return Err(self.field("flags"));
         }
-        // A map may end where the address space ends.
+        // A map may end at the end of the address space.
         let last = map.size.get().checked_sub(1).and_then(|rest| map.address.get().checked_add(rest));
         let end = map.offset.get().checked_add(map.size.get());
         match last.is_some() && end.is_some() {

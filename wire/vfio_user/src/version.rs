@@ -49,7 +49,7 @@ struct Document {
 }
 
 impl Capabilities {
-    /// As they stand in a message.
+    /// Its form in a message.
     ///
     /// # Panics
     /// Never: numbers can be written.

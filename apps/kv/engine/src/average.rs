@@ -1,11 +1,11 @@
-//! Averages of late: exponentially weighted, and percentiles of the last values.
+//! Moving averages: exponentially weighted, and percentiles of the last values.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
 use nandscape_sim::Span;
 
-/// An exponentially weighted average; nothing until the first value.
+/// An exponentially weighted average; `None` until the first value.
 #[derive(Clone, Default, Debug)]
 pub struct Ewma(Cell<Option<f64>>);
 

@@ -1,11 +1,11 @@
-//! Whether a request is still wanted.
+//! Cancellation of a request.
 
 use std::cell::Cell;
 
 use nandscape_sim::Sim;
 use nandscape_sim::signal::Signal;
 
-/// Tells a request's task that it is not wanted any more.
+/// Notifies a request's task of its cancellation.
 pub struct Cancel {
     is_cancelled: Cell<bool>,
     told: Signal,

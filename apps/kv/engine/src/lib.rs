@@ -1,7 +1,7 @@
 //! A replicated key-value store on drives, and the ways in which its clients evade the tails of their gets (MittOS, Li 3.1 and 3.5).
 //!
-//! Servers and clients are tasks of the executor. They run in simulated time over a simulated network, and at the wall clock over
-//! sockets, which are not here.
+//! Servers and clients are tasks of the executor. They run in simulated time over a simulated network, and in wall
+//! time over sockets, which are in another crate.
 //!
 //! | file | what |
 //! |---|---|
@@ -11,10 +11,10 @@
 //! | `client` | a client: puts to a majority, gets from one |
 //! | `policy` | how gets evade tails, one file each |
 //! | `noise` | noisy neighbours of a drive |
-//! | `average` | averages and percentiles of late |
-//! | `cancel` | requests that are not wanted any more |
+//! | `average` | moving averages and percentiles |
+//! | `cancel` | cancellation of requests |
 //!
-//! Left out: membership that changes, transfers of keys between servers, sockets.
+//! Left out: membership changes, transfers of keys between servers, sockets.
 #![forbid(unsafe_code)]
 
 pub mod average;

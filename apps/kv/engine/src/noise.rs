@@ -1,6 +1,6 @@
 //! Noisy neighbours: bursts of 64 KiB writes to a drive (Li 3.5).
 //!
-//! Bursts are those of a recording, or are drawn: heavy-tailed times with and without noise, as those of shared machines.
+//! Bursts are recorded, or drawn: heavy-tailed times with and without noise, as on shared machines.
 
 use std::rc::Rc;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ const LONGEST: Span = Span::from_s(86_400);
 /// Less than this makes a recording that a run repeats for ever without coming forward.
 const SHORTEST: Span = Span::from_us(1);
 
-/// When there is noise.
+/// The times of noise.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Pattern {
     /// These bursts, over and over again.
@@ -114,12 +114,12 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// On the whole units of an extent, which nobody else uses.
+    /// Writes to the whole units of an extent, which must have no other user.
     pub fn new(sim: &Sim, drive: Rc<dyn Drive>, extent: Extent) -> Rc<Noise> {
         Rc::new(Noise { sim: sim.clone(), drive, extent, issuer: Issuer::new(sim) })
     }
 
-    /// Goes on for ever.
+    /// Runs for ever.
     pub async fn run(self: Rc<Self>, pattern: Pattern, seed: Seed) {
         let mut rng = seed.rng();
         for number in 0.. {
@@ -141,7 +141,7 @@ impl Noise {
         }
     }
 
-    /// Writes at random places, one after the other, until a time. It ends early when the drive fails.
+    /// Writes at random places, one after the other, until a time. Ends early if the drive fails.
     async fn write_until(&self, end: Time, mut rng: Rng) {
         let info = self.drive.info();
         let blocks = (WRITE / info.lba_bytes).min(info.max_blocks);

@@ -1,7 +1,7 @@
-//! A server: requests wait for one of its handlers, which has work for a processor and then for the drive. The requests of a
-//! client wait in their order; a handler that becomes free takes one of the client that has the fewest handlers.
+//! A server: requests wait for one of its handlers, which needs a processor and then the drive. The requests of a
+//! client wait in order. A free handler takes a request of the client with the fewest handlers.
 //!
-//! Left out: servers talking to each other. A replica that was away lacks puts until a client repairs them.
+//! Left out: communication between servers. A replica that was offline lacks puts until a client repairs them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,8 +22,8 @@ use nandscape_host_network::{Accepts, Inlet, Outlet};
 pub struct ServerConfig {
     /// Requests that are handled at a time: its threads.
     pub handlers: usize,
-    /// Requests in the server, waiting ones included, from which on each client that has some there gets its share of them:
-    /// further requests of a client that has as many are refused.
+    /// Requests in the server, waiting ones included, at which it is full. Each client with requests then has an
+    /// equal share, and further requests of a client at its share are refused.
     pub most: u32,
     /// A processor's work before and after the drive's.
     pub work: [Span; 2],
@@ -47,11 +47,11 @@ struct Core {
     cpu: Rc<Cpu>,
     handlers: Credits,
     config: ServerConfig,
-    /// Requests in the server, and clients that have some there.
+    /// Requests in the server, and the number of clients that have some.
     count: Cell<u32>,
     busy: Cell<u32>,
     numbers: RefCell<Numbers>,
-    /// Of the time that requests take once they have a handler, in microseconds.
+    /// The average time of requests in a handler, in microseconds.
     service: Ewma,
 }
 
@@ -67,7 +67,7 @@ struct Connection {
     core: Rc<Core>,
     /// Its number among those that share the handlers.
     number: u32,
-    /// Its requests that wait for a handler: one of them at a time asks for one, as all clients do.
+    /// Its requests that wait for a handler: only the first of them queues with those of other clients.
     first: Credits,
     outlet: Rc<dyn Outlet>,
     requests: RefCell<BTreeMap<u64, Rc<Cancel>>>,
@@ -123,7 +123,7 @@ impl Inlet for Hears {
     }
 
     fn lost(&self, _: &str) {
-        // Nobody waits for them. A put in work is written all the same.
+        // Their answers are not awaited. A put under way is still written.
         self.0.requests.borrow().values().for_each(|cancel| cancel.cancel());
     }
 }
@@ -246,7 +246,7 @@ impl Connection {
 }
 
 impl Core {
-    /// Requests of one client in a full server, with `more` clients than have some there.
+    /// A client's share of a full server, with `more` additional clients.
     fn share(&self, more: u32) -> usize {
         (self.config.most / (self.busy.get() + more).max(1)) as usize
     }
@@ -290,7 +290,7 @@ mod tests {
         for _ in 0..10 {
             let clients = [(); 3].map(|()| server.accept(Rc::new(Nobody)));
             clients.iter().for_each(|client| client.received(&get));
-            // They leave while their requests are in work.
+            // The clients leave while their requests are under way.
             drop(clients);
             executor.block_on(sim.sleep(Span::from_ms(10))).unwrap();
             assert_eq!(server.requests(), 0);

@@ -3,10 +3,10 @@
 //! | file | what |
 //! |---|---|
 //! | `spec` | a cluster, its noise and its load |
-//! | `simulated` | it in simulated time |
-//! | `load` | the gets, in either time |
-//! | `place` | where on its drive a store lies |
-//! | `live` | servers and clients at the wall clock (Linux) |
+//! | `simulated` | a cluster in simulated time |
+//! | `load` | the gets, in simulated or wall time |
+//! | `place` | the location of a store on its drive |
+//! | `live` | servers and clients in wall time (Linux) |
 //! | `outcome` | latencies and counts of a run |
 //!
 //! Left out: the store itself, which is in `apps/kv/engine`.

@@ -16,7 +16,7 @@ use crate::outcome::Outcome;
 pub struct Load {
     /// Clients, each of which has one request at a time.
     pub clients: usize,
-    /// Gets of a request, side by side: the scale factor.
+    /// Parallel gets of a request: the scale factor.
     pub scale: usize,
     /// The time between a client's requests, on average; drawn from an exponential distribution.
     pub think: Span,
@@ -45,7 +45,7 @@ pub(crate) fn value(number: u64, bytes: usize) -> Vec<u8> {
     (0..bytes as u64).map(|place| (place ^ number) as u8).collect()
 }
 
-/// What the tasks of clients share.
+/// The state that the tasks of clients share.
 struct Shared {
     /// Requests that have not begun.
     left: Cell<u64>,
@@ -60,7 +60,7 @@ struct Shared {
     /// Bytes of each value; `None` where drives keep no data, and values are zeros.
     value_bytes: Option<usize>,
     begun: Cell<Option<Time>>,
-    /// What all clients had counted then.
+    /// The sum of all clients' counters at that time.
     before: Cell<Counts>,
     clients: Vec<Rc<Client>>,
 }
@@ -73,7 +73,7 @@ impl Shared {
     }
 }
 
-/// What clients count together.
+/// The sum of clients' counters.
 #[derive(Copy, Clone, Default)]
 struct Counts {
     tries: u64,
@@ -196,7 +196,7 @@ impl Worker {
         shared.ended.notify();
     }
 
-    /// Gets side by side; whether none has failed.
+    /// Runs parallel gets; returns whether all succeeded.
     async fn request(&mut self, scale: usize, records: u64, is_measured: bool) -> bool {
         let is_whole = Rc::new(Cell::new(true));
         let (open, done) = (Rc::new(Cell::new(scale)), Rc::new(Signal::new(&self.sim)));
@@ -207,7 +207,7 @@ impl Worker {
             let (open, done) = (open.clone(), done.clone());
             self.sim.spawn(async move {
                 let begun = sim.now();
-                // The clients count those that fail.
+                // Clients count failed gets.
                 match client.get(&key).await {
                     Ok(found) if is_measured => {
                         shared.gets.borrow_mut().record(sim.now() - begun);

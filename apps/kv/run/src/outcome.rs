@@ -2,17 +2,17 @@
 
 use nandscape_sim::{Histogram, Span};
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Clone, Default)]
 pub struct Outcome {
-    /// Latencies of requests: each is a number of gets side by side, and takes as long as the longest. Those with a get that failed are not
-    /// among them.
+    /// Latencies of requests: each is a number of parallel gets, and takes as long as the longest. Requests with a
+    /// failed get are excluded.
     pub requests: Histogram,
     /// Latencies of gets.
     pub gets: Histogram,
     /// Tries of gets in the measured phase.
     pub tries: u64,
-    /// Of those, rejected.
+    /// Rejected tries.
     pub busy: u64,
     /// Gets that failed.
     pub failed: u64,

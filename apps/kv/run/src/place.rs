@@ -1,4 +1,4 @@
-//! Where on its drive a store lies.
+//! The location of a store on its drive.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ pub(crate) fn halves(drive: &Rc<dyn Drive>) -> (Extent, Extent) {
     (Extent { slba: 0, blocks: half }, Extent { slba: half, blocks: blocks - half })
 }
 
-/// Bytes of a segment: a sixty-fourth of a small store, a MiB at the least.
+/// Bytes of a segment: a sixty-fourth of a small store, at least a MiB.
 pub fn segment_bytes(extent: &Extent, info: &DriveInfo) -> u32 {
     let bytes = extent.blocks.saturating_mul(info.lba_bytes.into()) / 64;
     (bytes.min(SEGMENT_BYTES.into()) as u32).next_power_of_two().clamp(1 << 20, SEGMENT_BYTES)

@@ -26,7 +26,7 @@ use crate::spec::{Processors, Spec};
 /// Why a cluster cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// There is no such policy.
+    /// The policy does not exist.
     #[error("there is no policy {0:?}; {names} are there", names = NAMES.join(", "))]
     Policy(String),
     /// A number makes no sense.
@@ -90,7 +90,8 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     rig.run(cluster(spec, &sim, &drives, seed))?
 }
 
-/// The block layer of a server's host. Gets and noise both pass it, so that it knows of all that a get may have to wait for.
+/// The block layer of a server's host. Gets and noise both pass it, so it knows everything that a get may have to
+/// wait for.
 fn block_layer(rig: &Rig, number: usize, spec: &Spec) -> Result<Rc<BlockLayer>, RunError> {
     let ssd = rig.ssds().nth(number).expect("a drive for each server");
     let layer = nandscape_lab_run::block_layer(rig.sim(), ssd, spec.drive.priority(), &spec.block);
@@ -174,10 +175,10 @@ async fn store(sim: &Sim, server: usize, drive: &Rc<dyn Drive>) -> Result<Store,
     made.map_err(|error| RunError::Store { server, error })
 }
 
-/// Puts all values, at each server on its own, and waits until the drives have nothing left to write.
+/// Puts all values, at each server separately, and waits until the drives have nothing left to write.
 ///
 /// # Errors
-/// When one of them cannot be put.
+/// When a put fails.
 pub async fn fill(sim: &Sim, stores: &[Rc<Store>], load: &Load, replicas: usize) -> Result<(), PutError> {
     let ring = Rc::new(Ring::new(stores.len()));
     let (left, ended) = (Rc::new(Cell::new(0)), Rc::new(Signal::new(sim)));

@@ -42,7 +42,7 @@ pub struct Spec {
     pub policy: String,
     /// Its settings.
     pub tuning: Tuning,
-    /// Which replica is asked first.
+    /// The choice of the replica that is asked first.
     pub order: Order,
     /// The network.
     pub network: Times,

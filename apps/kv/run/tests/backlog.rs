@@ -1,4 +1,5 @@
-//! One of three servers listens and accepts nobody, and its backlog is full: puts and gets go on with the other two.
+//! One of three servers listens without accepting, and its backlog is full: puts and gets continue with the other
+//! two.
 #![cfg(target_os = "linux")]
 
 use std::net::TcpListener;
@@ -36,7 +37,7 @@ fn server(listen: Address) -> Serving {
     serve(spec).expect("a server")
 }
 
-/// Fills the backlog of a server that accepts nobody. The connections.
+/// Fills the backlog of a server that does not accept; returns the connections.
 fn fill(address: &Address) -> Vec<Stream> {
     let target = address.targets().expect("an address").remove(0);
     let mut streams = Vec::new();

@@ -1,4 +1,4 @@
-//! Clusters on drives of the model, in simulated time.
+//! Clusters on modelled drives, in simulated time.
 
 use nandscape_apps_kv_engine::client::Order;
 use nandscape_apps_kv_engine::noise::Pattern;

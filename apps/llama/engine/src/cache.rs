@@ -1,6 +1,7 @@
-//! The mapping table, from the number of a page to the page in memory, if it is loaded, and the cache of these pages.
+//! The mapping table, from page numbers to loaded pages in memory, and the cache of these pages.
 //!
-//! A page can be dropped when the store has it: it has no changes, and is not on its way there. The least recently used go first.
+//! A page can be evicted when the store has it: it has no changes, and is not being flushed. The least recently used
+//! are evicted first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,7 +90,7 @@ impl Cache {
         })
     }
 
-    /// Takes the page of the root, whose place another takes.
+    /// Takes the root's page, and puts another in its place.
     pub(crate) fn replace(&mut self, lpid: u64, page: Page) -> Page {
         self.dirty.insert(lpid);
         self.with(lpid, |old| std::mem::replace(old, page))
@@ -107,7 +108,7 @@ impl Cache {
         self.in_flight.clear();
     }
 
-    /// Drops pages until the others have no more than this memory, as far as that is possible.
+    /// Evicts pages until the others have no more than this memory, as far as possible.
     pub(crate) fn trim(&mut self, most: usize) -> u64 {
         let mut dropped = 0;
         let mut from = 0;
@@ -150,7 +151,7 @@ impl Cache {
         self.table.len() * size_of::<Option<Box<Slot>>>()
     }
 
-    /// The way from the root to the leaf of a key, or the first page of it that is not in memory.
+    /// The path from the root to the leaf of a key, or its first page that is not in memory.
     pub(crate) fn path(&mut self, root: u64, key: &[u8]) -> Result<Vec<u64>, u64> {
         let (mut lpid, mut path) = (root, Vec::with_capacity(4));
         loop {

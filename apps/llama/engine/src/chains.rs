@@ -46,10 +46,11 @@ pub struct ChainStore {
 }
 
 impl ChainStore {
-    /// The pages of a drive; `admin` is its admin queue, which is asked how much the drive takes in one command.
+    /// The pages of a drive; `admin` is its admin queue, which reports the limit of a command.
     ///
     /// # Errors
-    /// When the namespace has no such pages ([`ChainStore::format`]), the drive keeps no data, or the sizes do not fit.
+    /// When the namespace has no such pages ([`ChainStore::format`]), the drive keeps no data, or the sizes do not
+    /// fit.
     pub async fn open(
         host: &Host,
         drive: Rc<dyn Drive>,
@@ -80,7 +81,7 @@ impl ChainStore {
     /// Formats a namespace for such pages. **All its data is dropped.**
     ///
     /// # Errors
-    /// When the drive knows no such pages, takes too little at once for them, or does not format.
+    /// When the drive does not support such pages, its commands are too small for them, or it does not format.
     pub async fn format(host: &Host, drive: &Rc<dyn Drive>, admin: &dyn Drive) -> Result<(), OpenError> {
         let disk = Disk::new(host, drive.clone());
         format_for_pieces(&disk.issuer, admin, &disk.info, true).await.map_err(not_opened)

@@ -17,7 +17,7 @@ use crate::pages::{Kind, Piece};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"LLPG");
 const VERSION: u8 = 1;
-/// Where the checksum is.
+/// The place of the checksum.
 const CRC: usize = 24;
 /// Bytes of a base without its entries and the end of its keys.
 pub(crate) const HEAD: usize = 32 + 8 + 2;

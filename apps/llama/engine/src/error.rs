@@ -20,13 +20,13 @@ pub enum OpenError {
         "the namespace has pages of any length, which are for chains (--form chains); a format gives it blocks again, and drops all data"
     )]
     HasPieces,
-    /// The drive takes too little at once for pages of any length.
+    /// The drive's commands are too small for pages of any length.
     #[error("{0}")]
     TooSmall(nandscape_host_eleos::Error),
     /// The drive is too small for the requested sizes.
     #[error("{0}")]
     Size(String),
-    /// Something else lies there.
+    /// The drive holds other data.
     #[error("there is neither a store of this kind nor nothing: {0}")]
     Foreign(String),
     /// The store failed.
@@ -38,7 +38,7 @@ impl OpenError {
     /// Why blocks cannot be read or cleared.
     pub fn of_blocks(error: StoreError) -> OpenError {
         match error {
-            // A namespace that is not there has no size, and was not opened.
+            // A namespace that does not exist has no size, and was not opened.
             StoreError::Drive(status) if status.meaning() == Status::INVALID_NAMESPACE => OpenError::HasPieces,
             other => OpenError::Store(other),
         }
@@ -65,13 +65,14 @@ pub enum Error {
     Batch {
         /// The changes.
         changes: usize,
-        /// How many may always be applied together, wherever they go. It falls as the tree grows in height.
+        /// How many changes may always be applied together, to any pages. It falls as the tree grows in
+        /// height.
         most: usize,
     },
-    /// There is no room for the change, which has not been made.
+    /// There is no room for the change, which was not made.
     #[error("the store is full")]
     Full,
-    /// The store failed, now or earlier. Changes since the last commit may be there or not.
+    /// The store failed, now or earlier. Whether changes since the last commit are stored is unknown.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

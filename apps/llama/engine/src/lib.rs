@@ -1,14 +1,14 @@
 //! LLAMA and a Bw-tree (OX 7.2): a log-structured store of pages, and ordered keys and values over it.
 //!
-//! A [`BwTree`] has its pages in a [cache](Config::memory) of limited memory. A change puts a delta before its page; long chains of
-//! deltas are consolidated. Changed pages gather until a buffer is full or a client requests a
-//! [commit](BwTree::commit), and are flushed together. After a crash the tree is that of one of its flushes, as a
-//! whole, and no older than the last commit.
+//! A [`BwTree`] has its pages in a [cache](Config::memory) of limited memory. A change puts a delta before its page;
+//! long chains of deltas are consolidated. Changed pages gather until a buffer is full or a client requests a
+//! [commit](BwTree::commit), and are flushed together. After a crash the tree has the state of one of its flushes,
+//! complete and no older than the last commit.
 //!
-//! The pages are stored in a [`PageStore`], which has two forms. In the conventional form, [`LogStore`], a log on any
-//! [`Drive`](nandscape_drive::Drive), the host knows where each piece of a page lies, writes checkpoints of these
-//! places, and cleans the log. In the offloaded form, [`EleosStore`] with pages of 4 KiB and [`ChainStore`] with pages
-//! of any length, the drive does all of this (OX-ELEOS), and the host none of it.
+//! The pages are stored in a [`PageStore`], which has two forms. The conventional form, [`LogStore`], is a log on any
+//! [`Drive`](nandscape_drive::Drive): the host keeps the place of each piece of a page, writes checkpoints of these
+//! places, and cleans the log. In the offloaded form the drive does all of this (OX-ELEOS): [`EleosStore`] has pages
+//! of 4 KiB, and [`ChainStore`] pages of any length.
 //!
 //! | file | what |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! The offloaded form: pages of 4 KiB on a drive that knows them (OX-ELEOS). Where they lie, checkpoints of that and cleaning are the
-//! drive's; the host has nothing to recover.
+//! The offloaded form: pages of 4 KiB on a drive that knows them (OX-ELEOS). The drive keeps their places, writes
+//! checkpoints of the places, and cleans; the host has nothing to recover.
 //!
 //! Left out: pieces of pages, and pages of other lengths, which [`ChainStore`](crate::ChainStore) has.
 
@@ -29,10 +29,10 @@ pub struct EleosStore {
 }
 
 impl EleosStore {
-    /// The pages of a drive; `admin` is its admin queue, which is asked how much the drive takes in one command.
+    /// The pages of a drive; `admin` is its admin queue, which reports the limit of a command.
     ///
     /// # Errors
-    /// When the drive knows no pages or keeps no data, or the namespace has pages of pieces.
+    /// When the drive does not support pages or keeps no data, or the namespace has pages of pieces.
     pub async fn open(host: &Host, drive: Rc<dyn Drive>, admin: &dyn Drive) -> Result<EleosStore, OpenError> {
         let disk = Disk::new(host, drive);
         if !disk.info.keeps_data {
@@ -48,7 +48,8 @@ impl EleosStore {
         Ok(EleosStore { disk, limits, flushes: Cell::new(0), piece_bytes: Cell::new(0) })
     }
 
-    /// A page by itself, as the blocks that it is: the list of a batch alone is as long as a page. A piece is never all zeros.
+    /// Reads one page as its logical blocks: the list of a batch alone is as long as a page. A piece is never all
+    /// zeros.
     async fn read_one(&self, lpid: u64) -> Result<Vec<Vec<u8>>, StoreError> {
         let blocks = PAGE as u64 / u64::from(self.disk.info.lba_bytes);
         let mut pages = self.disk.read(&[Range { slba: lpid * blocks, blocks }]).await?;

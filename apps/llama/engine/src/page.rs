@@ -13,7 +13,7 @@ pub(crate) type Bytes = Rc<[u8]>;
 pub(crate) enum Delta {
     Put(Bytes, Bytes),
     Delete(Bytes),
-    /// Keys from this one on have gone to another page.
+    /// Keys from this one on have moved to another page.
     Split(Bytes, u64),
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Page {
     deltas: Vec<Delta>,
     /// The end of its keys; none of the last page of a level.
     pub(crate) high: Option<Bytes>,
-    /// The page with the keys from there on.
+    /// The page with the keys from `high` on.
     pub(crate) right: u64,
     /// Bytes of the entries when consolidated.
     pub(crate) bytes: usize,
@@ -48,7 +48,7 @@ fn entry_bytes(key: &[u8], value: &[u8]) -> usize {
     ENTRY + key.len() + value.len()
 }
 
-/// The part of a page that goes to the store.
+/// The part of a page that is written to the store.
 pub(crate) enum Part<'a> {
     Whole(&'a [(Bytes, Bytes)]),
     Deltas(&'a [Delta]),
@@ -85,7 +85,7 @@ impl Page {
         self.deltas.len()
     }
 
-    /// Whether values that were replaced take more memory than those that count.
+    /// Whether replaced values take more memory than current ones.
     pub(crate) fn is_bloated(&self) -> bool {
         self.held > 2 * self.bytes + 1_024
     }
@@ -178,8 +178,9 @@ impl Page {
         self.fresh = 0;
     }
 
-    /// The upper part of its entries, as a page with the page to its right. Both parts have at most `most` bytes, if no entry has more
-    /// than half of that and all entries together have at most one and a half times as much.
+    /// The upper part of its entries, as a page with the page to its right. Both parts have at most `most` bytes,
+    /// under two conditions. No entry exceeds half of `most`, and all entries together have at most one and a half
+    /// times `most`.
     pub(crate) fn upper_part(&self, most: usize) -> Page {
         let entries = self.entries();
         let (mut lower, mut count) = (0, 0);
@@ -206,8 +207,8 @@ impl Page {
         self
     }
 
-    /// The part of it that goes to a store whose chains have at most `most_pieces` pieces. A chain has at most the
-    /// bytes of one and a half pages.
+    /// The part of it that is written to a store whose chains have at most `most_pieces` pieces. A chain has at most
+    /// the bytes of one and a half pages.
     pub(crate) fn part(&mut self, most_pieces: u32, page_bytes: usize) -> Part<'_> {
         let deltas = &self.deltas[self.deltas.len() - self.fresh..];
         let bytes: usize = deltas.iter().map(Delta::bytes).sum();
@@ -219,7 +220,7 @@ impl Page {
         Part::Whole(&self.base)
     }
 
-    /// It is on its way to the store, where it takes `bytes` bytes.
+    /// It is being written to the store, where it takes `bytes` bytes.
     pub(crate) fn saved(&mut self, is_whole: bool, bytes: usize) {
         (self.fresh, self.is_new) = (0, false);
         (self.pieces, self.stored) = if is_whole { (1, bytes) } else { (self.pieces + 1, self.stored + bytes) };

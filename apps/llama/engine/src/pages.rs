@@ -63,7 +63,7 @@ pub struct PageStats {
 }
 
 impl PageStats {
-    /// What went over a disk, and nothing of the store.
+    /// The traffic of a disk, without figures of the store.
     pub(crate) fn of(disk: &Disk) -> PageStats {
         PageStats {
             written_bytes: disk.written_bytes.get(),
@@ -76,8 +76,8 @@ impl PageStats {
 
 /// A store of pages.
 ///
-/// Flushes come one at a time; reads come at any time. The result of a read of pages that are flushed meanwhile does
-/// not matter: a tree has them in its cache.
+/// Flushes are sequential; reads may be concurrent. The result of reading pages during their flush does not matter:
+/// a tree has them in its cache.
 #[expect(async_fn_in_trait, reason = "everything is on one thread")]
 pub trait PageStore: 'static {
     /// Its limits.

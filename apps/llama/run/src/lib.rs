@@ -3,10 +3,10 @@
 //! | file | what |
 //! |---|---|
 //! | `load` | records, clients and their operations |
-//! | `outcome` | what came of it, and figures of it |
+//! | `outcome` | the results, and figures of them |
 //! | `spec` | a tree, its store and its host |
 //! | `simulated` | on a drive of this process, in simulated time |
-//! | `live` | on a drive behind NVMe/TCP or vfio-user, at the wall clock |
+//! | `live` | on a drive behind NVMe/TCP or vfio-user, in wall time |
 //!
 //! Left out: several trees, and hosts other than one machine.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! A run at the wall clock, on a drive behind NVMe/TCP or vfio-user. The loop is that of all live hosts, `lab/run`.
+//! A run in wall time, on a drive behind NVMe/TCP or vfio-user. The loop is that of all live hosts, `lab/run`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,10 +29,10 @@ pub enum LiveError {
     /// An operation failed.
     #[error("an operation: {0}")]
     Operation(#[from] Error),
-    /// What was read is not what was put.
+    /// The data read differs from the data put.
     #[error("the drive or the store has lost data: {0}")]
     Wrong(#[from] Wrong),
-    /// The server does not tell its processor time any more.
+    /// The server no longer reports its processor time.
     #[error("the control socket: {0}")]
     Server(String),
 }
@@ -46,9 +46,9 @@ impl From<LoadError> for LiveError {
     }
 }
 
-/// Puts the records into the tree that is on the drive, or a new one where nothing is, and runs the operations. Of a drive that is overwritten,
-/// all that it holds is given up first. `tell` is told of what the user may want to know. The processor time of a server that is
-/// given is told, too.
+/// Puts the records into the tree on the drive, or a new one if the drive is empty, and runs the operations. If the
+/// drive is overwritten, its contents are discarded first. `tell` receives messages for the user. With `server`, its
+/// processor time is reported too.
 ///
 /// # Errors
 /// Why there is no outcome.

@@ -1,8 +1,8 @@
 //! YCSB's operations on a tree: records are put first, and then clients operate, each with one operation at a time.
 //!
-//! Keys have 8 bytes, as in the thesis (OX 7.4.2): a record's number, scattered, so that records that were inserted one after the other
-//! lie apart. An update puts the whole record. A put is durable with the flush that it goes with, or at once with `sync`. Whatever is read is
-//! [checked](Values), and when the operations have ended all of the tree is read.
+//! Keys have 8 bytes, as in the thesis (OX 7.4.2): a record's number, scattered, so that consecutively inserted
+//! records are far apart. An update puts the whole record. A put is durable with its flush, or at once with `sync`.
+//! All data read is [checked](Values), and after the operations the whole tree is read.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -24,13 +24,13 @@ pub struct Load {
     pub mix: Mix,
     /// The distribution of records.
     pub choice: Choice,
-    /// Records that are there before.
+    /// Records put before.
     pub records: u64,
     /// Bytes of a value.
     pub value_bytes: usize,
     /// Clients.
     pub clients: u64,
-    /// Operations that are measured; as many run before as `warm_up` says.
+    /// Measured operations; `warm_up` operations precede them.
     pub operations: u64,
     /// Operations before.
     pub warm_up: u64,
@@ -69,12 +69,12 @@ pub(crate) enum LoadError {
     /// An operation failed.
     #[error(transparent)]
     Operation(#[from] Error),
-    /// What was read is not what was put.
+    /// The data read differs from the data put.
     #[error(transparent)]
     Wrong(#[from] Wrong),
 }
 
-/// Values for a tree in which nothing was put, or that a run before has left.
+/// Values for a new tree, or for one that an earlier run has left.
 pub(crate) async fn values(tree: &Tree, load: &Load, is_new: bool) -> Result<Values, Error> {
     let new = Values::new(KEY_BYTES, load.value_bytes, None);
     if is_new {
@@ -107,13 +107,13 @@ pub(crate) async fn read_back(tree: &Tree, values: &Values) -> Result<(), LoadEr
         let found = tree.scan(&from, READ_BACK).await?;
         reading.scan(&from, READ_BACK, &found);
         let Some((last, _)) = found.last().filter(|_| found.len() == READ_BACK) else { break };
-        // The least key that comes after it.
+        // The smallest key after it.
         from = [&last[..], &[0]].concat();
     }
     Ok(values.check()?)
 }
 
-/// What clients share.
+/// The state that clients share.
 struct Shared {
     sim: Sim,
     tree: Rc<Tree>,
@@ -126,7 +126,7 @@ struct Shared {
     values: Rc<Values>,
     outcome: RefCell<Outcome>,
     problem: RefCell<Option<Error>>,
-    /// Told when the measured phase begins.
+    /// Called when the measured phase begins.
     begin: Box<dyn Fn()>,
 }
 
@@ -269,7 +269,7 @@ mod tests {
             let load = Load { mix: shares, choice, ..load };
             let right = run(load, async |_, _| ()).map(|outcome| outcome.all.count());
             assert!(matches!(right, Ok(400)), "{workload}: {right:?}");
-            // Most of them: an update mends a record.
+            // Most records, because an update repairs a record.
             let others = async |tree: &Tree, values: &Values| {
                 for record in 0..load.records {
                     let other = values.value(mix(record + 1), 1);

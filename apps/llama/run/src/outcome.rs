@@ -1,11 +1,11 @@
-//! What came of a run, and figures of it.
+//! The results of a run, and figures of them.
 
 use std::collections::BTreeMap;
 
 use nandscape_apps_llama_engine::{AnyStore, BwTree, Host, TreeStats};
 use nandscape_sim::{Histogram, Sim, Span, Time};
 
-/// What a drive did in the measured phase.
+/// A drive's work in the measured phase.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct DriveFigures {
     /// Bytes that the host wrote.
@@ -21,9 +21,9 @@ pub struct DriveFigures {
 pub struct DeviceCpu {
     /// All of it.
     pub spent: Span,
-    /// Of this, on moves of garbage collection and on tables and logs, where that is told apart.
+    /// Of this, garbage collection moves, tables and logs, if counted separately.
     pub own: Option<Span>,
-    /// The processors of the controller, where they are known.
+    /// The processors of the controller, if known.
     pub processors: Option<u32>,
 }
 
@@ -42,9 +42,9 @@ pub struct Outcome {
     pub before: TreeStats,
     /// And when it ended.
     pub after: TreeStats,
-    /// The drive, where it is one of this process.
+    /// The drive, if it is in this process.
     pub drive: Option<DriveFigures>,
-    /// The processors on the side of the drive, where they are counted.
+    /// The processors on the side of the drive, if they are counted.
     pub device_cpu: Option<DeviceCpu>,
     begun: (Time, Span),
 }
@@ -79,8 +79,8 @@ impl Outcome {
         self.after.put_bytes - self.before.put_bytes
     }
 
-    /// Bytes that the store wrote to the drive for each byte that was put; none where nothing was. The drive counts them where it is one of
-    /// this process, so that this times [`Outcome::drive_waf`] is [`Outcome::total_waf`].
+    /// Bytes that the store wrote to the drive for each byte put; `None` without puts. A drive in this process counts
+    /// them, so that this times [`Outcome::drive_waf`] is [`Outcome::total_waf`].
     pub fn application_waf(&self) -> Option<f64> {
         let by_store = self.after.store.written_bytes - self.before.store.written_bytes;
         let written = self.drive.map_or(by_store, |drive| drive.host_bytes);

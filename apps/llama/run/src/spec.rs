@@ -47,10 +47,10 @@ impl Form {
             Form::Log(_) => LogStore::is_there(host, drive).await?,
             Form::Eleos => BwTree::is_in(&EleosStore::open(host, drive, admin).await?).await?,
             Form::Chains(config) => match ChainStore::open(host, drive, admin, config).await {
-                // Its blocks tell.
+                // A namespace of blocks: its blocks show whether it is in use.
                 Err(OpenError::NoPieces) => false,
                 Err(error) => return Err(error),
-                // There is nothing to lose in a namespace without pages.
+                // A namespace without pages holds no data to lose.
                 Ok(store) => BwTree::is_in(&store).await? || store.is_empty(admin).await?,
             },
         })
@@ -66,13 +66,14 @@ impl Form {
             Form::Chains(_) => return ChainStore::format(host, &drive, admin).await,
         };
         match cleared.map_err(OpenError::of_blocks) {
-            // It has blocks after a format, all of them empty.
+            // After a format it has empty blocks.
             Err(OpenError::HasPieces) => ChainStore::format_for_blocks(host, &drive, admin).await,
             cleared => cleared,
         }
     }
 
-    /// Opens the tree on a drive. A namespace that has pages of another form is formatted for those of any length, where it is to have them.
+    /// Opens the tree on a drive. With `Form::Chains`, a namespace of another format is formatted for pages of any
+    /// length.
     pub(crate) async fn open(
         &self,
         host: &Host,

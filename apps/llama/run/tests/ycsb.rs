@@ -141,7 +141,7 @@ mod live {
             let server = Server::of(None, 1 << 30, export);
             let target = Target::new(&server.address, &server.nqn);
             let endpoint = Endpoint::NvmeTcp(target);
-            // A store goes on: records that a run before has inserted are there with its values, until they are inserted again.
+            // A store is reused: records inserted by an earlier run have its values until they are inserted again.
             for workload in [0, 3, 3] {
                 let Spec { tree, load, .. } = spec(form, workload);
                 let outcome = run_live(&endpoint, form, tree, load, (1, false), None, |_| ()).unwrap();

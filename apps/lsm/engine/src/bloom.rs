@@ -46,7 +46,7 @@ impl Bloom {
         (0..HASHES).map(move |number| (hash.wrapping_add(step.wrapping_mul(number)) % size) as usize)
     }
 
-    /// Whether a key may be there. A filter without bits excludes none.
+    /// Whether a key may be present. A filter without bits excludes none.
     pub(crate) fn may_have(&self, hash: u64) -> bool {
         self.0.is_empty() || self.bits(hash).all(|bit| self.0[bit / 8] & 1 << (bit % 8) != 0)
     }

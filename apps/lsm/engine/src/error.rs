@@ -14,7 +14,7 @@ pub enum OpenError {
     /// Sizes do not fit each other or the drive.
     #[error("{0}")]
     Size(String),
-    /// Something else lies there.
+    /// The drive holds other data.
     #[error("there is neither a store of this kind nor nothing: {0}")]
     Foreign(String),
     /// The store failed.
@@ -45,7 +45,8 @@ pub enum Error {
         /// The most.
         most: usize,
     },
-    /// The store failed, now or earlier. Changes since the last commit may be there or not.
+    /// The store failed, now or earlier. Whether changes since the last commit are stored is
+    /// unknown.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

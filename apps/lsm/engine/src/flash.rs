@@ -1,7 +1,7 @@
-//! Runs on a drive that knows them (`ftl.kind = "lsm"`): the drive keeps their places and their list. The host has
-//! nothing to recover but the list.
+//! Runs on a drive that knows them (`ftl.kind = "lsm"`): the drive keeps their places and their list. The host
+//! recovers only the list.
 //!
-//! Left out: concurrent appends, because those of a run come in order.
+//! Left out: concurrent appends, because appends to a run are sequential.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -30,10 +30,10 @@ pub struct RunStorage {
 }
 
 impl RunStorage {
-    /// The runs of a drive. Those that a crash has left incomplete are dropped.
+    /// The runs of a drive. Runs that a crash left incomplete are dropped.
     ///
     /// # Errors
-    /// When the drive knows no runs, keeps no data, or fails.
+    /// When the drive does not support runs, keeps no data, or fails.
     pub async fn open(host: &Host, drive: Rc<dyn Drive>) -> Result<RunStorage, OpenError> {
         let (mut storage, descriptors) = RunStorage::find(host, drive).await?;
         let (new, there): (Vec<_>, Vec<_>) = descriptors.into_iter().partition(|run| run.state == state::NEW);
@@ -48,7 +48,7 @@ impl RunStorage {
         Ok(storage)
     }
 
-    /// Whether a drive, whose admin queue this is, knows runs.
+    /// Whether a drive, given by its admin queue, supports runs.
     ///
     /// # Errors
     /// When it does not answer.

@@ -1,7 +1,7 @@
-//! The levels: the runs, and which of them are merged next (leveled compaction).
+//! The levels: the runs, and the choice of runs for the next merge (leveled compaction).
 //!
-//! Runs of level 0 are whole memtables, which overlap; the newest is the first. Runs of the other levels do not overlap, and are in the
-//! order of their keys. Each level may have `ratio` times the bytes of the one above it.
+//! Runs of level 0 are whole memtables, which overlap; the newest is the first. Runs of the other levels do not
+//! overlap, and are in the order of their keys. Each level may have `ratio` times the bytes of the one above it.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ pub struct LevelConfig {
     pub base: u64,
     /// Bytes of a level for each byte of the one above it.
     pub ratio: u64,
-    /// Bytes by which levels may be too large together before changes wait for merges.
+    /// Total bytes by which levels may be too large before changes wait for merges.
     pub debt: u64,
 }
 
@@ -78,7 +78,7 @@ impl Levels {
     /// The next merge, if any: of runs of the level that is fullest for its limit. `turn` has the key at which each
     /// level continues.
     pub(crate) fn pick(&self, config: &LevelConfig, turn: &mut [Option<Bytes>; LEVELS]) -> Option<Job> {
-        // The newest ones may not be there after a crash, and wait.
+        // The newest runs may not survive a crash, so they wait.
         let first: Vec<Rc<Run>> = self.runs[0].iter().filter(|run| run.is_committed.get()).cloned().collect();
         let mut fullest = (first.len() >= config.trigger).then(|| (0, first.len() as f64 / config.trigger as f64));
         let mut target = config.base;

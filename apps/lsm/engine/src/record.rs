@@ -11,7 +11,7 @@ use crate::storage::BLOCK;
 
 /// Bytes of a key or a value.
 pub(crate) type Bytes = Rc<[u8]>;
-/// A key and its value; none where it was deleted.
+/// A key and its value; `None` for a deletion.
 pub(crate) type Record = (Bytes, Option<Bytes>);
 
 /// Bytes of a block before its records.

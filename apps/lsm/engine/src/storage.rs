@@ -1,8 +1,8 @@
-//! Where runs are: the interface that a store needs of its storage.
+//! The storage of runs: the interface that a store needs.
 //!
-//! A run is written from its beginning to its end, and then read until it is dropped. It has a level: data of one level lives
-//! about as long. The log of changes is a run too, of the level [`LOG`]. What runs there are changes by edits, which are made as a
-//! whole or not at all.
+//! A run is written from its beginning to its end, and then read until it is dropped. It has a level: data of one
+//! level has a similar lifetime. The log of changes is a run too, of the level [`LOG`]. The set of runs changes by
+//! edits, which are applied as a whole or not at all.
 
 use nandscape_apps_store::StoreError;
 
@@ -57,13 +57,13 @@ pub struct StorageStats {
 
 /// A storage of runs.
 ///
-/// Appends to a run come one at a time; all else comes at any time.
+/// Appends to a run are sequential; all other calls may be concurrent.
 #[expect(async_fn_in_trait, reason = "everything is on one thread")]
 pub trait Storage: 'static {
     /// The most blocks of a run.
     fn max_blocks(&self) -> u32;
 
-    /// Blocks in which the space of a run is given out: a run whose length is a multiple wastes none.
+    /// The allocation unit of a run in blocks: a run whose length is a multiple wastes none.
     fn grain(&self) -> u32;
 
     /// Blocks that all runs may have together.
@@ -72,19 +72,19 @@ pub trait Storage: 'static {
     /// The runs that existed when it was opened.
     fn found(&self) -> Vec<RunInfo>;
 
-    /// Begins a run of at most as many blocks. It is gone after a crash, unless it is published or sealed.
+    /// Begins a run of at most `blocks`. A crash discards it, unless it is published or sealed.
     ///
     /// # Errors
     /// Why not.
     async fn create(&self, level: u8, blocks: u32) -> Result<u32, StoreError>;
 
-    /// Appends whole blocks to a run, whose length is `at`. They are durable afterwards, as far as the run is.
+    /// Appends whole blocks to a run, whose length is `at`. Afterwards they are as durable as the run.
     ///
     /// # Errors
     /// Why not.
     async fn append(&self, run: u32, at: u32, bytes: Vec<u8>) -> Result<(), StoreError>;
 
-    /// Nothing is appended to a run any more. It does not count before it is sealed.
+    /// Ends the appends to a run. The run does not count before it is sealed.
     ///
     /// # Errors
     /// Why not.
@@ -92,16 +92,16 @@ pub trait Storage: 'static {
         Ok(())
     }
 
-    /// Reads blocks of a run. Those of one that is dropped meanwhile may be anything.
+    /// Reads blocks of a run. If it is dropped meanwhile, their contents are undefined.
     ///
     /// # Errors
     /// Why not.
     async fn read(&self, run: u32, first: u32, blocks: u32) -> Result<Vec<u8>, StoreError>;
 
-    /// Makes edits, all of them or, after a crash, none.
+    /// Applies edits: all of them or, after a crash, none.
     ///
     /// # Errors
-    /// Why not. It is then unknown whether they are made.
+    /// Why not. Whether they were applied is then unknown.
     async fn commit(&self, edits: &[Edit]) -> Result<(), StoreError>;
 
     /// The work done.

@@ -9,7 +9,7 @@ use nandscape_apps_lsm_run::{Benchmark, Form, Load, Outcome, Spec, run};
 use nandscape_apps_store::Costs;
 use nandscape_device_ssd::{Profile, Resolved};
 
-/// 4 planes of blocks of 1 MiB, with little beyond the capacity: an LSM-tree leaves room of its own.
+/// 4 planes of blocks of 1 MiB, with little over-provisioning: an LSM-tree leaves its own free space.
 const FLASH: [&str; 10] = [
     "capacity=208MiB",
     "ftl.over_provisioning=3%",

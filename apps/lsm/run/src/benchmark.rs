@@ -1,12 +1,12 @@
-//! The loads, named after those of db_bench. All keys are there before, put in random order (fillrandom, each key once); they are drawn
-//! uniformly.
+//! The loads, named after those of db_bench. First all keys are put in random order (fillrandom, each key once); the
+//! load then draws them uniformly.
 
 /// See the file.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Benchmark {
-    /// Puts of keys that are not there: the filling itself is measured.
+    /// Puts of new keys: the filling itself is measured.
     FillRandom,
-    /// Puts of keys that are there.
+    /// Puts of existing keys.
     Overwrite,
     /// Gets.
     ReadRandom,
@@ -17,7 +17,7 @@ pub enum Benchmark {
 }
 
 impl Benchmark {
-    /// All of them.
+    /// All loads.
     pub const ALL: [Benchmark; 5] = [
         Benchmark::FillRandom,
         Benchmark::Overwrite,

@@ -1,7 +1,7 @@
-//! Write amplification end to end, of the store times the drive: forms side by side, each with several numbers of keys, so that the drive is
-//! full to different degrees, and with several seeds.
+//! End-to-end write amplification, of the store times the drive: several forms, each with several numbers of keys for
+//! different utilisations of the drive, and with several seeds.
 //!
-//! Left out: live drives, which do not tell what they program.
+//! Left out: live drives, which do not report the bytes that they program.
 
 use crate::form::Form;
 use crate::load::Load;
@@ -11,11 +11,11 @@ use crate::simulated::{RunError, Spec, run};
 /// See the file.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// A form, its drive, and what all runs have in common. The overwrites before are `warm_up` times the keys.
+    /// A form, its drive, and the parameters of all its runs. The preceding overwrites are `warm_up` times the keys.
     pub forms: Vec<Spec>,
     /// Numbers of keys.
     pub keys: Vec<u64>,
-    /// Overwrites before, for each key; with none, those of the specs.
+    /// Preceding overwrites for each key; `None` for those of the specs.
     pub warm_up: Option<u64>,
     /// Seeds, from that of the specs on.
     pub seeds: u64,
@@ -24,7 +24,7 @@ pub struct Experiment {
 /// The figures of several seeds.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Spread {
-    /// The lowest of them.
+    /// The lowest value.
     pub low: f64,
     /// Their mean.
     pub mean: f64,
@@ -44,7 +44,7 @@ impl Spread {
     }
 }
 
-/// A form with a number of keys. Factors of loads that put nothing are none.
+/// A form with a number of keys. Loads without puts have no factors.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     /// Keys.

@@ -1,4 +1,4 @@
-//! Where runs are: the two forms of a storage, and opening it.
+//! The two forms of a storage of runs, and opening it.
 
 use std::rc::Rc;
 
@@ -30,7 +30,7 @@ impl Form {
         }
     }
 
-    /// Whether a drive has a store of this form, or can have nothing else.
+    /// Whether a drive has a store of this form, or cannot hold anything else.
     #[cfg(target_os = "linux")]
     pub(crate) async fn is_there(&self, host: &Host, drive: Rc<dyn Drive>) -> Result<bool, OpenError> {
         match self {
@@ -44,7 +44,8 @@ impl Form {
     pub(crate) async fn clear(&self, host: &Host, drive: Rc<dyn Drive>, admin: &dyn Drive) -> Result<(), OpenError> {
         let Form::Block(config) = self else { return RunStorage::clear(host, drive).await };
         match BlockStorage::clear(host, drive.clone(), config).await {
-            // A namespace whose pages are chains of pieces has no blocks (OX-ELEOS). It has them after a format, all of them empty.
+            // A namespace whose pages are chains of pieces has no blocks (OX-ELEOS). After a format it has empty
+            // blocks.
             Err(OpenError::Store(StoreError::Drive(status))) if status.meaning() == Status::INVALID_NAMESPACE => {
                 let disk = Disk::new(host, drive);
                 let formatted = format_for_pieces(&disk.issuer, admin, &disk.info, false).await;

@@ -1,17 +1,17 @@
-//! Loads after RocksDB's db_bench on an LSM-tree: the same store and the same operations on a conventional drive and on one whose FTL knows
-//! sorted runs, in simulated time and at the wall clock.
+//! Loads after RocksDB's db_bench on an LSM-tree: the same store and the same operations on a conventional drive and
+//! on a drive whose FTL knows sorted runs, in simulated time and in wall time.
 //!
 //! | file | what |
 //! |---|---|
 //! | `benchmark` | the loads |
-//! | `form` | where runs are |
+//! | `form` | the two forms of a storage of runs |
 //! | `load` | keys, values, clients and their operations |
-//! | `outcome` | what came of it, and figures of it |
+//! | `outcome` | the results, and figures of them |
 //! | `simulated` | on a drive of this process, in simulated time |
-//! | `experiment` | write amplification end to end, by form and keys, over several seeds |
-//! | `live` | on a drive behind NVMe/TCP or vfio-user, at the wall clock (Linux) |
+//! | `experiment` | end-to-end write amplification, by form and keys, over several seeds |
+//! | `live` | on a drive behind NVMe/TCP or vfio-user, in wall time (Linux) |
 //!
-//! Left out: loads of several threads that write; a cache of blocks in the host.
+//! Left out: loads with several writing threads; a cache of blocks in the host.
 #![forbid(unsafe_code)]
 
 mod benchmark;

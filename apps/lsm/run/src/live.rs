@@ -1,4 +1,4 @@
-//! A run at the wall clock, on a drive behind NVMe/TCP or vfio-user. The loop is that of all live hosts, `lab/run`.
+//! A run in wall time, on a drive behind NVMe/TCP or vfio-user. The loop is that of all live hosts, `lab/run`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ pub struct LiveSpec {
     pub store: Config,
     /// The load.
     pub load: Load,
-    /// Whether what the drive holds is given up first.
+    /// Whether the drive's contents are discarded first.
     pub overwrites: bool,
     /// Seed of everything random.
     pub seed: u64,
@@ -49,10 +49,10 @@ pub enum LiveError {
     /// An operation failed.
     #[error("an operation: {0}")]
     Operation(#[from] Error),
-    /// What was read is not what was put.
+    /// The data read differs from the data put.
     #[error("the drive or the store has lost data: {0}")]
     Wrong(#[from] Wrong),
-    /// The server does not tell its processor time any more.
+    /// The server no longer reports its processor time.
     #[error("the control socket: {0}")]
     Server(String),
 }
@@ -66,8 +66,8 @@ impl From<LoadError> for LiveError {
     }
 }
 
-/// Fills the store that is on the drive, or a new one where nothing is, and runs the operations. `tell` is told of what the user may want
-/// to know. The processor time of a server that is given is told, too.
+/// Fills the store on the drive, or a new one if the drive is empty, and runs the operations. `tell` receives
+/// messages for the user. With `server`, its processor time is reported too.
 ///
 /// # Errors
 /// Why there is no outcome.
@@ -91,13 +91,13 @@ pub fn run_live(spec: &LiveSpec, server: Option<ServerCpu>, tell: Tell) -> Resul
         }
         outcome.capacity = capacity;
         run.read_back().await?;
-        // Nothing is under way when the connection ends.
+        // No command is under way when the connection ends.
         store.settle().await?;
         Ok(outcome)
     })?
 }
 
-/// Sees to it that the drive has the store, or nothing.
+/// Ensures that the drive has the store, or is empty.
 async fn prepare(spec: &LiveSpec, host: &Host, connection: &Connection, tell: Tell) -> Result<(), LiveError> {
     let drive = connection.drive.clone();
     if spec.form != Form::Runs && RunStorage::is_known(host, &*connection.admin).await? {

@@ -1,7 +1,7 @@
 //! Clients that operate on a store, each with one operation at a time.
 //!
-//! A key is its number, scattered over all keys of 8 bytes, and padded with '0'. Values are random bytes, as there is no compression. Whatever
-//! is read is [checked](Values), and when the operations have ended all of the store is read.
+//! A key is its number, scattered over all keys of 8 bytes, and padded with '0'. Values are random bytes, as there is
+//! no compression. All data read is [checked](Values), and after the operations the whole store is read.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -21,17 +21,17 @@ pub(crate) type Store = Lsm<AnyStorage>;
 /// See the file.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Load {
-    /// What clients do.
+    /// The operations of clients.
     pub benchmark: Benchmark,
     /// Keys.
     pub keys: u64,
-    /// Bytes of a key, 8 at the least.
+    /// Bytes of a key, at least 8.
     pub key_bytes: usize,
     /// Bytes of a value.
     pub value_bytes: usize,
     /// Clients.
     pub clients: u64,
-    /// Operations that are measured; of [`Benchmark::ReadWhileWriting`] those that read.
+    /// Measured operations; of [`Benchmark::ReadWhileWriting`] only the reads.
     pub operations: u64,
     /// Overwrites before, which bring levels and drive into a steady state.
     pub warm_up: u64,
@@ -60,7 +60,7 @@ impl Default for Load {
 
 impl Load {
     /// # Errors
-    /// What of it cannot be.
+    /// The invalid parameter.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         if self.keys == 0 || self.operations == 0 || self.clients == 0 || self.scan == 0 {
             return Err("there is one key, operation, client and key of a scan at the least");
@@ -78,7 +78,7 @@ pub(crate) enum LoadError {
     /// An operation failed.
     #[error(transparent)]
     Operation(#[from] Error),
-    /// What was read is not what was put.
+    /// The data read differs from the data put.
     #[error(transparent)]
     Wrong(#[from] Wrong),
 }
@@ -95,7 +95,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// On a store in which nothing was put, or that a run before has left.
+    /// On a new store, or on one that an earlier run has left.
     pub(crate) async fn new(host: &Host, store: &Store, load: Load, is_new: bool) -> Result<Run, Error> {
         let mut values = Values::new(load.key_bytes, load.value_bytes, None);
         if !is_new {
@@ -146,14 +146,14 @@ impl Run {
         loop {
             let found = self.scan(&from, READ_BACK).await?;
             let Some((last, _)) = found.last().filter(|_| found.len() == READ_BACK) else { break };
-            // The least key that comes after it.
+            // The smallest key after it.
             from = [&last[..], &[0]].concat();
         }
         Ok(self.values.check()?)
     }
 }
 
-/// What clients share.
+/// The state that clients share.
 struct Shared {
     run: Rc<Run>,
     /// Operations that have not begun, and clients that have not ended.
@@ -191,7 +191,7 @@ pub(crate) async fn measure(
         outcome = operate(run, seed, outcome).await?;
         store.commit().await?;
         if load.benchmark == Benchmark::Overwrite {
-            // What is to be merged still belongs to the puts.
+            // Outstanding merges still belong to the puts.
             store.settle().await?;
         }
     }
@@ -287,7 +287,7 @@ mod tests {
             run.fill(&mut Outcome::new(&host)).await?;
             change(&run).await;
             operate(&run, Seed::new(1), Outcome::new(&host)).await?;
-            // What loads that only put leave to the end.
+            // Work that loads of only puts leave to the end.
             if matches!(load.benchmark, Benchmark::FillRandom | Benchmark::Overwrite) {
                 return run.read_back().await;
             }

@@ -1,4 +1,4 @@
-//! What came of a run, and figures of it.
+//! The results of a run, and figures of them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use nandscape_sim::{Histogram, Span, Time};
 
 use crate::load::Store;
 
-/// What a drive did in the measured phase.
+/// A drive's work in the measured phase.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct DriveFigures {
     /// Bytes that the host wrote.
@@ -58,11 +58,11 @@ pub struct Outcome {
     pub before: Stats,
     /// And when it ended.
     pub after: Stats,
-    /// The drive; `None` of one that does not tell what it programs.
+    /// The drive; `None` if it does not report the bytes that it programs.
     pub drive: Option<DriveFigures>,
-    /// Processor time that the side of the drive spent, where it is counted.
+    /// Processor time spent on the side of the drive, if it is counted.
     pub device_cpu: Option<Span>,
-    /// The processors of the controller, where they are known.
+    /// The processors of the controller, if known.
     pub device_processors: Option<u32>,
     /// Bytes that the host's data may have on the drive.
     pub capacity: u64,
@@ -123,7 +123,8 @@ impl Outcome {
         self.after.storage.written_bytes - self.before.storage.written_bytes
     }
 
-    /// Bytes that the drive received for each byte that was put; none where nothing was. The store counts them where the drive does not tell.
+    /// Bytes that the drive received for each byte put; `None` without puts. The store counts them if the drive does
+    /// not report them.
     pub fn application_waf(&self) -> Option<f64> {
         let written = self.drive.map_or(self.store_bytes(), |drive| drive.host_bytes);
         (self.put_bytes() > 0).then(|| written as f64 / self.put_bytes() as f64)
@@ -134,7 +135,8 @@ impl Outcome {
         self.share(|drive| drive.flash_bytes)
     }
 
-    /// Of [`Outcome::drive_waf`], data of the host: less than 1 where it was deallocated or replaced in the write buffer.
+    /// The host data's share of [`Outcome::drive_waf`]: less than 1 if data was deallocated or replaced in the write
+    /// buffer.
     pub fn data_factor(&self) -> Option<f64> {
         self.share(|drive| drive.data_bytes)
     }

@@ -58,7 +58,7 @@ pub enum RunError {
     /// An operation failed.
     #[error("an operation: {0}")]
     Operation(#[from] Error),
-    /// What was read is not what was put.
+    /// The data read differs from the data put.
     #[error("the drive or the store has lost data: {0}")]
     Wrong(#[from] Wrong),
     /// The model is stuck.

@@ -1,4 +1,5 @@
-//! Both forms under all loads: what store and drive count agrees, the same seed gives the same figures, and what cannot be is refused.
+//! Both forms under all loads: the counters of store and drive agree, the same seed gives the same figures, and
+//! invalid input is rejected.
 
 use nandscape_apps_lsm_engine::{BlockConfig, Config, LevelConfig, OpenError};
 use nandscape_apps_lsm_run::{Benchmark, Experiment, Form, Load, RunError, Spec, experiment, run};
@@ -68,10 +69,10 @@ fn an_experiment_has_a_row_for_each_form_and_number_of_keys_with_the_range_of_it
             assert!(spread.low <= spread.mean && spread.mean <= spread.high, "{row:?}");
         }
         let (drive, data, moved) = (row.drive.unwrap(), row.data.unwrap(), row.moved.unwrap());
-        // What is left fills pages up.
+        // The rest is padding of pages.
         assert!(drive.mean >= data.mean + moved.mean - 1e-9 && data.high <= 1.0 && data.low > 0.5, "{row:?}");
     }
-    // The first seed is that of a run by itself.
+    // The first seed is that of a single run.
     let (warm_up, keys) = (10_000, 10_000);
     let alone = run(&Spec { load: Load { warm_up, keys, ..forms[0].load }, ..forms[0].clone() }).unwrap();
     let one = experiment(&of(1), &mut |_| ()).unwrap().remove(0);
@@ -101,7 +102,7 @@ fn the_work_of_the_controllers_processors_is_told() {
             (outcome.device_cpu_us().unwrap(), outcome.device_busy().unwrap(), outcome.rate())
         };
         let ((one, busy, slow), (eight, less, fast)) = (with(1), with(8));
-        // Gets that go to flash cost a command, an operation of the flash, and 4 KiB twice.
+        // Gets that read flash cost a command, a flash operation, and 4 KiB twice.
         assert!(one > 22.2 && (one - eight).abs() < 0.2 * one, "{kind}: {one} and {eight} us");
         assert!(busy <= 1.0 && less < busy / 2.0 && fast > slow, "{kind}: {busy} and {less} busy, {slow} and {fast}");
     }

@@ -1,6 +1,8 @@
-//! The profile of a disk, measured on the disk itself: commands of known distances, one at a time (Li 3.1.6: a one-time profiling).
+//! The profile of a disk, measured on the disk itself: commands of known distances, one at a time (Li 3.1.6: a
+//! one-time profiling).
 //!
-//! Writes write what was read before, so the disk holds afterwards what it held. Nobody else uses it meanwhile.
+//! Writes rewrite data that was read before, so the disk's contents do not change. Meanwhile the disk must have no
+//! other user.
 
 use nandscape_drive::{Drive, HostMem, Issuer};
 use nandscape_sim::{Rng, Seed, Sim, Span};
@@ -8,13 +10,14 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::profile::{DiskProfile, Distances, SIZE};
 
-/// Blocks of the commands by which sizes are measured; less where the drive moves less.
+/// Blocks of the commands that measure sizes, limited by the drive's maximum.
 const LARGE: u32 = 1_024;
 
-/// Measures a disk: `samples` commands for each of some 90 ranges of distances, forward and backward, of reads and of writes.
+/// Measures a disk: `samples` commands for each of some 90 ranges of distances, forward and backward, of reads and of
+/// writes.
 ///
 /// # Errors
-/// The status of a command that failed, and [`Status::LBA_OUT_OF_RANGE`] of a drive that is too small to have distances.
+/// The status of a failed command, and [`Status::LBA_OUT_OF_RANGE`] from a drive that is too small to have distances.
 pub async fn calibrate(sim: &Sim, drive: &dyn Drive, seed: Seed, samples: u32) -> Result<DiskProfile, Status> {
     let info = drive.info();
     if info.blocks < 4 * u64::from(LARGE) {
@@ -65,8 +68,8 @@ impl Probe<'_> {
         Ok(Distances(measured))
     }
 
-    /// The mean distance and time of commands whose distances lie from one to before another. A distance in blocks is one in angle, too:
-    /// measured again and again, a single one has the same rotation each time, and is no mean of it.
+    /// The mean distance and time of commands with distances in a range, the end excluded. A distance in blocks also
+    /// determines an angle: repeating one distance would repeat one rotational delay, and not give a mean.
     async fn between(&mut self, opcode: IoOpcode, is_back: bool, (from, to): (u64, u64)) -> Result<(u64, u64), Status> {
         let (mut distances, mut times) = (0, 0);
         for _ in 0..self.samples {

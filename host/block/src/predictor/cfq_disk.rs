@@ -1,13 +1,16 @@
-//! MittCFQ: a disk behind a scheduler with a queue for each process ([`Cfq`](crate::scheduler::Cfq)). The thesis announces it and does not
-//! describe it (Li 3.1.6); this is the same account of the disk, and a sum for each process.
+//! MittCFQ: a disk behind a scheduler with a queue for each process ([`Cfq`](crate::scheduler::Cfq)). The thesis
+//! announces it without a description (Li 3.1.6). Here it is the account of MittNoop for the disk, and a sum for each
+//! process.
 //!
-//! What goes before a new command: what is at the disk; what waits in higher classes; of its own process what lies before it on the way of
-//! the arm; and of each other process of its class as much as the turns allow that pass until the command's. The work is one step for
-//! each process that waits, whatever the number of commands.
+//! A new command waits for commands at the disk and for waiting commands of higher classes. It also waits for
+//! commands of its own process that precede it on the arm's way. Of each other process of its class, it waits for as
+//! much as fits in that process's turns until its own. The work is one step for each waiting process, whatever the
+//! number of commands.
 //!
-//! What comes later and goes first is not known here: the [layer](crate::BlockLayer) rejects those that it has made late.
+//! Later arrivals that overtake a command are not known here: the [layer](crate::BlockLayer) rejects the reads that
+//! they make late.
 //!
-//! Left out: the share of a turn that is over already.
+//! Left out: the elapsed share of the current turn.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,20 +38,20 @@ struct State {
     /// The block after the last command that was sent.
     at: u64,
     processes: BTreeMap<(Class, u16), Process>,
-    /// What waits, by class.
+    /// Waiting work, by class.
     waiting: [Span; 3],
     commands: Slots<Command>,
-    /// Numbers of commands, which tell those of one place apart.
+    /// The next command number; numbers distinguish commands of the same place.
     next: u64,
 }
 
-/// What a process has waiting.
+/// The waiting commands of a process.
 struct Process {
     total: Span,
     slice: Span,
     /// The first block, a number, and the block after the last.
     places: BTreeSet<(u64, u64, u64)>,
-    /// The place of the command that went last.
+    /// The place of the last command sent.
     at: u64,
 }
 
@@ -65,7 +68,7 @@ fn end(request: &Request) -> u64 {
 }
 
 impl Process {
-    /// The share of what waits that lies before a place, on the way of the arm: as if it was spread evenly.
+    /// The share of waiting work that precedes a place on the arm's way, assuming an even spread.
     fn share_before(&self, slba: u64) -> f64 {
         let (Some(first), Some(last)) = (self.places.first(), self.places.last()) else { return 0.0 };
         let length = (last.2 - first.0).max(1) as f64;
@@ -76,7 +79,7 @@ impl Process {
         }
     }
 
-    /// The block after the command that goes before one at a place.
+    /// The block after the command that precedes one at a place.
     fn before(&self, slba: u64) -> Option<u64> {
         self.places.range(..(slba, 0, 0)).next_back().or_else(|| self.places.last()).map(|(.., end)| *end)
     }
@@ -98,7 +101,7 @@ impl MittCfq {
 }
 
 impl State {
-    /// What goes before a command that waits here.
+    /// The work before a command that waits here.
     fn ahead(&self, request: &Request, base: Span) -> Span {
         let standing = Standing::of(request);
         let me = (standing.class, request.tenant);
@@ -106,7 +109,7 @@ impl State {
         let own = self.processes.get(&me).map_or(Span::ZERO, |process| {
             Span::from_ns((process.total.ns() as f64 * process.share_before(request.slba)) as u64)
         });
-        // Turns of the others until the last one of this process that it needs.
+        // Turns of the other processes until the last turn of this process that the command needs.
         let turns = own.ns() / standing.slice(base).ns().max(1) + 1;
         let of_class = self.processes.range((standing.class, 0)..=(standing.class, u16::MAX));
         let others = of_class.filter(|(process, _)| **process != me);
@@ -164,7 +167,7 @@ impl Predictor for MittCfq {
         let key = Key::from_bits(ticket);
         let Some(command) = state.commands.get(key).copied() else { return };
         state.leave(&command);
-        // Where the arm comes from is known now.
+        // The arm's previous place is known now.
         let takes = self.profile.takes(state.at, &command.request);
         if command.request.blocks > 0 {
             state.at = end(&command.request);

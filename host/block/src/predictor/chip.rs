@@ -1,11 +1,12 @@
-//! The account of a chip: until when it is busy with what goes before a new read.
+//! The account of a chip: until when it is busy with work that precedes a new read.
 //!
-//! A chip serves in order of arrival, or reads of hosts before anything else ([`Order`]). With the second, what waits behind reads is a
-//! queue whose first operation begins when the last read has ended. A second register takes a page to program in early, while another
-//! page is programmed or a block is erased, and at no other time: while a page is sensed, the register is where that page leaves.
+//! A chip serves in order of arrival, or serves host reads before anything else ([`Order`]). With the second order,
+//! work behind reads is a queue whose first operation begins when the last read has ended. A second register takes in
+//! a page early, but only while another page is programmed or a block is erased: during sensing, the register holds
+//! the page that leaves.
 //!
-//! The host hears of the end of a read after the chip has gone on. A read that comes in between finds the chip at what has waited behind
-//! the other.
+//! The host learns of the end of a read after the chip has continued. A read that arrives in between finds the chip
+//! at the work that waited behind the previous read.
 
 use std::collections::VecDeque;
 
@@ -26,7 +27,7 @@ pub enum Order {
 pub(super) struct Place {
     /// When it was expected to end.
     end: Time,
-    /// The chip's corrections by then, in nanoseconds.
+    /// The chip's corrections at the prediction, in nanoseconds.
     shift: i64,
     takes: Span,
     is_in_order: bool,
@@ -40,7 +41,7 @@ pub(super) struct Behind {
     pub(super) kind: FlashKind,
     /// Its time in the array.
     pub(super) array: Span,
-    /// Its time on the channel, which counts unless it passes beside the operation before it.
+    /// Its time on the channel, not counted if the transfer overlaps the previous operation.
     pub(super) moving: Span,
 }
 
@@ -55,26 +56,27 @@ fn lets_in(kind: FlashKind) -> bool {
     matches!(kind, FlashKind::Program | FlashKind::Erase)
 }
 
-/// One that the chip has begun with.
+/// An operation that the chip has begun.
 #[derive(Copy, Clone)]
 struct Inside {
     number: u64,
     operation: Behind,
-    /// What it keeps the chip.
+    /// How long it occupies the chip.
     takes: Span,
 }
 
 /// See the file.
 pub(super) struct Chip {
-    /// When it is done with all that goes before a new read.
+    /// When the chip has finished all work that precedes a new read.
     free: u64,
-    /// Operations served in order that it has not ended, and the time that they take at the chip.
+    /// Outstanding operations served in order, and their time at the chip.
     before: u32,
     owed: Span,
-    /// Those of the others that it has begun with, the first of which is in work, with what they keep the chip.
+    /// Other operations that the chip has begun, the first of which is in progress, with the time that they occupy
+    /// the chip.
     inside: VecDeque<Inside>,
     has_second_register: bool,
-    /// What waits behind reads.
+    /// Operations that wait behind reads.
     behind: VecDeque<(u64, Behind)>,
     /// The number of the next one.
     next: u64,
@@ -109,14 +111,14 @@ impl Chip {
         Time::from_ns(self.free.max(at.ns()).max(begun))
     }
 
-    /// Whether it has gone on with what waits behind reads before one that comes at `at`, though the host has not heard of the end of
-    /// the last read: how long that takes.
+    /// Whether the chip has begun the next operation behind reads before `at`, although the host has not seen the end
+    /// of the last read; returns that operation's time.
     fn goes_on(&self, at: Time) -> Option<Span> {
         let has_left = self.before > 0 && self.left <= at.ns() && self.inside.is_empty();
         if has_left { self.next_takes() } else { None }
     }
 
-    /// Whether it has nothing to do.
+    /// Whether the chip is idle.
     pub(super) fn is_idle(&self) -> bool {
         self.before == 0 && self.inside.is_empty() && self.behind.is_empty()
     }
@@ -145,7 +147,8 @@ impl Chip {
         place
     }
 
-    /// Whether a page to program that comes now is taken in while the chip is at the last operation that is served in order.
+    /// Whether a page to program is taken in early if it arrives now, during the last operation that is served in
+    /// order.
     pub(super) fn takes_in_early(&self) -> bool {
         self.has_second_register && self.before > 0 && self.last_lets_in
     }
@@ -165,8 +168,8 @@ impl Chip {
         Place { end: now, shift: self.shift, takes: operation.array, is_in_order: false, number }
     }
 
-    /// An operation has ended: what was wrong with its time holds for all that come after it. By how many nanoseconds one that is
-    /// served in order took longer than was said.
+    /// An operation has ended. The error of its predicted time applies to all later ones. Returns by how many
+    /// nanoseconds an operation served in order took longer than predicted.
     pub(super) fn end(&mut self, place: &Place, now: Time) -> Option<i64> {
         let off = place.is_in_order.then(|| {
             let moved = self.shift - place.shift;
@@ -180,7 +183,7 @@ impl Chip {
             let before = self.inside.len();
             self.inside.retain(|inside| inside.number != place.number);
             if self.inside.len() < before {
-                // What has waited for it begins now.
+                // Operations that waited for it begin now.
                 let left: Span = self.inside.iter().map(|inside| inside.takes).sum();
                 self.correct((now + left + self.owed).ns() as i64 - self.free as i64);
             }
@@ -189,13 +192,13 @@ impl Chip {
         off
     }
 
-    /// The same of one whose end was not seen.
+    /// The same for an operation whose end was not observed.
     pub(super) fn end_as_predicted(&mut self, place: &Place, now: Time) {
         let end = place.end.ns().saturating_add_signed(self.shift - place.shift);
         self.end(place, Time::from_ns(end.min(now.ns())));
     }
 
-    /// One that was let in does not come.
+    /// An admitted operation is cancelled.
     pub(super) fn drop_one(&mut self, place: &Place, now: Time) {
         self.leave(place);
         self.correct(-(place.takes.ns() as i64));
@@ -213,7 +216,7 @@ impl Chip {
         self.left = self.left.saturating_add_signed(off);
     }
 
-    /// Begins with what may begin.
+    /// Begins operations that may begin.
     fn settle(&mut self, now: Time) {
         if self.before == 0 && self.inside.is_empty() {
             (self.free, self.owed) = (now.ns(), Span::ZERO);
@@ -258,7 +261,7 @@ mod tests {
         let first = chip.add(AT(0), US(100), US(0), US(10));
         let second = chip.add(AT(0), US(100), US(0), US(10));
         assert_eq!(chip.begins(AT(0)), AT(200));
-        // The first takes 30 us longer, and the second as long as was said.
+        // The first takes 30 us longer than predicted, the second as long as predicted.
         chip.end(&first, AT(140));
         assert_eq!(chip.begins(AT(140)), AT(230));
         chip.end(&second, AT(240));

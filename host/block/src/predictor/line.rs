@@ -1,4 +1,4 @@
-//! The account of a drive that serves one command at a time, in the order in which they are sent: when it will be free (Li 3.1.6).
+//! The account of a drive that serves one command at a time, in the order of sending: its next free time (Li 3.1.6).
 
 use nandscape_sim::{Span, Time};
 
@@ -26,9 +26,9 @@ impl Line {
         Line { free: 0, count: 0, ended: Time::from_ns(0), corrects }
     }
 
-    /// How long a command would wait that came now.
+    /// The wait of a command that arrives now.
     pub(super) fn wait(&self, now: Time) -> Span {
-        // Nothing is under way: the account is right again by itself.
+        // No command is under way, so the account is exact again.
         if self.count == 0 { Span::ZERO } else { Span::from_ns(self.free.saturating_sub(now.ns())) }
     }
 
@@ -40,7 +40,7 @@ impl Line {
         Turn { takes, came: now }
     }
 
-    /// It has ended. What it took more or less than was predicted holds for all that come after it (T_diff).
+    /// A command has ended. The difference between actual and predicted time applies to all later ones (T_diff).
     pub(super) fn end(&mut self, turn: Turn, now: Time) {
         let took = now - turn.came.max(self.ended);
         self.ended = now;
@@ -50,7 +50,7 @@ impl Line {
         self.count -= 1;
     }
 
-    /// It does not come.
+    /// The command is not sent.
     pub(super) fn leave(&mut self, turn: Turn) {
         self.free = self.free.saturating_sub(turn.takes.ns());
         self.count -= 1;

@@ -1,15 +1,15 @@
-//! How long a read will take if it is submitted now.
+//! The latency of a read if it is submitted now.
 //!
 //! | file | what |
 //! |---|---|
-//! | `ssd` | by an account of chips and channels (MittSSD) |
+//! | `ssd` | an account of chips and channels (MittSSD) |
 //! | `chip` | the account of a chip |
-//! | `times` | how long operations of flash take |
-//! | `noop_disk` | by the next free time of a disk that serves in order of arrival (MittNoop) |
-//! | `cfq_disk` | by that, and by what waits for each process (MittCFQ) |
-//! | `smr_disk` | by that, and by the band that is being cleaned (MittSmr) |
+//! | `times` | the times of flash operations |
+//! | `noop_disk` | the next free time of a disk that serves in order of arrival (MittNoop) |
+//! | `cfq_disk` | the same, and the waiting work of each process (MittCFQ) |
+//! | `smr_disk` | the same, and the band that is being cleaned (MittSmr) |
 //! | `line` | the account of a disk |
-//! | `profile`, `calibrate` | how long a disk takes, by distance and size; the run that measures it |
+//! | `profile`, `calibrate` | a disk's times by distance and size; the run that measures them |
 
 mod calibrate;
 mod cfq_disk;
@@ -37,19 +37,19 @@ use smallvec::SmallVec;
 
 use crate::request::Request;
 
-/// What is predicted of a command.
+/// The prediction for a command.
 #[derive(Clone, Default, Debug)]
 pub struct Prediction {
     /// From its submission to its completion.
     pub latency: Span,
-    /// The part of it that is spent waiting for others.
+    /// The part of the latency spent waiting for others.
     pub wait: Span,
     /// The pages that it senses, of a read of flash.
     pub pages: SmallVec<[FlashPage; 2]>,
 }
 
-/// Predicts, and keeps an account of what it has let in. The work of each call is bounded by what the command itself asks for, whatever
-/// the number of others (Li 3.1.4).
+/// Predicts, and accounts for admitted commands. The work of each call is bounded by the size of the command itself,
+/// whatever the number of others (Li 3.1.4).
 pub trait Predictor {
     /// How long a command will take that is submitted now.
     fn predict(&self, request: &Request, now: Time) -> Prediction;
@@ -62,7 +62,7 @@ pub trait Predictor {
         false
     }
 
-    /// The command of that name goes to the drive.
+    /// The command with this ticket is sent to the drive.
     fn sent(&self, _ticket: u64, _now: Time) {}
 
     /// The command of that name has ended.

@@ -1,5 +1,5 @@
-//! MittNoop (Li 3.1.6): a disk that serves commands in the order of their arrival. The wait is the disk's next free time, and a command adds
-//! what the profile of the disk says of it after the command before it.
+//! MittNoop (Li 3.1.6): a disk that serves commands in the order of their arrival. The wait is the disk's next free
+//! time. A command adds its time from the disk's profile, which depends on the command before it.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
-//! How long a disk takes for a command, by the distance from the command before it, and by its size (Li 3.1.6).
+//! The time of a disk for a command, by distance from the previous command and by size (Li 3.1.6).
 //!
-//! Left out: where the platters are, which a host does not see. So a profile tells means, and a single command takes up to half a
-//! revolution more or less.
+//! Left out: the angle of the platters, which a host does not see. A profile therefore holds means, and a single
+//! command takes up to half a revolution more or less.
 
 use nandscape_sim::Span;
 
@@ -21,7 +21,7 @@ pub struct DiskProfile {
     pub(super) distances: [[Distances; 2]; 2],
     /// Nanoseconds for each further block, of reads and of writes.
     pub(super) block: [f64; 2],
-    /// Of commands that move nothing.
+    /// The time of commands without a seek or transfer.
     pub(super) idle: Span,
 }
 

@@ -1,10 +1,11 @@
-//! MittSmr: a shingled disk that serves commands in the order of their arrival and cleans bands between them (Li 6.1). To the disk's next
-//! free time each step of a cleaning adds what the profile says of it, as a command does, and the steps correct the account as they end:
-//! what is left of a band is known at any time.
+//! MittSmr: a shingled disk that serves commands in the order of their arrival and cleans bands between them (Li
+//! 6.1). Each step of a cleaning adds its profiled time to the disk's next free time, as a command does. Steps
+//! correct the account as they end, so the remainder of a band is known at any time.
 //!
-//! The work of a prediction is one look at the profile for each piece of the read; that of a cleaning is one for each of its steps, once.
+//! A prediction costs one look-up in the profile for each piece of the read; a cleaning costs one for each of its
+//! steps, once.
 //!
-//! Left out: cleanings that have not begun. Which command finds the media cache full is known to the disk alone.
+//! Left out: cleanings that have not begun. Only the disk knows which command will find the media cache full.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -38,14 +39,14 @@ struct State {
 }
 
 impl MittSmr {
-    /// Over a disk that tells where its data is. The profile is that of its platters.
+    /// Over a disk that reports the location of its data. The profile is that of its platters.
     pub fn new(sim: &Sim, profile: DiskProfile, map: Rc<dyn ShingleMap>, config: &Config) -> Rc<MittSmr> {
         let line = Line::new(config.correct);
         let state = State { line, at: 0, under_way: Slots::new(), steps: VecDeque::new() };
         Rc::new(MittSmr { sim: sim.clone(), profile, map, state: RefCell::new(state) })
     }
 
-    /// How long accesses of a command take, and where the arm is then.
+    /// The time of a command's accesses, and the arm's place afterwards.
     fn takes(&self, mut at: u64, request: &Request) -> (Span, u64) {
         if request.blocks == 0 {
             return (self.profile.takes(at, request), at);
@@ -156,7 +157,7 @@ mod tests {
         executor
             .block_on(async {
                 let now = clock.now();
-                // One piece at the arm, one a thousand sectors away, and both.
+                // One piece at the arm, one a thousand sectors away, and both together.
                 assert_eq!(mitt.predict(&request(true, 100, 8), now).latency, ms(1));
                 assert_eq!(mitt.predict(&request(true, 0, 8), now).latency, ms(2));
                 assert_eq!(mitt.predict(&request(true, 92, 16), now).latency, ms(4));

@@ -1,17 +1,18 @@
-//! MittSSD (Li 3.1.7): an account of every chip and every channel, by which the wait of a read follows from the pages that it senses.
+//! MittSSD (Li 3.1.7): an account of every chip and every channel. From it and the pages that a read senses follows
+//! the read's wait.
 //!
-//! Programs and erases are known as the FTL sends them ([`FlashWatch`]). Reads are known as the layer lets them in, before they reach
-//! the flash, so that those on their way count. The times of operations are those of the vendor at first. They are measured as
-//! operations end that nothing was in the way of.
+//! The FTL reports programs and erases as it sends them ([`FlashWatch`]). Reads are counted when the layer admits
+//! them, before they reach the flash, so that reads on their way count. Operation times are initially the vendor's.
+//! They are measured at the end of operations that were not delayed.
 //!
-//! It differs from the thesis in two things. An error is corrected when an operation ends, as MittNoop does. A channel has a next free
-//! time; there each operation of another chip of the channel counts with a fixed time.
+//! It differs from the thesis in two ways. Errors are corrected when an operation ends, as in MittNoop. A channel has
+//! a next free time; in the thesis, each operation of another chip of the channel counts with a fixed time.
 //!
-//! A read that nothing was in the way of tells how long its page takes to sense: what a drive needs that ages, with retries, is known by the
-//! number of the page in its block.
+//! An undelayed read shows the sense time of its page. This covers ageing drives with read retries: the time is kept
+//! by the page's number in its block.
 //!
-//! Left out: suspended programs and erases, how many retries one page takes more than others of its number, copies inside a chip, and
-//! reads that complete writes.
+//! Left out: suspended programs and erases, differences in retries among pages of the same number, copybacks inside a
+//! chip, and reads that complete writes.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -27,9 +28,9 @@ use super::{Prediction, Predictor};
 use crate::config::Config;
 use crate::request::Request;
 
-/// What the host knows of its flash.
+/// The host's knowledge of its flash.
 pub struct Flash {
-    /// What the vendor says of it.
+    /// The vendor's data sheet.
     pub sheet: FlashSheet,
     /// The order in which chips serve.
     pub order: Order,
@@ -44,18 +45,19 @@ pub struct MittSsd {
     channels_count: bool,
     resamples: bool,
     state: RefCell<State>,
-    /// Accounts of chips and channels that predictions have looked at.
+    /// Accounts of chips and channels read by predictions.
     looks: Cell<u64>,
 }
 
 struct State {
     chips: Vec<Chip>,
-    /// When each channel is done with what it has to move, in nanoseconds.
+    /// When each channel has finished its transfers, in nanoseconds.
     channels: Vec<u64>,
     times: FlashTimes,
     reads: Slots<ReadUnderWay>,
     operations: Slots<Operation>,
-    /// The last page that each chip read for a host: its number in its block, and what the chip and the channel took.
+    /// The last page that each chip read for a host: its number in its block, and its time at the chip and on the
+    /// channel.
     read_last: Vec<Option<(u32, Span)>>,
 }
 
@@ -65,7 +67,7 @@ struct ReadUnderWay {
     /// The place that is to end last.
     last: usize,
     began: Time,
-    /// If nothing was in its way: its time, and its page if it has one.
+    /// If it was not delayed: its time, and its page if it has one.
     alone: Option<(Span, Option<FlashPage>)>,
 }
 
@@ -75,7 +77,7 @@ struct Operation {
     /// Its place; `None` of a read of a host, which has one by its command.
     place: Option<Place>,
     began: Time,
-    /// Whether nothing was in its way.
+    /// Whether it was not delayed.
     is_alone: bool,
 }
 
@@ -107,7 +109,7 @@ impl MittSsd {
         self.state.borrow().times.clone()
     }
 
-    /// Accounts of chips and channels that predictions have looked at so far: their work.
+    /// Accounts of chips and channels that predictions have read so far: their work.
     pub fn looks(&self) -> u64 {
         self.looks.get()
     }
@@ -117,10 +119,10 @@ impl MittSsd {
         if self.flash.sheet.overlaps { sense } else { sense + moving }
     }
 
-    /// When the last of the pages has come, and would come if nothing was in the way.
+    /// When the last page arrives: as predicted, and without delays.
     fn ends(&self, state: &State, pages: &[FlashPage], at: Time) -> (Time, Time) {
         let (mut last, mut alone) = (at, at);
-        // Pages of this read on one chip, and on one channel, come one after the other.
+        // Pages of this read on one chip, or on one channel, arrive one after the other.
         let mut mine: SmallVec<[(FlashPage, Span, Span); 4]> = SmallVec::new();
         for page in pages {
             let (sense, moving) = (state.times.sense(page.page), state.times.moving(page.bytes));
@@ -141,8 +143,8 @@ impl MittSsd {
 }
 
 impl State {
-    /// A read that nothing was in the way of has ended after `took`. What its page took at the chip and on the channel was seen there, retries
-    /// and all; the rest is the way to the drive and back.
+    /// An undelayed read has ended after `took`. The time of its page at the chip and on the channel was observed
+    /// there, including retries; the rest is the way to the drive and back.
     fn measure(&mut self, (alone, page): (Span, Option<FlashPage>), took: Span) {
         let seen = page.and_then(|page| {
             let (number, at_flash) = self.read_last[page.chip as usize].take()?;
@@ -216,7 +218,7 @@ impl Predictor for MittSsd {
         let state = &mut *self.state.borrow_mut();
         let Some(read) = state.reads.remove(Key::from_bits(ticket)) else { return };
         for (number, (chip, place)) in read.places.iter().enumerate() {
-            // When the other pages came is not known: as it was predicted.
+            // The arrival of the other pages is unknown, so the prediction is assumed.
             let chip = &mut state.chips[*chip as usize];
             match number == read.last {
                 true => drop(chip.end(place, now)),
@@ -245,7 +247,7 @@ impl FlashWatch for MittSsd {
             return if measures { state.operations.insert(read).to_bits() } else { u64::MAX };
         }
         let moving = state.times.moving(op.bytes);
-        // What a chip is held for is part of the hold, and uses the channel.
+        // Operations within a hold are part of it, and use the channel.
         if op.is_held {
             state.use_channel(op.channel, now, moving);
             return u64::MAX;
@@ -260,13 +262,14 @@ impl FlashWatch for MittSsd {
         };
         let is_fifo = self.flash.order == Order::Fifo;
         let chip = &mut state.chips[op.chip as usize];
-        // What is read behind another operation has its page moved meanwhile; a page to program is not moved beside every one.
+        // The page of a read behind another operation is transferred during that operation; a page to program
+        // overlaps only some operations.
         let is_beside = match op.kind {
             FlashKind::Program if is_fifo => chip.takes_in_early(),
             _ => self.flash.sheet.overlaps && !chip.is_idle(),
         };
         let takes = if is_beside { at_array } else { at_array + moving };
-        // A page waits for what the channel has to move before it.
+        // A page waits for earlier transfers on the channel.
         let busy = if self.channels_count && !moving.is_zero() { state.channels[op.channel as usize] } else { 0 };
         let begins = chip.begins(now);
         // The page that was sensed last has to have left the register.
@@ -310,7 +313,7 @@ impl FlashWatch for MittSsd {
             }
         }
         if op.holds_channel {
-            // Nothing else has moved meanwhile.
+            // No other transfer has happened meanwhile.
             state.channels[op.channel as usize] = now.ns();
         }
         if !self.resamples || !is_alone {

@@ -1,10 +1,11 @@
-//! How long operations of flash take: as the vendor specifies them at first, and then as they are measured (Li 3.1.7, 6.1).
+//! The times of flash operations: initially the vendor's specification, then measurements (Li 3.1.7, 6.1).
 
 use nandscape_drive::flash::FlashSheet;
 use nandscape_sim::Span;
 
-/// By what part of what is known a measurement changes it at the most, and by how much at the least. So it follows the median: what is
-/// seldom in the way does not count, and one odd measurement does not have all reads rejected.
+/// The largest change that one measurement makes, as a fraction of the known time, and its lower bound. The known
+/// time thereby follows the median: rare delays do not count, and one odd measurement does not cause all reads to be
+/// rejected.
 const PART: u64 = 32;
 const LEAST: u64 = 250;
 /// A measurement moves a mean by one part in this.
@@ -25,14 +26,15 @@ pub struct FlashTimes {
     pub command: Span,
     /// From the completion of a read's last page to that of the read, and from its submission to its first page: controller and link.
     pub overhead: Span,
-    /// By how much longer than said a step of a collection keeps a chip, on average: it waits for the channel with each page.
+    /// Mean excess of the time that a garbage collection step holds a chip, since it waits for the channel with each
+    /// page.
     pub hold_waits: Span,
     /// The same of a program.
     pub program_waits: Span,
 }
 
 impl FlashTimes {
-    /// As the vendor says; of controller and link it says nothing.
+    /// From the vendor's data sheet, which has no times of controller and link.
     pub fn of(sheet: &FlashSheet) -> FlashTimes {
         let FlashSheet { read, program, erase, transfer, command, .. } = sheet.clone();
         FlashTimes {
@@ -52,7 +54,7 @@ impl FlashTimes {
         self.read.get(page as usize).copied().unwrap_or_default()
     }
 
-    /// A page took so long to sense, and nothing was in the way.
+    /// An undelayed page took `took` to sense.
     pub(super) fn sensed(&mut self, page: u32, took: Span) {
         if let Some(known) = self.read.get_mut(page as usize) {
             *known = renewed(*known, took);
@@ -82,13 +84,13 @@ impl FlashTimes {
     }
 }
 
-/// What is known of a wait after one that was some nanoseconds longer than that. Unlike the time of an operation it is a mean: waits add up
-/// before a read, the seldom long ones too.
+/// The known wait after one that differed from it by `off` nanoseconds. Unlike the time of an operation it is a mean:
+/// waits add up before a read, also the rare long ones.
 pub(crate) fn averaged(known: Span, off: i64) -> Span {
     Span::from_ns(known.ns().saturating_add_signed(off / OF_MEAN))
 }
 
-/// What is known after a measurement.
+/// The known time after a measurement.
 pub(super) fn renewed(known: Span, measured: Span) -> Span {
     let most = (known.ns() / PART).max(LEAST);
     Span::from_ns(measured.ns().clamp(known.ns().saturating_sub(most), known.ns().saturating_add(most)))

@@ -1,14 +1,14 @@
 //! A scheduler like Linux's CFQ: a queue for each process, which is a tenant (CDW2 15:4) in a [`Class`].
 //!
-//! A higher class goes first. In a class the processes have turns, one after the other, for as long as their priority says; a turn ends
-//! early when its process has nothing that waits. In a turn, commands go by their place on the disk, upward and then from the
-//! beginning again.
+//! Higher classes are served first. Within a class, processes have turns in rotation, whose length follows from their
+//! priority. A turn ends early when its process has no waiting command. In a turn, commands are sent by their place
+//! on the disk, upward and then from the beginning again.
 //!
-//! The thesis announces MittCFQ and does not describe it (Li 3.1.6). Classes, priorities and lengths of turns are those of Linux's
-//! block/cfq-iosched.c.
+//! The thesis announces MittCFQ without a description (Li 3.1.6). Classes, priorities and lengths of turns are those
+//! of Linux's block/cfq-iosched.c.
 //!
-//! Left out: idling at the end of a turn for what its process may send next (slice_idle), a separate queue for asynchronous writes, groups,
-//! and the expiry of commands that others on the way of the arm go before.
+//! Left out: idling at the end of a turn for the next command of its process (slice_idle), a separate queue for
+//! asynchronous writes, groups, and the expiry of commands that others overtake on the arm's way.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -24,14 +24,14 @@ pub struct Cfq {
     queues: BTreeMap<(Class, u16), Queue>,
     /// Who has the next turns, by class. The process in its turn is not among them.
     turns: [VecDeque<u16>; 3],
-    /// Whose turn it is, and until when.
+    /// The process with the current turn, and the end of the turn.
     now: Option<((Class, u16), Time)>,
 }
 
 struct Queue {
     waiting: BTreeSet<(u64, u64)>,
     standing: Standing,
-    /// The place of the command that went last.
+    /// The place of the last command sent.
     at: u64,
 }
 
@@ -50,7 +50,7 @@ impl Cfq {
         Cfq { slice, queues: BTreeMap::new(), turns: Default::default(), now: None }
     }
 
-    /// Whose turn it is, if one has something that waits.
+    /// The process with the turn, if any process has a waiting command.
     fn turn(&mut self, now: Time) -> Option<(Class, u16)> {
         if let Some((process, until)) = self.now {
             let is_over = now >= until || self.turns[..process.0 as usize].iter().any(|turns| !turns.is_empty());
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn processes_have_turns_by_priority_and_their_commands_go_by_place() {
         let mut cfq = Cfq::new(Span::from_ms(100));
-        // Process 1 of the highest priority and process 2 of the lowest, each with what takes 10 ms apiece.
+        // Process 1 has the highest priority and process 2 the lowest. Each of their commands takes 10 ms.
         for number in 0..60 {
             cfq.push(number, &request(5, 1, 1_000 - number), None);
             cfq.push(100 + number, &request(12, 2, number), None);

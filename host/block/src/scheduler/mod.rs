@@ -1,9 +1,9 @@
-//! Which command that waits in the layer goes to the drive next.
+//! The order in which commands that wait in the layer are sent to the drive.
 //!
 //! | file | what |
 //! |---|---|
-//! | `noop` | the first that came |
-//! | `ssd` | reads before writes, and those of idle chips first |
+//! | `noop` | in order of arrival |
+//! | `ssd` | reads before writes, and reads of idle chips first |
 //! | `cfq` | classes, and in each the processes in turn |
 //! | `standing` | the class and the priority of a command |
 
@@ -21,20 +21,22 @@ pub use standing::{Class, Standing};
 
 use crate::request::Request;
 
-/// A policy. It is told the key of each command that waits, and may name one again that does not wait any more.
+/// A policy. It receives the key of each waiting command, and may return the key of a command that no longer
+/// waits.
 pub trait Scheduler {
-    /// A command waits; `chip` is that of the first page of a read, where it is known.
+    /// A command waits; `chip` is that of the first page of a read, if known.
     fn push(&mut self, key: u64, request: &Request, chip: Option<u32>);
 
-    /// The next one; `None` if none waits. `is_busy` tells whether a chip is at work.
+    /// The next command; `None` if none waits. `is_busy` returns whether a chip is busy.
     fn pop(&mut self, now: Time, is_busy: &dyn Fn(u32) -> bool) -> Option<u64>;
 
-    /// Whether reads go before all other commands that wait.
+    /// Whether reads precede all other waiting commands.
     fn puts_reads_first(&self) -> bool {
         false
     }
 
-    /// The class of a command, which goes before all that wait in lower ones; `None` where there are no classes.
+    /// The class of a command, which precedes all waiting commands of lower classes; `None` for a scheduler
+    /// without classes.
     fn class(&self, _request: &Request) -> Option<Class> {
         None
     }
@@ -62,7 +64,7 @@ impl SchedulerKind {
         SchedulerKind::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
-    /// A new one; `slice` is the time of a turn of those that have turns.
+    /// A new scheduler; `slice` is the time of a turn, if it has turns.
     pub fn make(self, slice: Span) -> Box<dyn Scheduler> {
         match self {
             SchedulerKind::Noop => Box::<Noop>::default(),

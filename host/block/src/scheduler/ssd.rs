@@ -1,8 +1,9 @@
-//! Reads before writes, and reads of idle chips before those of busy ones: on flash a read takes tens of microseconds, and a program
-//! hundreds, which keep one chip from others. A write goes after some reads, and a read after some that came later, so that none starves.
+//! Reads before writes, and reads of idle chips before reads of busy ones: on flash a read takes tens of
+//! microseconds. A program takes hundreds and blocks one chip. To prevent starvation, a write is sent after some
+//! reads, and a read after some that arrived later.
 //!
-//! Chips are known where the predictor knows the flash; elsewhere reads go in the order in which they came. A read of several pages counts at
-//! the chip of the first.
+//! Chips are known if the predictor knows the flash; otherwise reads are sent in order of arrival. A read of several
+//! pages counts at the chip of the first.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +12,7 @@ use nandscape_sim::Time;
 use super::Scheduler;
 use crate::request::Request;
 
-/// Reads that go before a write that waits, and before the read that has waited longest.
+/// Reads that may precede a waiting write, and the read that has waited longest.
 const BEFORE_ANOTHER: u32 = 16;
 
 /// See the file.
@@ -21,14 +22,14 @@ pub struct SsdAware {
     reads: BTreeMap<Option<u32>, VecDeque<(u64, u64)>>,
     arrived: u64,
     others: VecDeque<u64>,
-    /// Reads that have gone while a write waited.
+    /// Reads sent while a write waited.
     passed: u32,
-    /// Reads that have gone before the one that has waited longest.
+    /// Reads sent before the one that has waited longest.
     overtook: u32,
 }
 
 impl SsdAware {
-    /// The chip whose read goes next.
+    /// The chip whose read is sent next.
     fn next_chip(&mut self, is_busy: &dyn Fn(u32) -> bool) -> Option<Option<u32>> {
         let first = |reads: &VecDeque<(u64, u64)>| reads.front().map_or(u64::MAX, |(number, _)| *number);
         let oldest = self.reads.iter().min_by_key(|(_, reads)| first(reads)).map(|(chip, _)| *chip)?;
@@ -106,9 +107,9 @@ mod tests {
         let of_idle: Vec<u64> = (100..116).collect();
         assert_eq!(order[..16], of_idle, "in the order in which they came");
         assert_eq!(order[16..], [0, 116, 117, 118], "the one that has waited longest goes after 16");
-        // Its chip is idle now: it is the first that came.
+        // Its chip is idle now: it arrived first.
         assert_eq!(scheduler.pop(AT, &|_| false), Some(1));
-        // All are busy: the first that came, rather than none.
+        // All are busy: the first arrival, rather than none.
         assert_eq!(scheduler.pop(AT, &|_| true), Some(2));
     }
 }

@@ -1,4 +1,5 @@
-//! What a command's class (CDW2 3:0) says to a scheduler with classes and priorities: those of Linux's ioprio.
+//! The meaning of a command's class (CDW2 3:0) for a scheduler with classes and priorities, as in Linux's
+//! ioprio.
 //!
 //! | class of the command | |
 //! |---|---|
@@ -11,14 +12,14 @@ use nandscape_sim::Span;
 
 use crate::request::Request;
 
-/// Those of the first class go before those of all others.
+/// Earlier classes precede all later ones.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Class {
     /// Before all others.
     RealTime,
     /// In turn, by priority.
     BestEffort,
-    /// When nobody else has anything to do.
+    /// Served when no other class has work.
     Idle,
 }
 
@@ -48,7 +49,7 @@ impl Standing {
         Standing { class, priority }
     }
 
-    /// The time of a turn, where priority 4 has `base`: a fifth of it more or less for each priority, as in Linux's CFQ.
+    /// The time of a turn. Priority 4 has `base`; each priority step changes it by a fifth, as in Linux's CFQ.
     pub fn slice(self, base: Span) -> Span {
         base / 5 * (9 - u64::from(self.priority.min(7)))
     }

@@ -1,4 +1,4 @@
-//! Predictions against the model's own times, on loads that nothing was calibrated on; and the work of a prediction.
+//! Predictions against the model's own times, on loads without calibration; and the cost of a prediction.
 
 use std::rc::Rc;
 
@@ -12,7 +12,8 @@ use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::rig::{fill, layer, queue, read, seed, ssd};
 
-/// A load of open arrivals: a share of them writes, of some size, at a mean distance; reads have a deadline in microseconds.
+/// A load of open arrivals: a share of writes, of some size, at a mean distance; reads have a deadline in
+/// microseconds.
 #[derive(Copy, Clone)]
 struct Mix {
     writes: f64,
@@ -105,8 +106,8 @@ fn what_waits_in_the_layer_is_part_of_what_is_predicted() {
     }
 }
 
-/// The vendor's sheet is of a new drive. This one has been in use, and lay: its reads take retries, more for some pages of a block than for
-/// others.
+/// The vendor's sheet describes a new drive. This one was used and stored: its reads take retries, more for some
+/// pages of a block than for others.
 #[test]
 fn a_drive_that_ages_is_predicted_better_where_its_reads_are_measured() {
     let aged = |resample: &str| {
@@ -120,7 +121,7 @@ fn a_drive_that_ages_is_predicted_better_where_its_reads_are_measured() {
                 let (layer, _) = layer(&sim, &ssd, &settings, Priority::ReadsFirst);
                 let drive = layer.over(queue(&sim, &ssd, 1));
                 let mix = Mix { writes: 0.0, blocks: 8, every: Span::from_us(200), deadline: 150 };
-                // The first are those that it learns from.
+                // The predictor learns from the first ones.
                 load(&sim, drive.clone(), mix, 10_000).await;
                 layer.count_anew();
                 load(&sim, drive, mix, 6_000).await;

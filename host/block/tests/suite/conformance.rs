@@ -1,4 +1,4 @@
-//! The layer passes the checks that every drive must, with each scheduler and predictor.
+//! The layer passes the checks of every drive, with each scheduler and predictor.
 
 use nandscape_device_media::Priority;
 use nandscape_drive::conformance::{self, Subject};

@@ -1,4 +1,4 @@
-//! Reads with deadlines beside a neighbour that writes.
+//! Reads with deadlines next to a neighbour that writes.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ fn neighbour(sim: &Sim, drive: Rc<dyn Drive>) {
     });
 }
 
-/// Reads with deadlines: rejected and served ones, and those that were served too late.
+/// Runs reads with deadlines; returns the numbers of rejected, served and late ones.
 fn run(settings: &[&str], changes: &[&str], priority: Priority, deadline: u32) -> (u32, u32, u32) {
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -110,7 +110,7 @@ fn a_striped_read_is_rejected_whole_and_nothing_of_it_reaches_the_flash() {
         .unwrap();
 }
 
-/// How many of `count` reads at once were served, and were rejected; none of those later than their deadline.
+/// How many of `count` concurrent reads were served and rejected; none was later than its deadline.
 async fn burst(sim: &Sim, drive: &Rc<dyn Drive>, count: u64, deadline: u32) -> (u32, u32) {
     let ended = Rc::new(Cell::new((0, 0)));
     for number in 0..count {
@@ -142,7 +142,7 @@ fn what_waits_in_the_layer_is_known_before_a_read_is_let_in() {
             let (layer, _) = layer(&sim, &ssd, &["block.depth=1"], Priority::ReadsFirst);
             fill(&sim, &*queue(&sim, &ssd, 2), 4_096).await;
             let drive: Rc<dyn Drive> = layer.over(queue(&sim, &ssd, 1));
-            // What a read takes is measured.
+            // The service time of a read is measured.
             burst(&sim, &drive, 64, 100_000).await;
             let before = layer.counted();
             let (served, busy) = burst(&sim, &drive, 64, 1_000).await;
@@ -165,7 +165,7 @@ fn what_waits_in_the_layer_is_rejected_when_its_deadline_is_overtaken() {
             let (layer, _) = layer(&sim, &ssd, &["block.depth=1"], Priority::ReadsFirst);
             fill(&sim, &*queue(&sim, &ssd, 2), 4_096).await;
             let drive: Rc<dyn Drive> = layer.over(queue(&sim, &ssd, 1));
-            // How long writes take is not known yet, and these take until they are on flash.
+            // The service time of writes is unknown yet, and these end only once they are on flash.
             for slba in [8_192, 8_448, 8_704, 8_960] {
                 let (of, drive) = (sim.clone(), drive.clone());
                 sim.spawn(async move {

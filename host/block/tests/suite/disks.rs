@@ -1,5 +1,5 @@
-//! Disks behind MittNoop and MittCFQ: profiles are measured, predictions are compared with the disk's own times on other loads, and work of
-//! a higher class rejects what it makes late.
+//! Disks behind MittNoop and MittCFQ. Profiles are measured, and predictions are compared with the disk's own times
+//! on other loads. Work of a higher class rejects the reads that it makes late.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -84,9 +84,9 @@ fn a_calibration_leaves_the_data_as_it_was_and_finds_the_seek_profile() {
 
 #[test]
 fn a_profile_has_the_mean_of_seek_and_rotation_over_random_places() {
-    // Of one place and another, both drawn evenly, the sheet has the mean seek; the rotation is half a turn on average. A distance has
-    // an error of 2.4 ms (a turn over the square root of 12) over 20, the root of its samples, which is 0.12 ms. Over the dozen distances
-    // that matter to such places that is 0.04 ms: this is four times as much.
+    // For two evenly drawn places, the sheet has the mean seek; the mean rotation is half a turn. A distance has an
+    // error of 2.4 ms (a turn over the square root of 12) over 20, the root of its samples: 0.12 ms. Over the dozen
+    // distances that matter to such places this is 0.04 ms; the limit is four times as much.
     let (spec, profile) = (spec(), profile(&spec(), 400));
     let mut rng = Seed::new(seed()).child("places").rng();
     for (opcode, seek) in [(IoOpcode::READ, spec.read), (IoOpcode::WRITE, spec.write)] {
@@ -104,7 +104,8 @@ fn a_profile_has_the_mean_of_seek_and_rotation_over_random_places() {
     }
 }
 
-/// Reads and writes of random places without a pause, some at a time, under predictions that reject nothing: the layer's counts.
+/// Reads and writes of random places without a pause, some at a time, under predictions that reject nothing. Returns
+/// the layer's counters.
 fn without_a_pause(profile: &DiskProfile, settings: &[&str], count: u32) -> Accuracy {
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -157,11 +158,11 @@ fn corrected_predictions_do_not_drift_and_are_right_on_average() {
     let profile = profile(&spec(), 400);
     let settings = ["block.predictor=noop-disk", "block.predict_only=true"];
     let corrected = without_a_pause(&profile, &settings, 20_000);
-    // What is not known is the rotation of at most six commands, and of the one in work.
+    // The unknown part is the rotation of at most six commands, and of the one in service.
     let most = corrected.longer.max().max(corrected.shorter.max());
     assert!(corrected.compared > 10_000 && most < Span::from_ms(60), "{}", described(&corrected));
-    // Nor are they too long or too short on average. Six commands have the error of the profile, 0.04 ms each; half a turn of chance of
-    // six, over 14,000 reads of which six in a row share it, is 0.15 ms. Three times both.
+    // Nor are they biased. Six commands have the error of the profile, 0.04 ms each. Half a random turn of six, over
+    // 14,000 reads of which six in a row share it, is 0.15 ms. Three times both.
     let sum = |errors: &Histogram| errors.sum_ns() as f64 / 1e6;
     let bias = (sum(&corrected.longer) - sum(&corrected.shorter)) / corrected.compared as f64;
     assert!(bias.abs() < 1.2, "{bias} ms; {}", described(&corrected));
@@ -169,8 +170,8 @@ fn corrected_predictions_do_not_drift_and_are_right_on_average() {
 
 #[test]
 fn the_profile_of_a_slower_disk_is_corrected_and_drifts_where_it_is_not() {
-    // Half a turn of its disk is 0.245 ms longer. That is 4.9 s after 20,000 commands, of which an error of the profile of 0.12 ms takes half
-    // at the most. Six commands are 1.5 ms.
+    // Half a turn of its disk is 0.245 ms longer. After 20,000 commands this is 4.9 s, of which a profile error of
+    // 0.12 ms is at most half. Six commands are 1.5 ms.
     let profile = profile(&DiskSpec { rpm: 6_800, ..spec() }, 400);
     let settings = ["block.predictor=noop-disk", "block.predict_only=true"];
     let corrected = without_a_pause(&profile, &settings, 20_000);
@@ -230,7 +231,7 @@ fn work_of_a_higher_class_rejects_what_it_makes_late_at_once_and_nothing_else() 
             }
             sim.sleep(Span::from_ms(1)).await;
             assert!(ends.borrow().is_empty());
-            // Of its own class, nothing changes. Four of real time, of some 12 ms each, go before both.
+            // Work of its own class changes nothing. Four real-time commands, of some 12 ms each, precede both.
             let other = issuer.execute(&*drive, of(read(0, 0), 0, 3), HostMem::none());
             sim.sleep(Span::from_ms(1)).await;
             assert!(ends.borrow().is_empty());

@@ -1,4 +1,4 @@
-//! Deadlines and commands that nobody sane sends.
+//! Deadlines and commands that only a hostile host sends.
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ fn odd_deadlines_and_places_end_with_a_status() {
                 let ended = issuer.execute(&*drive, read(slba, deadline), HostMem::zeroed(4_096)).await;
                 assert_eq!(ended.status.meaning(), status, "{slba} {deadline}");
             }
-            // A deadline is one of reads.
+            // Only reads have deadlines.
             let mut write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 0, 8);
             write.cdw3 = 1.into();
             assert!(issuer.execute(&*drive, write, HostMem::zeroed(4_096)).await.status.is_success());

@@ -1,4 +1,4 @@
-//! The block layer over drives of the model.
+//! The block layer over modelled drives.
 
 mod accuracy;
 mod conformance;

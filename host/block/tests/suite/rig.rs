@@ -1,4 +1,4 @@
-//! Small drives of the model, and block layers over them that know their flash.
+//! Small modelled drives, and block layers over them that know their flash.
 
 use std::rc::Rc;
 

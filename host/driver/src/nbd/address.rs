@@ -12,7 +12,7 @@ use crate::nvme_tcp::check_port;
 /// The port of NBD.
 const PORT: u16 = 10_809;
 
-/// Where a server listens.
+/// The address at which a server listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
     /// A unix socket.

@@ -1,4 +1,4 @@
-//! The drive: commands out as requests, replies in as completions, in any order.
+//! The drive: commands become requests, and replies complete them in any order.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,14 +18,14 @@ use super::requests::{Wanted, requests, status_of, transfer};
 use crate::remote::{Lost, Pending, Remote};
 use crate::stream::{Incoming, Limit, Limited, Outgoing, Socket, connect_tcp, connect_unix, in_words};
 
-/// What is written where a command has no data: not zeros, which servers treat as holes.
+/// The data of writes without data: not zeros, which servers treat as holes.
 const FILLER: u8 = 0xa5;
 
 /// See the module.
 pub struct NbdDrive {
     address: NbdAddress,
     offer: Offer,
-    /// The socket once more, so that it can be lent while the state is in use.
+    /// A second descriptor of the socket, to be lent while the state is borrowed.
     descriptor: OwnedFd,
     state: RefCell<State>,
 }
@@ -36,7 +36,7 @@ struct State {
     incoming: Incoming,
     commands: Slots<Outstanding>,
     requests: Slots<Part>,
-    /// The read whose data comes next, and the bytes of it that have come.
+    /// The read whose data arrives next, and the number of its bytes received.
     reading: Option<(Key, usize)>,
     lost: Option<Lost>,
     /// Commands that have ended, to be completed when the state is free.
@@ -58,7 +58,7 @@ struct Part {
     command: Key,
     kind: u16,
     len: u32,
-    /// Where a read's data goes.
+    /// The memory for a read's data.
     mem: HostMem,
 }
 
@@ -66,10 +66,10 @@ impl NbdDrive {
     /// The usual longest wait for a server that negotiates.
     pub const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// Connects to a server and chooses an export. Blocks until that is done, for `patience` at most once it has reached the server.
+    /// Connects to a server and chooses an export. Blocks until then, but for `patience` at most once it has reached
+    /// the server.
     ///
-    /// `keeps_data` is what users of the drive see as [`DriveInfo::keeps_data`]: load generators that do not look at data
-    /// need no memory for it.
+    /// `keeps_data` becomes [`DriveInfo::keeps_data`]: load generators that ignore data need no memory for it.
     ///
     /// # Errors
     /// [`ConnectError`].
@@ -112,7 +112,7 @@ impl NbdDrive {
         &self.address
     }
 
-    /// Completes what has ended. Users may submit meanwhile.
+    /// Completes ended commands. Users may submit meanwhile.
     fn complete_ended(&self) {
         loop {
             let Some((token, status)) = self.state.borrow_mut().ended.pop_front() else { return };
@@ -195,7 +195,7 @@ impl Remote for NbdDrive {
 impl State {
     fn request(&mut self, command: Key, wanted: Wanted, mem: HostMem) {
         let Wanted { kind, flags, offset, len } = wanted;
-        // Data that is written is copied here, and its memory not kept.
+        // Write data is copied here, so its memory is released.
         let (written, read) = if kind == command::WRITE { (Some(mem), HostMem::none()) } else { (None, mem) };
         let cookie = self.requests.insert(Part { command, kind, len, mem: read });
         self.head(kind, flags, cookie, offset, len);
@@ -216,7 +216,7 @@ impl State {
         self.outgoing.send(&mut self.socket).map_err(|error| error.to_string())
     }
 
-    /// Receives until nothing more is there.
+    /// Receives until the socket is empty.
     fn receive(&mut self) -> Result<bool, String> {
         let mut moved = false;
         loop {
@@ -232,7 +232,7 @@ impl State {
         }
     }
 
-    /// Takes a reply, or data of one; whether there was any.
+    /// Takes a reply, or data of one; returns whether there was any.
     fn take_reply(&mut self) -> Result<bool, String> {
         if let Some((cookie, done)) = self.reading {
             return Ok(self.take_data(cookie, done));
@@ -253,7 +253,7 @@ impl State {
         Ok(true)
     }
 
-    /// Takes data of a read, of which `done` bytes have come; whether there was any.
+    /// Takes data of a read, `done` bytes of which have arrived; returns whether there was any.
     fn take_data(&mut self, cookie: Key, done: usize) -> bool {
         let part = self.requests.get(cookie).expect("the request that is being answered");
         let len = part.len as usize;
@@ -286,7 +286,7 @@ impl State {
         }
     }
 
-    /// From now on nothing can be asked; what was asked has failed.
+    /// The connection is lost: outstanding and later commands fail.
     fn lose(&mut self, lost: Lost) {
         self.lost = Some(lost);
         self.reading = None;

@@ -17,7 +17,7 @@ pub enum ConnectError {
     Io {
         /// The address.
         endpoint: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// The server is no NBD server, or one that this client cannot use.
@@ -25,12 +25,12 @@ pub enum ConnectError {
     Protocol {
         /// The address.
         endpoint: String,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
 }
 
-/// What a server offers.
+/// A server's offer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Offer {
     pub(crate) info: DriveInfo,
@@ -54,7 +54,7 @@ impl From<io::Error> for Failure {
 const MAX_REPLY: u32 = 64 << 10;
 /// The most replies to one option.
 const MAX_REPLIES: u32 = 64;
-/// Block sizes of servers that do not tell theirs ("Block size constraints").
+/// Block sizes of servers that send none ("Block size constraints").
 const DEFAULT_MINIMUM: u32 = 512;
 const DEFAULT_PREFERRED: u32 = 4_096;
 const DEFAULT_MAXIMUM: u32 = 32 << 20;
@@ -154,7 +154,7 @@ fn protocol<T>(problem: &str) -> Result<T, Failure> {
 mod tests {
     use super::*;
 
-    /// Answers with what it was given, and looks at nothing that it is told.
+    /// Sends prepared answers and ignores its input.
     struct Server(std::io::Cursor<Vec<u8>>);
 
     impl Read for Server {

@@ -7,7 +7,7 @@
 //! | `requests` | commands as requests, errors as statuses |
 //! | `drive` | the drive |
 //!
-//! Left out: structured replies, TLS, reconnecting, and Compare, Verify and Copy, which NBD has no request for.
+//! Left out: structured replies, TLS, reconnecting, and Compare, Verify and Copy, for which NBD has no request.
 
 mod address;
 mod drive;

@@ -1,7 +1,7 @@
 //! Commands as NBD requests, and NBD's errors as statuses.
 //!
-//! A command becomes one request, a deallocation of several ranges one for each. What NBD cannot say is refused with the
-//! status for a command that the drive does not have.
+//! A command becomes one request; a deallocation of several ranges becomes one for each. A command without an NBD
+//! equivalent is rejected with the status of an unsupported command.
 
 use nandscape_drive::{DriveInfo, HostMem};
 use nandscape_wire_nbd::{command, error, flag, transmission};
@@ -23,7 +23,7 @@ pub(crate) struct Wanted {
 /// The most bytes of a request without data: a multiple of every block size.
 const LONGEST: u64 = 1 << 30;
 
-/// The requests for a command; none where there is nothing to do.
+/// The requests for a command; none if it has nothing to do.
 ///
 /// # Errors
 /// The status of a command that NBD or this server cannot carry out.
@@ -51,7 +51,7 @@ pub(crate) fn requests(entry: &SubmissionEntry, mem: &HostMem, offer: &Offer) ->
     }
 }
 
-/// The request for a Read or Write, which is one and has data; `None` for other commands.
+/// The request for a Read or Write with data; `None` for other commands.
 pub(crate) fn transfer(entry: &SubmissionEntry, mem: &HostMem, offer: &Offer) -> Result<Option<Wanted>, Status> {
     let kind = match IoOpcode(entry.opcode) {
         IoOpcode::READ => command::READ,

@@ -1,6 +1,7 @@
-//! The admin queue as a drive: Identify, log pages, and what a command set has beside.
+//! The admin queue as a drive: Identify, log pages, and the admin commands of a command set.
 //!
-//! Left out: more commands at a time than the queue has room for, which fail; commands again after the connection broke.
+//! Left out: more commands at a time than the queue has room for, which fail; replay of commands after the connection
+//! broke.
 
 use std::rc::Rc;
 

@@ -1,6 +1,7 @@
-//! The queues of one association with a controller: which of them gets a command, and when the admin queue is looked at.
+//! The queues of one association with a controller: the choice of a queue for a command, and the polling of the admin
+//! queue.
 //!
-//! Left out: what happens when the association breaks, which is in `state`.
+//! Left out: a broken association, which `state` handles.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,8 +15,8 @@ use super::establish::{Established, keep_alive, probe};
 use super::queue::{Done, Queue, Quiet, Request};
 use super::target::Target;
 
-/// While commands are outstanding, the admin queue is looked at in one of this many polls: to read its socket costs as much
-/// as to read that of an I/O queue, and it has something once in seconds.
+/// While commands are outstanding, the admin queue is polled in one of this many polls: reading its socket costs as
+/// much as reading that of an I/O queue, and it has data once in seconds.
 const ADMIN_EVERY: u32 = 16;
 
 /// See the file.
@@ -28,7 +29,7 @@ pub(super) struct Association {
     pub(super) keep_alive_at: Time,
     pub(super) keep_alive_sent: Option<Time>,
     turns: AdminTurns,
-    /// When the connections are looked at next, whether one of them is silent.
+    /// When to check the connections for silence next.
     pub(super) look_at: Time,
 }
 
@@ -74,8 +75,8 @@ impl Association {
         self.admin.send(Request::new(entry, HostMem::none(), None, 0));
     }
 
-    /// Receives on all queues, on the admin queue only now and then; whether anything came, and why the association breaks if
-    /// it does.
+    /// Receives on all queues, on the admin queue only now and then. Returns whether any data arrived, and the reason
+    /// if the association breaks.
     pub(super) fn receive(&mut self, done: &mut Vec<Done>, now: Time) -> (bool, Option<String>) {
         let (mut came, mut problem) = (false, None);
         let is_busy = self.queues.iter().any(|queue| queue.outstanding() > 0);
@@ -109,9 +110,10 @@ impl Association {
         Ok(came)
     }
 
-    /// Probes connections that have been quiet for half of `limit` while commands wait. Since when one is silent, if one is.
+    /// Probes connections that have been quiet for half of `limit` while commands wait. Returns since when one has
+    /// been silent, if any is.
     ///
-    /// A look is never more than half of the limit after the one before, so each probe is sent and judged when it is due.
+    /// Checks are at most half of the limit apart, so each probe is sent and judged when it is due.
     pub(super) fn find_silence(&mut self, now: Time, limit: Span) -> Option<Time> {
         self.look_at = now + limit / 2;
         let mut silent = None;
@@ -128,11 +130,12 @@ impl Association {
     }
 }
 
-/// In which polls the admin queue is looked at.
+/// Chooses the polls that include the admin queue.
 struct AdminTurns(u32);
 
 impl AdminTurns {
-    /// Whether it is in this one. Without commands in work, polls are rare, and follow what wakes: perhaps the admin queue.
+    /// Whether this poll includes the admin queue. Without outstanding commands, polls are rare and follow a wake,
+    /// perhaps by the admin queue.
     fn next(&mut self, is_busy: bool) -> bool {
         self.0 = (self.0 + 1) % ADMIN_EVERY;
         self.0 == 0 || !is_busy

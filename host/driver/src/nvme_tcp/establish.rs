@@ -24,7 +24,7 @@ use super::target::Target;
 use crate::describe::{choose, drive_info, has_nvm_commands};
 use crate::stream::{Limit, Limited, connect_tcp, in_words};
 
-/// The longest wait for an answer of the target, all of it.
+/// The longest wait for a complete answer of the target.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Entries of the admin queue.
 const ADMIN_ENTRIES: u16 = 32;
@@ -44,7 +44,7 @@ pub enum ConnectError {
     /// The target has refused a command.
     #[error("{step}: the target answers {}", fabrics::name(*.status))]
     Refused {
-        /// What was asked for.
+        /// The failed step.
         step: &'static str,
         /// Its status.
         status: Status,
@@ -52,7 +52,7 @@ pub enum ConnectError {
     /// The target is not usable as a drive, or breaks rules.
     #[error("{0}")]
     Unusable(String),
-    /// The drive is not what it was when it was connected to before.
+    /// The drive differs from the one connected before.
     #[error("{0}")]
     NotItself(String),
 }
@@ -65,7 +65,7 @@ pub(super) struct Established {
     pub(super) identity: Identity,
 }
 
-/// A connection, and what both sides have agreed on.
+/// A connection, with the negotiated parameters.
 pub(super) struct Link {
     pub(super) stream: TcpStream,
     pub(super) digests: Digests,
@@ -170,7 +170,7 @@ impl Link {
         }
     }
 
-    /// Executes a command: its completion, and the data that it returned, of `room` bytes at the most.
+    /// Executes a command; returns its completion and its data, at most `room` bytes.
     pub(super) fn execute(
         &mut self,
         entry: SubmissionEntry,
@@ -281,7 +281,7 @@ impl Link {
         Ok(Controller::read_from_bytes(&data).expect("its length was checked"))
     }
 
-    /// What a namespace is; `None` is the first active one.
+    /// The properties of a namespace; `None` is the first active one.
     fn identify_namespace(
         &mut self,
         controller: &Controller,

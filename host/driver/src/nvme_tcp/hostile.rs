@@ -17,7 +17,7 @@ use super::target::Target;
 /// A test that waits longer than this has failed.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// A PDU of the target: its header, which tells of `len` bytes of data from `offset` on, and data.
+/// A PDU of the target: its header, which announces `len` bytes of data from `offset` on, and data.
 fn pdu(kind: PduType, cid: u16, offset: u32, len: u32, data: &[u8]) -> Vec<u8> {
     let common = Digests::default().common(kind, 0, size_of::<Data>(), data.len(), 4);
     let (tag, reserved_20) = (1.into(), [0; 4]);
@@ -25,7 +25,7 @@ fn pdu(kind: PduType, cid: u16, offset: u32, len: u32, data: &[u8]) -> Vec<u8> {
     [header.as_bytes(), data].concat()
 }
 
-/// What a queue with one command of 8 KiB says about what a target sends to it.
+/// The error of a queue with one command of 8 KiB when a target sends these PDUs.
 fn queue_told(opcode: IoOpcode, sent: &[Vec<u8>]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -35,7 +35,7 @@ fn queue_told(opcode: IoOpcode, sent: &[Vec<u8>]) -> String {
     let mut queue = Queue::new(link, Time::ZERO);
     let len = 8_192;
     queue.send(Request::new(SubmissionEntry::blocks(opcode, 1, 0, 16), HostMem::from_bytes(&[0; 8_192]), None, len));
-    // All at once: the target does not wait for what it asks for.
+    // All at once: the target does not wait for the data that it requests.
     target.write_all(&sent.concat()).unwrap();
     drop(target);
     let mut done = Vec::new();

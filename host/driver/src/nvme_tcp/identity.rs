@@ -1,4 +1,4 @@
-//! Who a remote drive is, as its Identify data tells.
+//! The identity of a remote drive, from its Identify data.
 
 use std::fmt;
 
@@ -18,16 +18,16 @@ pub struct Identity {
     pub optional_commands: u16,
     /// How deallocated blocks read (DLFEAT).
     pub deallocated: u8,
-    /// Bits of CDW2 of a Read that it honours, and fields of completions that it fills, where it has the vendor extensions
-    /// ([`Capabilities`]).
+    /// With vendor extensions ([`Capabilities`]), the bits of CDW2 of a Read that it honours, and the fields of
+    /// completions that it fills.
     pub attributes: u32,
     /// See `attributes`.
     pub hints: u32,
     /// Whether the deadline of CDW3 is honoured.
     pub deadlines: bool,
-    /// Namespace Globally Unique Identifier; zeros where there is none.
+    /// Namespace Globally Unique Identifier; zeros if there is none.
     pub nguid: [u8; 16],
-    /// IEEE Extended Unique Identifier; zeros where there is none.
+    /// IEEE Extended Unique Identifier; zeros if there is none.
     pub eui64: [u8; 8],
 }
 

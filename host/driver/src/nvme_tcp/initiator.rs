@@ -1,4 +1,4 @@
-//! The initiator as a drive: commands in, completions out, and what wakes its owner.
+//! The initiator as a drive: commands in, completions out, and the descriptor that wakes its owner.
 //!
 //! Left out: connections, which are in `state`.
 
@@ -31,7 +31,7 @@ use crate::remote::{Broken, Lost, Pending, Remote};
 /// A remote namespace as a drive. See the module `nvme_tcp`.
 pub struct NvmeTcp {
     pub(super) state: RefCell<State>,
-    /// All sockets, and what wakes.
+    /// All sockets, and the wake descriptor.
     events: OwnedFd,
     /// Written when an attempt to connect has ended.
     wake: Arc<OwnedFd>,
@@ -42,7 +42,7 @@ pub struct NvmeTcp {
     clock: Clock,
 }
 
-/// The time, which never goes back.
+/// The time, which never runs backwards.
 pub type Clock = Box<dyn Fn() -> Time>;
 
 impl NvmeTcp {
@@ -79,7 +79,7 @@ impl NvmeTcp {
             now,
             timer_at: None,
         };
-        // A host that only waits for the descriptor has to be woken for the first Keep Alive too.
+        // A host that only waits for the descriptor must also be woken for the first Keep Alive.
         state.set_timer(&timer);
         Ok(NvmeTcp { state: RefCell::new(state), events, wake: Arc::new(wake), timer, info, identity, clock })
     }
@@ -96,7 +96,7 @@ impl NvmeTcp {
         &self.identity
     }
 
-    /// Commands fail when the target stays away for `patience`, counted from when it went, unless they do earlier.
+    /// Commands fail when the target has been offline for `patience`, unless they fail earlier.
     pub fn limit_patience(&self, patience: Span) {
         let mut state = self.state.borrow_mut();
         state.target.patience = state.target.patience.min(patience);
@@ -115,18 +115,20 @@ impl NvmeTcp {
         self.state.borrow().broken.is_some()
     }
 
-    /// Why there is no connection, while there is none.
+    /// The reason for the missing connection, while disconnected.
     pub fn problem(&self) -> Option<String> {
         self.state.borrow().broken.as_ref().map(|(_, reason)| reason.clone())
     }
 
-    /// Whether the target has stayed away for longer than [`Target::patience`]: commands fail until there is a connection.
+    /// Whether the target has been offline for longer than [`Target::patience`]: commands fail until a connection
+    /// exists.
     pub fn has_given_up(&self) -> bool {
         let state = self.state.borrow();
         state.broken.is_some() && state.given_up
     }
 
-    /// Why the drive is refused for good, as it is not what it was, while it is ([`Refusal::ForGood`](super::Refusal)).
+    /// Why the drive is rejected for good, while it differs from the previous one
+    /// ([`Refusal::ForGood`](super::Refusal)).
     pub fn refusal(&self) -> Option<String> {
         self.state.borrow().refusal.clone()
     }
@@ -162,7 +164,8 @@ impl NvmeTcp {
 }
 
 impl Remote for NvmeTcp {
-    /// Nothing while there is no connection: then [`Target::patience`] limits how long commands wait. Answers to probes are not counted.
+    /// Empty while disconnected: then [`Target::patience`] limits the wait of commands. Answers to probes do not
+    /// count.
     fn pending(&self) -> Pending {
         match &self.state.borrow().association {
             Some(Association { queues, .. }) => Pending {
@@ -180,18 +183,18 @@ impl Remote for NvmeTcp {
         Some(Broken { endpoint, reason: reason.clone(), patience })
     }
 
-    /// Can be read when there is something to do, be it that something has come, or that something is due.
+    /// Readable when the driver has work: received data, or a timer that is due.
     fn socket(&self) -> BorrowedFd<'_> {
         self.events.as_fd()
     }
 
-    /// What waits for room to send is watched behind [`Remote::socket`].
+    /// [`Remote::socket`] also covers waits for room to send.
     fn wants_to_write(&self) -> bool {
         false
     }
 
-    /// Sends, receives, and completes commands. A connection that breaks is made again; it is lost when the target has stayed
-    /// away for longer than [`Target::patience`], and even then it may come back.
+    /// Sends, receives, and completes commands. Reconnects a broken connection. After the target has been offline for
+    /// longer than [`Target::patience`] it returns [`Lost`], but still tries to reconnect.
     fn poll(&self) -> Result<bool, Lost> {
         let came = self.turn();
         let state = self.state.borrow();
@@ -215,7 +218,7 @@ impl Drive for NvmeTcp {
         let mut state = self.state.borrow_mut();
         let refusal = match data_of(&command, &mem, &self.info) {
             _ if state.given_up => Status::HOST_PATHING_ERROR,
-            // Commands go to any queue, one by one: the target would wait for the second half.
+            // Commands are sent to any queue, one by one, so the target would wait for the second half.
             _ if matches!(command.flags & FLAGS_FUSED, FLAGS_FUSED_FIRST | FLAGS_FUSED_SECOND) => Status::FUSED_MISSING,
             Err(status) => status,
             Ok(len) => {
@@ -229,8 +232,8 @@ impl Drive for NvmeTcp {
         token.complete(Completion::of(refusal));
     }
 
-    /// A command that waits in the host is taken out. The target is asked to abort one that it has, which may come too late:
-    /// then it completes as it would have.
+    /// A command that waits in the host is removed. For a command at the target, an abort is sent, which may be too
+    /// late: then it completes as usual.
     fn cancel(&self, command: CommandRef) -> bool {
         let mut state = self.state.borrow_mut();
         let is_it = |token: &Token| token.is_of(command);

@@ -1,7 +1,7 @@
-//! A look at a drive when it is connected to again, before the commands that wait go on: whether it is still what its user takes it for. A drive
-//! that was started anew may have lost what it held, and another host may be on it by now.
+//! A check of a drive after reconnection, before waiting commands continue: whether it is still the drive that its
+//! user expects. A restarted drive may have lost its contents, and another host may use it by now.
 //!
-//! Left out: a look when the drive is connected to first, where its user can send commands of its own.
+//! Left out: a check at the first connection, when the user can send commands.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use super::establish::{ConnectError, Link};
 
-/// Executes an I/O command of the look, with data for the drive and room in bytes for data of it, up to 4 KiB each: its status, and what it
-/// returns.
+/// Executes an I/O command of the check, with data for the drive and room for returned data, up to 4 KiB each.
+/// Returns the status and the data.
 pub type Execute<'a> = &'a mut dyn FnMut(SubmissionEntry, &[u8], usize) -> Result<(Status, Vec<u8>), String>;
 
-/// The look. It runs on a thread of its own.
+/// The check. It runs on its own thread.
 pub type Look = Arc<dyn Fn(Execute<'_>) -> Result<(), Refusal> + Send + Sync>;
 
 /// Why a drive is not used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// It may be used later: the connection is tried again while there is patience.
+    /// It may be usable later: the connection is retried within the patience.
     ForNow(String),
-    /// It is not what it was: commands that wait fail at once.
+    /// It is a different drive: waiting commands fail at once.
     ForGood(String),
 }
 

@@ -1,8 +1,8 @@
 //! An NVMe/TCP initiator: the namespace of a remote controller as a drive, in real time.
 //!
 //! [`NvmeTcp::connect`] connects, blocking, and returns a drive. Its owner polls it in a loop, as every
-//! [`Remote`](crate::Remote): that sends what was submitted, receives, and completes commands, and never blocks. Where there
-//! is nothing to do, the owner waits until [`Remote::socket`](crate::Remote::socket) can be read:
+//! [`Remote`](crate::Remote). A poll sends submitted commands, receives, and completes commands, and never blocks.
+//! When idle, the owner waits until [`Remote::socket`](crate::Remote::socket) is readable:
 //!
 //! ```text
 //! let drive = NvmeTcp::connect("nvme-tcp://127.0.0.1:4420/nqn.x".parse()?, Box::new(move || clock.now()))?;
@@ -12,24 +12,24 @@
 //! }
 //! ```
 //!
-//! A connection that breaks, or is silent while commands wait, is made again on a side thread, after pauses that grow. Commands that were outstanding are
-//! submitted again, as Linux does, if they may be executed twice: [`REPLAYS`] times each. Others fail with Host Pathing
-//! Error, and so do all when the target is out of reach or silent for longer than [`Target::patience`]. A slow drive is not silent: its target
-//! answers a probe on the connection.
+//! A connection that breaks, or is silent while commands wait, is re-established on a side thread, after growing
+//! pauses. Outstanding commands are then submitted again, as in Linux, if they are idempotent: [`REPLAYS`] times
+//! each. Others fail with Host Pathing Error. All commands do when the target is unreachable or silent for longer
+//! than [`Target::patience`]. A slow drive is not silent: its target answers a probe on the connection.
 //!
 //! | file | what |
 //! |---|---|
-//! | `target` | where a target is: `nvme-tcp://HOST:PORT/NQN` |
+//! | `target` | the address of a target, `nvme-tcp://HOST:PORT/NQN`, and its options |
 //! | `establish` | connecting, blocking: initialisation, Connect, Identify |
-//! | `identity` | who the drive is behind a target |
+//! | `identity` | the identity of the drive behind a target |
 //! | `queue` | one connection: commands to PDUs, PDUs to completions |
 //! | `association` | the queues together |
-//! | `look` | a look at a drive that is connected to again |
-//! | `state` | reconnection, Keep Alive, silence, commands that wait |
+//! | `look` | a check of the drive after reconnection |
+//! | `state` | reconnection, Keep Alive, silence, waiting commands |
 //! | `initiator` | all of it as a drive |
 //! | `admin` | the admin queue as a drive |
 //!
-//! Left out: TLS and authentication; several paths to a drive. Each drive is one namespace, and has connections of its own.
+//! Left out: TLS and authentication; several paths to a drive. Each drive is one namespace with its own connections.
 
 mod admin;
 mod association;

@@ -1,7 +1,7 @@
-//! One connection of an initiator: commands become capsules, and what comes becomes data and completions.
+//! One connection of an initiator: commands become capsules, and received PDUs become data and completions.
 //!
-//! Commands of the usual size allocate no memory: capsules with their data are gathered in one buffer, and data that comes
-//! is copied from another.
+//! Commands of the usual size allocate no memory: capsules with their data are gathered in one buffer, and received
+//! data is copied from another.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -24,7 +24,7 @@ use super::establish::Link;
 
 /// Bytes read from the socket at a time.
 const READ_SIZE: usize = 256 << 10;
-/// Reads of one call: others want to be looked after, too. What is left is there at the next call.
+/// Reads of one call, for fairness to other work. The next call reads the rest.
 const READS: u32 = 8;
 /// Unsent bytes up to which the target's requests for data are answered.
 const MAX_UNSENT: usize = 512 << 10;
@@ -37,18 +37,18 @@ pub(super) struct Request {
     pub(super) mem: HostMem,
     /// None for commands of the initiator's own.
     pub(super) token: Option<Token>,
-    /// Bytes of its data, and which way they go.
+    /// Bytes of its data, and their direction.
     pub(super) len: u32,
     transfer: Transfer,
     /// Commands submitted before it.
     pub(super) serial: u64,
     /// How often it was submitted again.
     pub(super) replays: u8,
-    /// Its user wants it no more.
+    /// Its user has cancelled it.
     pub(super) cancelled: bool,
     /// Since when it waits for a connection that answers, once one has broken under it.
     pub(super) waits_since: Option<Time>,
-    /// Bytes that have come, and that the target has asked for.
+    /// Bytes received, and bytes requested by the target.
     came: u32,
     asked: u32,
     /// A digest of its data was wrong.
@@ -95,10 +95,10 @@ struct Asked {
     len: u32,
 }
 
-/// What comes next.
+/// The next part of the input.
 enum Phase {
     Header,
-    /// Data of a command: `left` bytes that go to `at`, and whether the command has then succeeded.
+    /// Data of a command: `left` bytes for offset `at`, and whether the command has then succeeded.
     Data {
         number: u16,
         at: usize,
@@ -118,28 +118,28 @@ pub(super) struct Queue {
     digest: Digest,
     out: Vec<u8>,
     sent: usize,
-    /// The socket takes nothing more for now.
+    /// The socket takes no more bytes for now.
     pub(super) blocked: bool,
     slots: Vec<Option<Request>>,
     free: Vec<u16>,
     asked: VecDeque<Asked>,
     /// Commands of the initiator's own that have not completed.
     own: usize,
-    /// Changes whenever an answer to a user's command, or a part of one, has come.
+    /// Changes with every answer to a user's command, or part of one.
     pub(super) answers: u64,
-    /// When something came last, or when the first command was sent on the idle connection.
+    /// The time of the last input, or of the first command sent on the idle connection.
     heard_at: Time,
-    /// A user's command was given to the idle connection since it was flushed last.
+    /// A user's command was added to the idle connection since the last flush.
     is_woken: bool,
-    /// When a probe was sent, while nothing has come since.
+    /// When a probe was sent, if nothing was received since.
     probed_at: Option<Time>,
 }
 
-/// What is to be done about a connection that may be silent.
+/// The action for a connection that may be silent.
 pub(super) enum Quiet {
-    /// Nothing: no command of a user waits for an answer.
+    /// None: no command of a user waits for an answer.
     Idle,
-    /// Nothing before this time.
+    /// None before this time.
     Until(Time),
     /// It is to be probed.
     Probe,
@@ -175,7 +175,7 @@ impl Queue {
         self.link.stream.as_fd()
     }
 
-    /// Whether it takes another command of a user. One place is kept for the initiator's own, unless there is only one.
+    /// Whether it takes another command of a user. One slot is kept for the initiator, unless it is the only one.
     pub(super) fn has_room(&self) -> bool {
         self.has_own_room() && self.outstanding() < (self.slots.len() - 1).max(1)
     }
@@ -190,11 +190,11 @@ impl Queue {
         self.slots.len() - self.free.len() - self.own
     }
 
-    /// Whether the connection is silent: a user's command waits, nothing has come for `limit`, and a probe that was sent after half of
-    /// it is unanswered as well.
+    /// Whether the connection is silent: a user's command waits, nothing was received for `limit`, and a probe sent
+    /// after half of it is unanswered as well.
     pub(super) fn quiet(&self, now: Time, limit: Span) -> Quiet {
         let half = limit / 2;
-        // What was given to an idle connection is sent in this turn.
+        // Commands added to an idle connection are sent in this turn.
         let since = if self.is_woken { now } else { self.heard_at };
         let due = match self.probed_at {
             _ if self.outstanding() == 0 => return Quiet::Idle,
@@ -208,7 +208,8 @@ impl Queue {
         }
     }
 
-    /// Sends a command that the target answers without its drive. Where there is no place for it, the commands that wait are the probe.
+    /// Sends a command that the target answers without its drive. Without a free slot, the waiting commands are the
+    /// probe.
     pub(super) fn probe(&mut self, entry: SubmissionEntry, now: Time) {
         self.probed_at = Some(now);
         if self.has_own_room() {
@@ -223,7 +224,7 @@ impl Queue {
         self.slots.iter().position(holds).map(|number| number as u16)
     }
 
-    /// Notes of the command whose token `is_it` accepts that its user wants it no more.
+    /// Marks the command whose token `is_it` accepts as cancelled.
     pub(super) fn cancel(&mut self, is_it: impl Fn(&Token) -> bool) {
         let requests = self.slots.iter_mut().flatten();
         let its = requests.filter(|request| request.token.as_ref().is_some_and(&is_it));
@@ -252,7 +253,7 @@ impl Queue {
             len => entry.with_sgl(SglDescriptor::transport(len)),
         };
         let data = if in_capsule { request.len as usize } else { 0 };
-        // The target has nothing to ask for.
+        // The target need not request data in the capsule.
         request.asked = data as u32;
         let digests = self.link.digests;
         let common = digests.common(PduType::CAPSULE_CMD, 0, size_of::<CapsuleCommand>(), data, self.link.align);
@@ -279,7 +280,7 @@ impl Queue {
         }
     }
 
-    /// Answers a part of what the target has asked for.
+    /// Answers a part of the target's data requests.
     fn answer(&mut self) -> bool {
         let Some(asked) = self.asked.front_mut() else { return false };
         let (offset, now) = (asked.offset, asked.len.min(self.link.max_data));
@@ -299,7 +300,7 @@ impl Queue {
         true
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket takes.
     ///
     /// # Errors
     /// When the connection is broken.
@@ -316,7 +317,7 @@ impl Queue {
             match self.link.stream.write(&self.out[self.sent..]) {
                 Ok(count) => {
                     self.sent += count;
-                    // The target takes what had filled the buffers of the system.
+                    // The target has received the contents of the system's full buffers.
                     if was_blocked {
                         self.heard_at = now;
                     }
@@ -335,7 +336,7 @@ impl Queue {
         }
     }
 
-    /// Receives what has come; completed commands go to `done`. Whether anything had come.
+    /// Receives pending data; completed commands are added to `done`. Returns whether there was any data.
     ///
     /// # Errors
     /// When the connection is broken, or the target violates the protocol.
@@ -367,7 +368,7 @@ impl Queue {
         Ok(came)
     }
 
-    /// Parses one step of what was received; whether there was one.
+    /// Parses one step of the received data; returns whether there was one.
     fn step(&mut self, done: &mut Vec<Done>) -> Result<bool, String> {
         match self.phase {
             Phase::Header => self.take_header(done),

@@ -1,4 +1,4 @@
-//! What an initiator goes through: connected, broken, connected again, and the commands that wait meanwhile.
+//! The states of an initiator: connected, broken, reconnected, and the commands that wait meanwhile.
 //!
 //! ```text
 //!       broken or silent: outstanding commands wait      target.patience is over: all commands fail
@@ -38,7 +38,7 @@ pub(super) struct State {
     pub(super) target: Target,
     pub(super) info: DriveInfo,
     pub(super) identity: Identity,
-    /// What is looked at when it is connected to again.
+    /// The check after reconnection.
     pub(super) look: Option<Look>,
     pub(super) association: Option<Association>,
     /// An attempt to connect on a side thread.
@@ -49,7 +49,7 @@ pub(super) struct State {
     /// When the connection broke, or since when it was silent, and why.
     pub(super) broken: Option<(Time, String)>,
     pub(super) given_up: bool,
-    /// Why the drive was refused for good when it was looked at last.
+    /// Why the last check rejected the drive for good.
     pub(super) refusal: Option<String>,
     /// Commands that wait for a place in a queue, or for a connection.
     pub(super) backlog: VecDeque<Request>,
@@ -60,7 +60,7 @@ pub(super) struct State {
     pub(super) timer_at: Option<Time>,
 }
 
-/// Whether a command may be executed twice: the second time changes nothing more.
+/// Whether a command may be executed twice: the second execution changes nothing.
 fn is_idempotent(entry: &SubmissionEntry) -> bool {
     let known = [
         IoOpcode::READ,
@@ -72,8 +72,8 @@ fn is_idempotent(entry: &SubmissionEntry) -> bool {
         IoOpcode::VERIFY,
         vendor::ATOMIC_WRITE,
         vendor::RUN_REPORT,
-        // Not a flush of a buffer: a delta would be there twice. Nor a batched read: what came of it may have taken the place of its list. Nor
-        // open or commit of runs. The stores ask what was made.
+        // Excluded: a flush of a buffer, since a delta would be added twice; a batched read, whose data may have
+        // replaced its list; open and commit of runs. The stores ask which runs exist.
     ];
     known.contains(&IoOpcode(entry.opcode)) && entry.flags & FLAGS_FUSED == 0
 }
@@ -99,7 +99,7 @@ impl State {
         }
     }
 
-    /// Receives; whether anything came.
+    /// Receives; returns whether any data arrived.
     pub(super) fn receive(&mut self, events: &OwnedFd) -> bool {
         let Some(association) = &mut self.association else { return false };
         let before = self.done.len();
@@ -112,7 +112,7 @@ impl State {
         came
     }
 
-    /// Commands whose data was damaged on the way are submitted again.
+    /// Submits commands again whose data was damaged on the way.
     fn retry_damaged(&mut self, from: usize) {
         let may_retry = |done: &Done| {
             let transient = done.completion.status.meaning() == Status::TRANSIENT_TRANSPORT_ERROR;
@@ -151,14 +151,14 @@ impl State {
         }
     }
 
-    /// Sends Keep Alive when it is due. A target that has not answered the last one is gone.
+    /// Sends Keep Alive when it is due. A target without an answer to the previous one is lost.
     pub(super) fn keep_alive(&mut self, events: &OwnedFd) {
         let (now, timeout) = (self.now, self.target.keep_alive);
         let Some(association) = self.association.as_mut().filter(|association| association.keep_alive_at <= now) else {
             return;
         };
         association.keep_alive_at = now + timeout / 2;
-        // The answer to the last one may be there.
+        // The answer to the previous one may have arrived.
         if let Err(reason) = association.receive_admin(&mut self.done, now) {
             return self.break_off(reason, None, events);
         }
@@ -175,13 +175,13 @@ impl State {
         }
     }
 
-    /// Breaks off when a connection has been silent for too long while commands wait, if it is time to look.
+    /// Breaks off if a connection has been silent for too long while commands wait, when a check is due.
     pub(super) fn find_silence(&mut self, events: &OwnedFd) {
         let (now, limit) = (self.now, self.target.silence());
         let Some(association) = self.association.as_mut().filter(|association| association.look_at <= now) else {
             return;
         };
-        // Under load, the admin queue is not looked at in each poll.
+        // Under load, not every poll includes the admin queue.
         if let Err(reason) = association.receive_admin(&mut self.done, now) {
             return self.break_off(reason, None, events);
         }
@@ -220,7 +220,7 @@ impl State {
         (self.retry_at, self.pause) = (self.now, FIRST_PAUSE);
     }
 
-    /// When there is something to do although nothing has come.
+    /// When work is due without input.
     fn next_due(&self) -> Option<Time> {
         match &self.association {
             Some(association) => Some(association.keep_alive_at.min(association.look_at)),
@@ -249,7 +249,7 @@ impl State {
         (!self.given_up).then(|| since + self.target.patience)
     }
 
-    /// Commands that wait fail, and those that come until there is a connection.
+    /// Waiting commands fail, and so do new ones until a connection exists.
     fn give_up(&mut self) {
         self.given_up = true;
         let failed = |request| Done { request, completion: Completion::of(Status::HOST_PATHING_ERROR) };
@@ -274,7 +274,7 @@ impl State {
             Some(Ok(outcome)) => outcome,
         };
         self.attempt = None;
-        // Nothing to read is as good.
+        // An empty read is harmless.
         let _ = rustix::io::read(wake, &mut [0; 8]);
         let usable = outcome.and_then(|established| {
             match established.info == self.info && established.identity.is_same_namespace(&self.identity) {
@@ -312,9 +312,9 @@ fn begin_attempt(
 ) -> Receiver<Result<Established, ConnectError>> {
     let (tell, told) = channel();
     let (target, wake) = (target.clone(), wake.clone());
-    // Where no thread can be had, the channel is closed, and the next attempt follows.
+    // If no thread can be started, the channel is closed, and the next attempt follows.
     let _ = std::thread::Builder::new().name("nvme-tcp connect".to_owned()).spawn(move || {
-        // The initiator may have gone.
+        // The initiator may have been dropped.
         let _ = tell.send(establish(&target).and_then(|mut established| {
             if let (Some(look), Some(link)) = (&look, established.queues.first_mut()) {
                 look::take(link, look)?;

@@ -1,4 +1,4 @@
-//! Where a target is, and how it is to be used.
+//! The address of a target, and its options.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,7 +32,7 @@ pub struct Target {
     pub host_id: [u8; 16],
     /// Keep Alive Timeout.
     pub keep_alive: Span,
-    /// Whether its user gives and takes data. If not, reads discard what comes, and writes send zeros.
+    /// Whether its user supplies and needs data. If not, reads discard received data, and writes send zeros.
     pub keeps_data: bool,
     /// How long a target may be out of reach, or silent while commands wait, before commands fail.
     pub patience: Span,
@@ -56,8 +56,9 @@ impl Target {
         }
     }
 
-    /// How long a connection may answer nothing, a probe included, while commands wait: half of the patience, which leaves the other half for
-    /// another connection, but a second at least and six Keep Alive Timeouts at most.
+    /// How long a connection may answer nothing, including a probe, while commands wait. This is half of the
+    /// patience, which leaves the other half for another connection, but at least a second and at most six Keep Alive
+    /// Timeouts.
     pub(super) fn silence(&self) -> Span {
         (self.patience / 2).max(Span::from_s(1)).min(self.patience).min(self.keep_alive * 6)
     }

@@ -1,5 +1,5 @@
-//! The three ways of a doorbell: into a page that the server looks at, by a message, or into the driver's own buffer with a
-//! message where the event index asks for one (Base B.5).
+//! The three ways of a doorbell: into a page that the server polls, by a message, or into the driver's own buffer,
+//! with a message if the event index requires one (Base B.5).
 
 use std::io;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use nandscape_drive::mem::Mapping;
 use super::memory::SharedMemory;
 use super::messages::Messages;
 
-/// Where the doorbells begin in BAR0 (Base 3.1.4, "SQ0TDBL").
+/// The beginning of the doorbells in BAR0 (Base 3.1.4, "SQ0TDBL").
 pub(super) const DOORBELLS: u64 = 0x1000;
 
 /// Buffers of doorbells and of event indexes, by address.
@@ -24,7 +24,7 @@ pub(super) struct Buffers {
 pub(super) struct Doorbells {
     pub(super) messages: Rc<Messages>,
     pub(super) memory: Rc<SharedMemory>,
-    /// The page, where it can be mapped.
+    /// The page, if it can be mapped.
     pub(super) page: Option<Rc<Mapping>>,
     /// The buffers, for I/O queues after Doorbell Buffer Config.
     pub(super) buffers: Option<Buffers>,
@@ -36,7 +36,7 @@ impl Doorbells {
     pub(super) fn ring(&self, offset: u64, before: u16, value: u16) -> io::Result<()> {
         if let Some(buffers) = self.buffers {
             self.memory.store(buffers.shadow + offset, value.into())?;
-            // The server writes an event index and then looks at the buffer: one of the two sees the other's.
+            // The server writes an event index and then reads the buffer: at least one side sees the other's write.
             fence(Ordering::SeqCst);
             let event = self.memory.load(buffers.events + offset)? as u16;
             if !asks(event, before, value) {
@@ -50,7 +50,7 @@ impl Doorbells {
     }
 }
 
-/// Whether a doorbell that goes from `before` to `value` passes the event index.
+/// Whether a doorbell's change from `before` to `value` passes the event index.
 fn asks(event: u16, before: u16, value: u16) -> bool {
     value.wrapping_sub(event).wrapping_sub(1) < value.wrapping_sub(before)
 }

@@ -1,5 +1,5 @@
-//! Queue pairs of a function as drives: each command has a slot of shared memory for its data, and for the lists of addresses of
-//! a vector command.
+//! Queue pairs of a function as drives. Each command has a slot of shared memory for its data and for the address
+//! lists of a vector command.
 //!
 //! Its user polls, or waits for the function's event descriptor if the queue pairs interrupt ([`Signals`]). Left out: data beyond
 //! [`MOST_BYTES`] of a command; metadata.
@@ -29,8 +29,8 @@ use crate::remote::{Lost, Pending};
 
 /// Admin commands at a time of a drive over the admin queue; more wait in the host.
 const ADMIN_DEPTH: u16 = 4;
-/// Fruitless polls in a row, while commands are outstanding, after which the controller's status is read: shared memory does
-/// not tell that a server has gone.
+/// Fruitless polls in a row, while commands are outstanding, before the controller's status is read: shared memory
+/// does not show that a server has exited.
 const POLLS_BEFORE_CHECK: u32 = 1 << 14;
 
 /// How users of queue pairs learn that there is something to poll for.
@@ -61,7 +61,7 @@ struct State {
     slots: Vec<Slot>,
     /// Slots that no command has.
     free: Vec<u16>,
-    /// Commands for which there is no slot.
+    /// Commands without a free slot.
     waiting: VecDeque<Io>,
     /// Completions that are passed on when the state is free.
     ended: Vec<(Token, Completion)>,
@@ -72,14 +72,14 @@ struct State {
 }
 
 impl FunctionDrive {
-    /// Connects to the function at `path`, and creates a queue pair for each of `pairs`: commands at a time, fewer where the
-    /// controller allows only fewer, and the namespace, of which `None` is the first. They are pairs of one controller, because a
-    /// function has one client at a time.
+    /// Connects to the function at `path`, and creates a queue pair for each of `pairs`: the commands at a time,
+    /// limited by the controller's maximum, and the namespace, where `None` is the first. All pairs belong to one
+    /// controller, because a function has one client at a time.
     ///
-    /// `keeps_data` is what users of the drives see as [`DriveInfo::keeps_data`].
+    /// `keeps_data` becomes [`DriveInfo::keeps_data`].
     ///
     /// # Errors
-    /// When there is no server, it refuses, or a namespace cannot be used.
+    /// When there is no server, the server refuses, or a namespace cannot be used.
     pub fn connect(
         path: &Path,
         pairs: &[(u16, Option<u32>)],
@@ -88,11 +88,11 @@ impl FunctionDrive {
         FunctionDrive::connect_signalled(path, pairs, keeps_data, false, Signals::default()).map(|(_, drives)| drives)
     }
 
-    /// Connects as [`FunctionDrive::connect`] does, and takes the admin queue as a drive as well: that first, whose commands are admin
-    /// commands, and which has the namespace of the first queue pair.
+    /// Connects as [`FunctionDrive::connect`] does, and returns the admin queue as a drive as well. It is the first
+    /// drive; its commands are admin commands, and its namespace is that of the first queue pair.
     ///
     /// # Errors
-    /// As of [`FunctionDrive::connect`].
+    /// Those of [`FunctionDrive::connect`].
     ///
     /// # Panics
     /// Without any queue pair.
@@ -162,7 +162,7 @@ impl FunctionDrive {
         }
     }
 
-    /// What it owes its user now.
+    /// Outstanding work for its user.
     pub fn pending(&self) -> Pending {
         let state = self.state.borrow();
         Pending { commands: state.pair.outstanding().into(), answers: state.answers }
@@ -183,8 +183,8 @@ impl FunctionDrive {
     /// Takes completions and submits what waits for them. Whether anything moved.
     ///
     /// # Errors
-    /// [`Lost`] when the server has gone, or the controller has failed or was reset. Its commands have failed then, and later
-    /// ones fail.
+    /// [`Lost`] when the server has exited, or the controller has failed or was reset. Its commands have failed then,
+    /// and later ones fail.
     pub fn poll(&self) -> Result<bool, Lost> {
         let mut state = self.state.borrow_mut();
         let mut announced = Vec::new();
@@ -253,7 +253,7 @@ impl FunctionDrive {
         }
     }
 
-    /// Submits a command; there is a free slot.
+    /// Submits a command; a free slot exists.
     fn put(&self, state: &mut State, io: Io) {
         let Io { command, mem, token } = io;
         let bytes = self.data_bytes(&command, &mem);
@@ -287,7 +287,7 @@ impl FunctionDrive {
             Transfer::Both if is_batch => slot::copy_in(&self.memory, slot.data, &mem, bytes.min(LIST)),
             _ => Ok(()),
         };
-        // Only what a read brings is copied back.
+        // Only the data of a read is copied back.
         let returns = is_batch || Transfer::of(command.opcode) == Transfer::ToHost;
         let mem = if returns { mem } else { HostMem::none() };
         slot.command = Some((token, mem, bytes));
@@ -363,7 +363,7 @@ impl State {
         })
     }
 
-    /// Takes all completions that are there.
+    /// Takes all available completions.
     fn reap(&mut self, memory: &SharedMemory) -> Result<(), FunctionError> {
         while let Some(entry) = self.pair.reap()? {
             self.end(memory, &entry)?;
@@ -392,7 +392,7 @@ impl State {
         Ok(())
     }
 
-    /// From now on nothing can be asked; what was asked has failed.
+    /// The connection is lost: outstanding and later commands fail.
     fn lose(&mut self, lost: Lost) {
         self.lost = Some(lost);
         let outstanding = self.slots.iter_mut().filter_map(|slot| slot.command.take()).map(|(token, ..)| token);
@@ -402,7 +402,7 @@ impl State {
     }
 }
 
-/// Connects to a function, and makes a queue pair for each of `pairs`, with what its namespace is as a drive.
+/// Connects to a function, and creates a queue pair for each of `pairs`, with the drive properties of its namespace.
 fn open(
     path: &Path,
     bytes: u64,

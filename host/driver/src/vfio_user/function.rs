@@ -1,4 +1,4 @@
-//! Connecting to a function, enabling its controller, and admin commands. Each step waits for some seconds at most.
+//! Connecting to a function, enabling its controller, and admin commands. Each step waits for at most some seconds.
 
 use std::fs::File;
 use std::io;
@@ -29,7 +29,7 @@ use crate::describe::{choose, drive_info, has_nvm_commands};
 const ADMIN_ENTRIES: u16 = 32;
 /// Pages of the admin queues, of an Identify data structure, and of the doorbell buffers.
 const OWN_PAGES: u64 = 5;
-/// Between two looks at Controller Status.
+/// The interval of reading Controller Status.
 const PAUSE: Duration = Duration::from_millis(1);
 /// The command register of the configuration space, and its bits for memory space and bus master (PCIe Base 7.5.1.1.3).
 const PCI_COMMAND: u64 = 4;
@@ -56,11 +56,11 @@ pub struct Function {
 }
 
 impl Function {
-    /// Connects to the server at `path`, shares `bytes` of memory besides the driver's own pages, and enables the
-    /// controller. Queues of [`Function::create_pair`] are taken from `bytes`, too.
+    /// Connects to the server at `path`, shares `bytes` of memory in addition to the driver's own pages, and enables
+    /// the controller. Queues of [`Function::create_pair`] also use `bytes`.
     ///
     /// # Errors
-    /// When there is no server, it refuses, or the controller does not become ready.
+    /// When there is no server, the server refuses, or the controller does not become ready.
     pub fn connect(path: &Path, bytes: u64) -> Result<Function, FunctionError> {
         let messages = Rc::new(Messages::connect(path)?);
         let memory = Rc::new(SharedMemory::new(bytes + OWN_PAGES * PAGE)?);
@@ -83,7 +83,7 @@ impl Function {
         &self.memory
     }
 
-    /// Whether the page of doorbells is mapped, so that no doorbell is a message.
+    /// Whether the page of doorbells is mapped, so that doorbells need no messages.
     pub fn maps_doorbells(&self) -> bool {
         self.page.is_some()
     }
@@ -93,10 +93,10 @@ impl Function {
         self.messages.posted()
     }
 
-    /// Bytes of a logical block of a namespace, and how many it has.
+    /// The size of a logical block of a namespace, and their number.
     ///
     /// # Errors
-    /// When there is none of this number, or the function is lost.
+    /// The namespace does not exist, or the function is lost.
     pub fn namespace(&mut self, nsid: u32) -> Result<(u32, u64), FunctionError> {
         let namespace: Namespace = self.identify("Identify Namespace", cns::NAMESPACE, nsid)?;
         let (bytes, blocks) = (namespace.lba_bytes(), namespace.nsze.get());
@@ -106,10 +106,10 @@ impl Function {
         }
     }
 
-    /// What a namespace is as a drive; `None` is the first active one.
+    /// The drive properties of a namespace; `None` is the first active one.
     ///
     /// # Errors
-    /// When there is none, it cannot be used, or the function is lost.
+    /// The namespace does not exist or cannot be used, or the function is lost.
     pub(super) fn drive_info(&mut self, wanted: Option<u32>) -> Result<DriveInfo, FunctionError> {
         let active: [U32; 1_024] = self.identify("Identify: active namespaces", cns::ACTIVE_NAMESPACES, 0)?;
         let nsid = choose(active.iter().map(|nsid| nsid.get()), wanted).map_err(FunctionError::Unusable)?;
@@ -129,10 +129,10 @@ impl Function {
         Ok((self.messages.register(register::CAP)? as u16).max(1))
     }
 
-    /// Asks whether the controller still works.
+    /// Checks whether the controller still works.
     ///
     /// # Errors
-    /// Why it does not, or that the server has gone.
+    /// Why it does not, or that the server has exited.
     pub(super) fn check(&self) -> Result<(), FunctionError> {
         let status = self.messages.register(register::CSTS)?;
         if status & register::CSTS_CFS != 0 {
@@ -236,7 +236,8 @@ impl Function {
         self.messages.connection()
     }
 
-    /// Takes the admin queue, which nothing of it is outstanding in: there are no admin commands of the function itself any more.
+    /// Takes the admin queue, which has no outstanding commands: the function itself cannot send admin commands any
+    /// more.
     pub(super) fn take_admin(&mut self) -> Result<QueuePair, FunctionError> {
         self.admin.take().ok_or_else(|| FunctionError::unusable("a drive has the admin queue already"))
     }

@@ -1,5 +1,5 @@
-//! The memory that a driver shares with its function: one file in memory, given out from the front in pages, and never
-//! taken back.
+//! The memory that a driver shares with its function: one file in memory, allocated in pages from the front and never
+//! freed.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -10,10 +10,10 @@ use nandscape_drive::mem::mapping::memory_file;
 
 /// Bytes of a page.
 pub(super) const PAGE: u64 = 4_096;
-/// Where the function sees the memory.
+/// The function's address of the memory.
 pub(super) const BASE: u64 = 0x1_0000_0000;
 
-/// See the module. Addresses are those that the function uses.
+/// See the module. Addresses are those of the function.
 pub struct SharedMemory {
     pub(super) file: File,
     mapping: Mapping,
@@ -70,7 +70,7 @@ impl SharedMemory {
         self.mapping.write(offset(address), bytes)
     }
 
-    /// Reads a dword. All writes that came before the dword are seen from now on.
+    /// Reads a dword. All writes before that of the dword are visible from now on.
     pub(super) fn load(&self, address: u64) -> io::Result<u32> {
         self.mapping.load(offset(address))
     }

@@ -1,4 +1,4 @@
-//! Messages to a vfio-user server, one at a time, and its answers. A doorbell is a message that wants no answer.
+//! Messages to a vfio-user server, one at a time, and its answers. A doorbell message expects no answer.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
@@ -25,7 +25,7 @@ use crate::stream::{Limit, Limited, connect_unix, in_words};
 pub(super) const ANSWER: Duration = Duration::from_secs(10);
 /// The longest answer: a descriptor of a region and its capabilities, or some dwords.
 const MAX_ANSWER: usize = 64 << 10;
-/// Descriptors that come with an answer.
+/// Descriptors in an answer.
 const DESCRIPTORS: usize = 4;
 
 /// See the module.
@@ -122,7 +122,7 @@ impl Messages {
         Ok((header, payload))
     }
 
-    /// The descriptor that came with the last answer.
+    /// The descriptor of the last answer.
     pub(super) fn descriptor(&self) -> Option<OwnedFd> {
         self.received.borrow_mut().pop()
     }

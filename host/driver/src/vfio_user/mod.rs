@@ -1,8 +1,8 @@
-//! A user-space driver for a PCI NVMe controller behind a vfio-user socket: it does the work of a
-//! guest's driver, without a guest.
+//! A user-space driver for a PCI NVMe controller behind a vfio-user socket: it does the work of a guest's driver,
+//! without a guest.
 //!
-//! [`Function::connect`] shares memory with the controller and enables it. [`Function::create_pair`] makes a queue pair in
-//! that memory, which one thread fills and polls:
+//! [`Function::connect`] shares memory with the controller and enables it. [`Function::create_pair`] creates a queue
+//! pair in that memory, which one thread fills and polls:
 //!
 //! ```text
 //! let mut function = Function::connect(path, 1 << 20)?;
@@ -12,16 +12,16 @@
 //! while pair.reap()?.is_none() {}
 //! ```
 //!
-//! Doorbells go the way that the server offers: into the page of doorbells where it can be mapped, else by messages that are
-//! not answered, as QEMU sends them. After [`Function::use_doorbell_buffers`] those of later pairs go into the driver's own
-//! memory (Doorbell Buffer Config), and a message is sent only when the event index asks for it.
+//! Doorbells use the way that the server offers: the page of doorbells if it can be mapped, otherwise messages
+//! without answers, as in QEMU. After [`Function::use_doorbell_buffers`], doorbells of later pairs are written to the
+//! driver's own memory (Doorbell Buffer Config), with a message only if the event index requires one.
 //!
 //! | file | what |
 //! |---|---|
 //! | `messages` | messages to the server, and its answers |
-//! | `memory` | the memory that is shared |
+//! | `memory` | the shared memory |
 //! | `doorbells` | the three ways of a doorbell |
-//! | `queue_pair` | a queue pair that is polled |
+//! | `queue_pair` | a polled queue pair |
 //! | `function` | connecting, enabling, admin commands |
 //! | `drive` | queue pairs as drives |
 //! | `slot` | the memory of a command of a drive |

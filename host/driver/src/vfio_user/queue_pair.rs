@@ -10,7 +10,7 @@ use super::doorbells::Doorbells;
 /// Bytes of an entry of a submission and of a completion queue.
 pub(super) const SUBMISSION: u64 = size_of::<SubmissionEntry>() as u64;
 pub(super) const COMPLETION: u64 = size_of::<CompletionEntry>() as u64;
-/// Where the phase tag stands in a completion: bit 16 of the last dword.
+/// The position of the phase tag in a completion: bit 16 of the last dword.
 const PHASE_DWORD: u64 = 12;
 const PHASE_BIT: u32 = 16;
 
@@ -62,10 +62,10 @@ impl QueuePair {
         self.outstanding
     }
 
-    /// Submits a command under the Command Identifier that it has, and rings the doorbell.
+    /// Submits a command under its Command Identifier, and rings the doorbell.
     ///
     /// # Errors
-    /// When all entries are taken, or the server has gone.
+    /// When all entries are taken, or the server has exited.
     #[inline]
     pub fn submit(&mut self, entry: &SubmissionEntry) -> io::Result<()> {
         if self.outstanding == self.depth() {
@@ -79,14 +79,14 @@ impl QueuePair {
         self.doorbells.ring(u64::from(self.id) * 8, before, self.tail)
     }
 
-    /// Takes a completion, if there is one. Its place belongs to the controller again after [`QueuePair::tell_head`].
+    /// Takes a completion, if there is one. The controller may reuse its entry after [`QueuePair::tell_head`].
     ///
     /// # Errors
     /// When the memory cannot be read.
     #[inline]
     pub fn reap(&mut self) -> io::Result<Option<CompletionEntry>> {
         let at = self.completions + u64::from(self.head) * COMPLETION;
-        // The phase tag first: the controller writes it last, so the whole entry is there.
+        // The phase tag first: the controller writes it last, so the whole entry is valid.
         let last = self.doorbells.memory.load(at + PHASE_DWORD)?;
         if (last >> PHASE_BIT & 1 != 0) != self.phase {
             return Ok(None);
@@ -102,7 +102,7 @@ impl QueuePair {
     /// Rings the head doorbell for all completions taken since the last time, if there are any.
     ///
     /// # Errors
-    /// When the server has gone.
+    /// When the server has exited.
     #[inline]
     pub fn tell_head(&mut self) -> io::Result<()> {
         if self.told == self.head {

@@ -1,4 +1,4 @@
-//! A slot of shared memory: a command's data, the list of the pages of that, and the lists of addresses of a vector command.
+//! A slot of shared memory: a command's data, its page list, and the address lists of a vector command.
 
 use std::io;
 
@@ -9,15 +9,15 @@ use zerocopy::little_endian::U64;
 
 use super::memory::{PAGE, SharedMemory};
 
-/// Bytes of data of a command at most: a buffer of LLAMA (OX 7.3.1). Its list of pages fits a page, as does one of up to 2 MiB. Memory is taken
-/// when data first comes.
+/// Most bytes of data of a command: a buffer of LLAMA (OX 7.3.1). Its page list fits a page, as does one of up to 2
+/// MiB. Memory is allocated at the first use of data.
 pub(super) const MOST_BYTES: u32 = 1 << 20;
 /// Bytes of a slot.
 pub(super) const BYTES: u64 = MOST_BYTES as u64 + 2 * PAGE;
 
 /// See the file.
 pub(super) struct Slot {
-    /// Where the data is.
+    /// The address of the data.
     pub(super) data: u64,
     /// A page with the addresses of all pages of the data but the first.
     list: u64,
@@ -36,13 +36,14 @@ impl Slot {
         Ok(Slot { data, list, addresses, command: None })
     }
 
-    /// The pointers of a command to this much data.
+    /// The pointers of a command to this many bytes.
     pub(super) fn pointers(&self, bytes: usize) -> (U64, U64) {
         let second = if bytes as u64 > 2 * PAGE { self.list } else { self.data + PAGE };
         (self.data.into(), second.into())
     }
 
-    /// Copies the lists of a vector command into the slot: the command with pointers to them. One address stands in the command itself.
+    /// Copies the lists of a vector command into the slot; returns the command with pointers to them. A single
+    /// address is in the command itself.
     pub(super) fn list_addresses(
         &self,
         memory: &SharedMemory,
@@ -68,7 +69,7 @@ impl Slot {
     }
 }
 
-/// Whether a command names addresses of its own, which are in lists if they are several.
+/// Whether a command names its own addresses, in lists if there are several.
 pub(super) fn is_vector(opcode: IoOpcode) -> bool {
     matches!(opcode, VECTOR_RESET | VECTOR_WRITE | VECTOR_READ | VECTOR_COPY)
 }
@@ -84,7 +85,7 @@ fn copy_list(memory: &SharedMemory, to: u64, mem: &HostMem, pointer: u64, bytes:
     copy_in(memory, to, &list, bytes).map_err(|_| Status::DATA_TRANSFER_ERROR)
 }
 
-/// Copies the data of a command into shared memory; what was there before stays where it has none.
+/// Copies the data of a command into shared memory; without data, the memory keeps its old contents.
 pub(super) fn copy_in(memory: &SharedMemory, to: u64, mem: &HostMem, bytes: usize) -> io::Result<()> {
     if mem.is_none() {
         return Ok(());
@@ -98,7 +99,7 @@ pub(super) fn copy_in(memory: &SharedMemory, to: u64, mem: &HostMem, bytes: usiz
     Ok(())
 }
 
-/// Copies data that came out of shared memory.
+/// Copies data out of shared memory.
 pub(super) fn copy_out(memory: &SharedMemory, from: u64, mem: &HostMem, bytes: usize) -> io::Result<()> {
     let mut page = [0; PAGE as usize];
     for start in (0..bytes).step_by(page.len()) {

@@ -1,4 +1,4 @@
-//! The initiator allocates nothing for a command: runs of different lengths allocate as often.
+//! The initiator does not allocate per command: runs of different lengths allocate equally often.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Connections that break under load, and targets that stay away.
+//! Connections that break under load, and targets that stay offline.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -72,7 +72,7 @@ impl Rig {
                 self.ended.count.get(),
                 self.drive.problem()
             );
-            // It is lost where a test has the target stay away.
+            // It is lost in tests whose target stays offline.
             if !self.drive.poll().unwrap_or(false) {
                 std::thread::yield_now();
             }
@@ -80,7 +80,7 @@ impl Rig {
     }
 }
 
-/// Writes and reads at depth while the network is cut again and again: all of them succeed, and the data is right.
+/// Writes and reads at depth while the network is cut repeatedly: all of them succeed, and the data is right.
 #[test]
 fn nothing_is_lost_when_connections_break() {
     const SLOTS: u64 = 64;
@@ -129,7 +129,7 @@ fn commands_fail_when_the_target_stays_away() {
     assert_eq!(rig.ended.count.get(), 5, "it fails at once");
 }
 
-/// What may not be executed twice fails when its end is not known.
+/// A command that is not idempotent fails when its outcome is unknown.
 #[test]
 fn a_command_that_may_not_be_repeated_is_not() {
     let server = Server::start();
@@ -160,14 +160,14 @@ fn a_command_that_waits_is_cancelled() {
     assert_eq!((statuses[1], statuses[2].1), ((1, Status::ABORT_REQUESTED), Status::SUCCESS));
 }
 
-/// Keep Alive holds an idle association: its loop sleeps until there is something to do.
+/// Keep Alive holds an idle association: its loop sleeps until work is due.
 #[test]
 fn an_idle_connection_stays() {
     let server = Server::start();
     let rig = Rig::new(Target { keep_alive: Span::from_ms(1_200), ..Target::new(&server.address, &server.nqn) });
     let end = rig.clock.now() + Span::from_s(4);
     let mut polls = 0;
-    // Not polled before: the descriptor has to tell of the first Keep Alive too.
+    // Not polled before: the descriptor must also signal the first Keep Alive.
     while rig.clock.now() < end {
         let socket = rig.drive.socket();
         let mut fds = [PollFd::new(&socket, PollFlags::IN)];

@@ -1,5 +1,5 @@
-//! The initiator against the project's own target: it passes the checks of every drive through the wire, and nothing is lost
-//! when connections break.
+//! The initiator against the project's own target: it passes the checks of every drive over the connection, and
+//! broken connections lose no data.
 #![cfg(target_os = "linux")]
 
 mod allocations;

@@ -1,4 +1,4 @@
-//! A network that breaks: forwards connections to a server, until it is told to cut them, or to lose or hold what they carry.
+//! A network that breaks: forwards connections to a server, until a test cuts them, or has their bytes lost or held.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Bytes on their way: those that the proxy has read at a time.
+/// Bytes on their way, as read by the proxy at once.
 pub(crate) struct Passing {
-    /// The number of the connection, counted from 0 in the order in which they were made.
+    /// The connection's number, from 0 in the order of connecting.
     pub(crate) connection: usize,
-    /// Whether they go to the server.
+    /// Whether they are sent to the server.
     pub(crate) is_up: bool,
     /// Bytes that have passed in this direction before.
     pub(crate) before: usize,
 }
 
-/// What becomes of them.
+/// The fate of such bytes.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// They are forwarded.
@@ -61,19 +61,19 @@ impl Proxy {
         Proxy { address, streams, closed, rule }
     }
 
-    /// From now on, what passes has the fate that `rule` gives it.
+    /// From now on, `rule` decides the fate of passing bytes.
     pub(crate) fn set(&self, rule: Rule) {
         *self.rule.lock().unwrap() = rule;
     }
 
-    /// Breaks all connections there are.
+    /// Breaks all connections.
     pub(crate) fn cut(&self) {
         for stream in self.streams.lock().unwrap().drain(..) {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// Takes no more connections, and breaks those there are.
+    /// Accepts no more connections, and breaks all.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.cut();

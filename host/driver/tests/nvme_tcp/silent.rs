@@ -1,6 +1,7 @@
-//! Connections that stay but carry nothing: they end within the patience, whatever is lost. A drive that is only slow is waited for.
+//! Connections that stay open but carry nothing: they end within the patience, whichever direction is lost. The
+//! initiator waits for a drive that is only slow.
 //!
-//! The initiator has a clock of the test, which stands while something is waited for: no outcome depends on how fast the machine is.
+//! The initiator has a clock of the test, which stops during waits, so no outcome depends on the machine's speed.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -20,7 +21,7 @@ use crate::proxy::{Fate, Passing, Proxy};
 use crate::server::{Server, SsdExport};
 
 const PATIENCE: Span = Span::from_s(1_000);
-/// The clock goes on by this at a time.
+/// The step of the clock.
 const STEP: Span = Span::from_s(50);
 /// Host Pathing Error.
 const FAILED: Status = Status::new(3, 0x70);
@@ -48,7 +49,7 @@ impl Rig {
         self.drive.submit(Io { command, mem: HostMem::zeroed(len), token: Token::new(self.ended.clone(), 0) });
     }
 
-    /// Polls until it is so. The clock stands.
+    /// Polls until the condition holds. The clock is stopped.
     fn until(&self, what: &str, so: impl Fn(&Rig, bool) -> bool) {
         let (clock, limit) = (WallClock::start(), Span::from_s(60));
         let begun = clock.now();
@@ -65,7 +66,7 @@ impl Rig {
         assert_eq!(self.ended.last(), Status::SUCCESS);
     }
 
-    /// Lets the clock go on until it is so; how far.
+    /// Advances the clock until the condition holds; returns by how much.
     fn advance_until(&self, so: impl Fn(&Rig) -> bool) -> Span {
         let begun = self.time.get();
         while !so(self) {
@@ -121,7 +122,7 @@ fn a_command_on_a_silent_connection_fails_within_the_patience() {
     }
 }
 
-/// One of two I/O connections is silent, and the next association is not: nothing has failed.
+/// One of two I/O connections is silent, the next association is not: no command fails.
 #[test]
 fn a_connection_that_falls_silent_is_made_again() {
     let server = Server::start();
@@ -157,7 +158,7 @@ fn connections_that_fall_silent_one_after_another_end_within_the_patience() {
     assert_eq!(rig.ended.last(), FAILED);
 }
 
-/// Its commands take longer than the patience, and its target answers all the same that it is there.
+/// Its commands take longer than the patience, but its target still answers probes.
 #[test]
 fn a_slow_drive_is_waited_for() {
     let server = Server::of(None, 1 << 30, |sim| {
@@ -168,7 +169,8 @@ fn a_slow_drive_is_waited_for() {
         let ssd = Ssd::new(sim, &profile.resolve().unwrap(), StoreKind::Ram, Seed::new(1)).unwrap();
         SsdExport::of(sim, ssd)
     });
-    // No Keep Alive within the test: whatever comes is an answer on the I/O connection, and the clock stands until it is there.
+    // No Keep Alive within the test: all input is answers on the I/O connection, and the clock is stopped until they
+    // arrive.
     let target = Target::new(&server.address, &server.nqn);
     let rig = Rig::with(Target { queues: 1, patience: PATIENCE, keep_alive: PATIENCE * 1_000, ..target });
     rig.executes(IoOpcode::WRITE, 4_096);

@@ -1,5 +1,5 @@
-//! The checks of every drive, through the wire. The executor of a check runs in simulated time, in which a task polls the
-//! initiator; the target runs in real time on a thread of its own.
+//! The checks of every drive, over the connection. The executor of a check runs in simulated time, in which a task
+//! polls the initiator; the target runs in real time on its own thread.
 
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ pub(crate) fn polled(sim: &Sim, target: Target) -> Rc<NvmeTcp> {
 }
 
 pub(crate) fn target(server: &Server, digests: Digests, queues: u16) -> Target {
-    // Simulated time may run far ahead: nothing is to expire.
+    // Simulated time may run far ahead, so no timeout may expire.
     let (keep_alive, patience) = (Span::from_s(40_000), Span::from_s(1_000_000));
     Target { digests, queues, keep_alive, patience, ..Target::new(&server.address, &server.nqn) }
 }

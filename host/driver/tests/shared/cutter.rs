@@ -1,7 +1,7 @@
-//! A network that breaks around chosen commands: it forwards PDUs of NVMe/TCP, and at some commands of an opcode either the command or its
-//! completion is lost, and with it all connections. Shared by tests of several crates.
+//! A network that breaks around chosen commands. It forwards PDUs of NVMe/TCP. At some commands of an opcode, either
+//! the command or its completion is lost, and all connections break. Shared by tests of several crates.
 //!
-//! Left out: digests, which it does not look at.
+//! Left out: digests, which it ignores.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -15,16 +15,16 @@ const COMPLETION: u8 = 5;
 /// Bytes of the common header of a PDU.
 const HEAD: usize = 8;
 
-/// Commands of an opcode that are lost, and whether they are executed before.
+/// Commands of an opcode that are lost, before or after their execution.
 pub(crate) struct Cuts {
     pub(crate) opcode: u8,
     /// Commands from one that is lost to the next. In turn, one is lost after the target executed it, and one before the target has it.
     pub(crate) every: u32,
-    /// Cuts at the most.
+    /// The most cuts.
     pub(crate) most: u32,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared {
     cuts: Cuts,
     streams: Mutex<Vec<TcpStream>>,
@@ -80,7 +80,7 @@ impl Drop for Cutter {
 
 impl Shared {
     fn connect(self: &Arc<Shared>, client: TcpStream, target: TcpStream) {
-        // The command of this connection whose completion is to be lost.
+        // The command of this connection whose completion will be lost.
         let chosen = Arc::<Mutex<Option<[u8; 2]>>>::default();
         let clone = |stream: &TcpStream| stream.try_clone().expect("a descriptor");
         for (from, to, is_up) in [(&client, &target, true), (&target, &client, false)] {
@@ -137,7 +137,7 @@ impl Shared {
     }
 }
 
-/// The next PDU, all of it.
+/// The next whole PDU.
 fn next(from: &mut TcpStream) -> Option<Vec<u8>> {
     let mut pdu = vec![0; HEAD];
     from.read_exact(&mut pdu).ok()?;

@@ -1,4 +1,4 @@
-//! Drives behind sockets that a task of simulated time polls. Shared by tests of several crates.
+//! Drives behind sockets, polled by a task of simulated time. Shared by tests of several crates.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use nandscape_host_driver::{Lost, Remote};
 use nandscape_sim::{Sim, Span};
 use nandscape_transport_reactor::WallClock;
 
-/// Polls a drive from a task while anybody has it. Panics when it takes more than a minute.
+/// Polls a drive from a task while it has users. Panics after more than a minute.
 pub(crate) fn poll<D: 'static>(sim: &Sim, drive: &Rc<D>, poll: fn(&D) -> Result<bool, Lost>) {
     let (clock, wall, weak) = (sim.clone(), WallClock::start(), Rc::downgrade(drive));
     let deadline = wall.now() + Span::from_s(60);
@@ -23,7 +23,7 @@ pub(crate) fn poll<D: 'static>(sim: &Sim, drive: &Rc<D>, poll: fn(&D) -> Result<
 
 /// Connects to a target, and polls it.
 pub(crate) fn connected(sim: &Sim, address: &str, nqn: &str) -> Rc<NvmeTcp> {
-    // Simulated time runs far ahead of the target: nothing is to expire.
+    // Simulated time runs far ahead of the target, so no timeout may expire.
     let (keep_alive, patience) = (Span::from_s(40_000), Span::from_s(1_000_000));
     let target = Target { keep_alive, patience, ..Target::new(address, nqn) };
     let time = sim.clone();

@@ -1,4 +1,4 @@
-//! A read that would rather fail than wait, from a function's queue: its completion says for how long it would have waited.
+//! A fast-fail read from a function's queue: its completion reports how long it would have waited.
 
 use nandscape_host_driver::vfio_user::{Function, QueuePair};
 use nandscape_transport_vfio_user::DoorbellMode;

@@ -127,7 +127,7 @@ impl Endings {
         drive.submit(Io { command, mem, token: Token::new(self.clone(), tag) });
     }
 
-    /// Polls until this number of commands have ended, or the drive is lost; how they ended, by tag.
+    /// Polls until this number of commands have ended, or the drive is lost; returns their statuses, by tag.
     fn until(&self, drive: &FunctionDrive, count: usize) -> Vec<(u64, Status)> {
         let begun = now();
         while self.0.borrow().len() < count && drive.poll().is_ok() {
@@ -192,7 +192,7 @@ fn commands_of_a_drive_that_cannot_be_carried_out_fail() {
     assert_eq!(endings.until(&drive, 4), expected);
     drop(server);
     (0..4).for_each(|tag| endings.submit(&drive, tag, read(0, 1), HostMem::none()));
-    // A command may still have been carried out by the controller; what is lost is told, and fails.
+    // The controller may still have executed a command; the loss is reported, and the commands fail.
     let ended = endings.until(&drive, 5);
     assert!(ended.len() == 4 && ended[3] == (3, Status::ABORTED_SQ_DELETION), "{ended:?}");
     assert!(drive.poll().unwrap_err().endpoint.ends_with("/function"));

@@ -13,8 +13,8 @@ use crate::Error;
 /// Bytes of the length of a piece.
 const LENGTH: usize = size_of::<u32>();
 
-/// Reads the pieces of pages, the base first, by one command for as many as the drive takes at once, and one after the other beyond.
-/// A page that is not there has none. All pages of one command are of one instant.
+/// Reads the pieces of pages, the base first, in as few commands as the drive's limit allows, one after the other. A
+/// page that does not exist has none. All pages of one command are of one instant.
 ///
 /// # Errors
 /// Why the drive did not serve a command.
@@ -25,7 +25,7 @@ pub async fn read_pieces(
     lpids: &[u64],
 ) -> Result<Vec<Vec<Vec<u8>>>, Error> {
     let mut found = vec![Vec::new(); lpids.len()];
-    // Where each page goes, and the bytes that it is expected to take.
+    // The position of each page, and its expected bytes.
     let mut left: Vec<(usize, usize)> = (0..lpids.len()).map(|number| (number, limits.expected + LENGTH)).collect();
     while !left.is_empty() {
         let (count, bytes) = together(&left, limits);
@@ -42,7 +42,7 @@ pub async fn read_pieces(
     Ok(found)
 }
 
-/// How many of these pages one command has room for, and the length of its data.
+/// The number of these pages that fit into one command, and the length of its data.
 fn together(pages: &[(usize, usize)], limits: &PieceLimits) -> (usize, usize) {
     let (mut count, mut bytes) = (0, LIST);
     for (_, expected) in pages.iter().take(MOST_BATCHED) {

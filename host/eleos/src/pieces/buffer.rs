@@ -39,7 +39,7 @@ pub enum PieceMisfit {
         /// Their bytes.
         bytes: usize,
     },
-    /// The page lies beyond the namespace.
+    /// The page is beyond the namespace.
     #[error("page {lpid}: the namespace has {lpids} pages")]
     Beyond {
         /// The page.
@@ -54,7 +54,7 @@ pub enum PieceMisfit {
         lpid: u64,
         /// Its bytes.
         bytes: usize,
-        /// Bytes of a page at the most.
+        /// The most bytes of a page.
         most: usize,
     },
     /// A delta of a page that the same buffer drops.
@@ -68,7 +68,7 @@ pub enum PieceMisfit {
     Pieces {
         /// The page.
         lpid: u64,
-        /// Pieces of a page at the most.
+        /// The most pieces of a page.
         most: usize,
     },
 }
@@ -123,7 +123,7 @@ impl PieceBuffer {
         Ok(())
     }
 
-    /// Whether there is room for another piece, and the page is there.
+    /// Whether another piece fits and the page is within the namespace.
     fn check_room(&self, lpid: u64, bytes: usize, is_delta: bool) -> Result<(), PieceMisfit> {
         if lpid >= self.limits.lpids {
             return Err(PieceMisfit::Beyond { lpid, lpids: self.limits.lpids });
@@ -154,7 +154,7 @@ impl PieceBuffer {
         self.pieces
     }
 
-    /// Whether there are none.
+    /// Whether it has no pieces.
     pub fn is_empty(&self) -> bool {
         self.pieces == 0
     }
@@ -194,12 +194,12 @@ impl PieceBuffer {
         Some((entry, HostMem::from_bytes(&data)))
     }
 
-    /// Flushes it to the drive that it was made for: its pieces are durable then, and it is empty. An empty one is flushed without a
-    /// command.
+    /// Flushes the buffer to its drive: its pieces are durable then, and the buffer is empty. An empty buffer needs
+    /// no command.
     ///
     /// # Errors
-    /// Why it was not, or is not known to be. The buffer is as it was before. Flushing it again after a power cut is right if it has no
-    /// deltas; otherwise all of it may be there already, which reads tell.
+    /// Why it was not flushed, or is not known to be. The buffer is unchanged. After a power cut it may be flushed
+    /// again if it has no deltas; otherwise it may be stored already, which a read shows.
     pub async fn flush(&mut self, issuer: &Issuer, drive: &dyn Drive) -> Result<(), Error> {
         let Some((entry, mem)) = self.command() else { return Ok(()) };
         Error::of(issuer.execute(drive, entry, mem).await.status)?;

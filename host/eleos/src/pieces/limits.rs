@@ -1,4 +1,4 @@
-//! What a drive takes of pages that are chains of pieces, and the format that a namespace needs for them.
+//! A drive's limits for pages that are chains of pieces, and the format that a namespace needs for them.
 
 use nandscape_drive::{Drive, DriveInfo, HostMem, Issuer};
 use nandscape_wire_nvme::identify::{Controller, Namespace, cns};
@@ -12,26 +12,26 @@ use zerocopy::FromBytes;
 
 use crate::Error;
 
-/// Bytes of a page that a batched read has room for unless it is told better.
+/// Bytes of a page that a batched read has room for by default.
 const EXPECTED: usize = PAGE;
 
-/// What a namespace takes whose pages are chains of pieces.
+/// The limits of a namespace whose pages are chains of pieces.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PieceLimits {
     /// Page numbers are below.
     pub lpids: u64,
-    /// Pieces of a page at the most, its base included.
+    /// The most pieces of a page, its base included.
     pub pieces: usize,
-    /// Bytes of a page at the most, all pieces together.
+    /// The most bytes of a page, all pieces together.
     pub page_bytes: usize,
     /// Bytes of pieces that the namespace has room for.
     pub capacity: u64,
-    /// Pages that were there when the drive was asked; 0 before the namespace was used since the drive's start.
+    /// Pages stored when the drive was asked; 0 before the first use of the namespace since the drive's start.
     pub pages: u64,
-    /// Bytes of a page that a batched read has room for at first; for pages that have more it is repeated. Programs set it to what
-    /// they expect.
+    /// Bytes of a page that a batched read first has room for. The read is repeated for longer pages. Programs set it
+    /// to the size that they expect.
     pub expected: usize,
-    /// What the pieces of a buffer may count, each its bytes and `entry`.
+    /// The most that the pieces of a buffer may sum to, each with its bytes and `entry`.
     pub(super) buffer: u64,
     pub(super) entry: u64,
     /// Bytes that a command moves, whole 4 KiB.
@@ -39,7 +39,7 @@ pub struct PieceLimits {
 }
 
 impl PieceLimits {
-    /// Asks a drive, by Identify Namespace on its admin queue; `None` where the namespace has no such pages: see
+    /// Asks a drive, by Identify Namespace on its admin queue; `None` if the namespace has no such pages: see
     /// [`format_for_pieces`].
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl PieceLimits {
         Report::of(&namespace.vendor).map(|report| PieceLimits::of(&report, drive)).transpose()
     }
 
-    /// What a report and the way to the drive allow.
+    /// The limits from a report and the transport.
     fn of(report: &Report, drive: &DriveInfo) -> Result<PieceLimits, Error> {
         let a_page = (report.page_bytes.get() as usize, usize::from(report.pieces.get()));
         let moved = moved(drive, a_page)?;
@@ -80,7 +80,7 @@ impl PieceLimits {
         if is_few { self.moved.saturating_sub(heads).min(usize::try_from(drive).unwrap_or(usize::MAX)) } else { 0 }
     }
 
-    /// What the drive has of such pages now, and what it has done for them.
+    /// The drive's present pages and its counters for them.
     ///
     /// # Errors
     /// When the drive does not answer, or the namespace has no such pages.
@@ -90,7 +90,8 @@ impl PieceLimits {
     }
 }
 
-/// Bytes that a command moves, whole 4 KiB: enough for a batched read of the longest page, whose bytes and pieces these are.
+/// Bytes that a command moves, in whole 4 KiB: enough for a batched read of the longest page, given by its bytes and
+/// pieces.
 fn moved(drive: &DriveInfo, (page_bytes, pieces): (usize, usize)) -> Result<usize, Error> {
     let moved = (u64::from(drive.max_blocks) * u64::from(drive.lba_bytes)).min(1 << 28) / PAGE as u64 * PAGE as u64;
     let least = LEAST_BATCH.max((LIST + page_bytes + pieces * size_of::<u32>()).next_multiple_of(PAGE));
@@ -108,11 +109,12 @@ async fn identify(issuer: &Issuer, admin: &dyn Drive, nsid: u32) -> Result<Names
     Ok(Namespace::read_from_bytes(&mem.to_vec()).expect("memory of its size"))
 }
 
-/// Formats the namespace of a drive for pages that are chains of pieces, by its admin queue, or for pages of 4 KiB again. **All data of
-/// the namespace is dropped.**
+/// Formats the namespace of a drive, through its admin queue, for pages that are chains of pieces, or again for pages
+/// of 4 KiB. **All data of the namespace is dropped.**
 ///
 /// # Errors
-/// That the drive knows no such pages, that it takes too little at once for the longest one, or why it does not format. Nothing is dropped then.
+/// The drive does not support such pages, its commands are too small for the longest page, or why it does not format.
+/// No data is dropped then.
 pub async fn format_for_pieces(
     issuer: &Issuer,
     admin: &dyn Drive,
@@ -125,14 +127,14 @@ pub async fn format_for_pieces(
     let table = Capabilities::of(&controller.vendor).filter(|table| table.functions.get() & HAS_PIECES != 0);
     let table = table.ok_or(Error::Unsupported)?;
     if has_pieces {
-        // The namespace tells no limits before it has such pages. A buffer is less than a transaction.
+        // The namespace reports no limits before it has such pages. A buffer is less than a transaction.
         moved(drive, (MOST_PAGE_BYTES, MOST_PIECES))?;
         fits(u64::from(table.atomic_units.get()) * u64::from(drive.unit_bytes), MOST_PAGE_BYTES as u64 + 1)?;
     }
     let flbas = u32::from(identify(issuer, admin, drive.nsid).await?.flbas);
     let mut entry = SubmissionEntry::admin(AdminOpcode::FORMAT_NVM);
     entry.nsid = drive.nsid.into();
-    // The LBA format as it is: its index is in bits 3:0 and 6:5 there, and in 3:0 and 13:12 here.
+    // Keeps the LBA format: its index is in bits 3:0 and 6:5 of FLBAS, and in 3:0 and 13:12 of CDW10.
     entry.cdw10 = (flbas & 0x1f | (flbas & 0x60) << 7).into();
     entry.cdw12 = if has_pieces { FORMAT_PIECES } else { 0 }.into();
     Error::of(issuer.execute(admin, entry, HostMem::none()).await.status)

@@ -1,12 +1,12 @@
 //! Pages of any length, as chains of pieces (OX 7.2.1, second and third form), in a namespace that was formatted for them.
 //!
-//! A [`PieceBuffer`] gathers bases and deltas, which one command flushes: all of them are there after a power cut, or none. A page that
-//! is put has one piece; each delta that is appended adds one, until the page is put again. [`read_pieces`] fetches the pieces of pages
-//! anywhere, the base first.
+//! A [`PieceBuffer`] gathers bases and deltas, which one command flushes: after a power cut, all of them are stored
+//! or none. Putting a page gives it one piece; each appended delta adds one, until the page is put again.
+//! [`read_pieces`] fetches the pieces of pages anywhere, the base first.
 //!
 //! | file | what |
 //! |---|---|
-//! | `limits` | what a drive takes, and the format |
+//! | `limits` | a drive's limits, and the format |
 //! | `buffer` | pieces that are flushed together |
 //! | `batch` | pages that are read together |
 

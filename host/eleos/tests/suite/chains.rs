@@ -1,4 +1,4 @@
-//! Pages of pieces on a drive, and what it must find after power cuts. Shared by the tests.
+//! Pages of pieces on a drive, and the contents expected after power cuts. Shared by the tests.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use nandscape_sim::Rng;
 
 type Chain = Vec<Vec<u8>>;
 
-/// A piece of a version, whose bytes nobody else's are.
+/// A piece of a version, with bytes that no other piece has.
 pub(crate) fn piece(lpid: u64, version: u64, bytes: usize) -> Vec<u8> {
     let stamp = nandscape_sim::rng::mix(lpid << 32 ^ version).to_le_bytes();
     (0..bytes).map(|at| stamp[at % 8] ^ (at / 8) as u8).collect()
@@ -34,16 +34,16 @@ impl ChainWay<'_> {
     }
 }
 
-/// What is known of a drive: the pieces of each page that were acknowledged.
+/// The expected contents of a drive: the acknowledged pieces of each page.
 pub(crate) struct KnownChains {
-    /// Is told when a page is wrong: the seed, and the kind of drive.
+    /// Printed when a page is wrong: the seed, and the kind of drive.
     case: String,
     pub(crate) pages: BTreeMap<u64, Chain>,
     last: u64,
-    /// Pages that are used, and bytes of a base at the most.
+    /// Pages that are used, and the most bytes of a base.
     lpids: u64,
     longest: u64,
-    /// Flushes that met a power cut, and of these the ones that are there.
+    /// Flushes that met a power cut, and how many of these are stored.
     pub(crate) cuts: u32,
     pub(crate) outlived: u32,
 }
@@ -58,7 +58,7 @@ impl KnownChains {
         self.pages.values().flatten().map(Vec::len).sum()
     }
 
-    /// Reads pages, and checks that they are those that were acknowledged.
+    /// Reads pages and compares them with the acknowledged ones.
     pub(crate) async fn check(&self, way: &ChainWay<'_>, lpids: &[u64]) {
         for (lpid, found) in lpids.iter().zip(way.read(lpids).await) {
             let right = self.pages.get(lpid).cloned().unwrap_or_default();
@@ -68,7 +68,7 @@ impl KnownChains {
         }
     }
 
-    /// The same of some at random, and of all of them.
+    /// The same for some pages at random, and for all of them.
     pub(crate) async fn check_some(&self, way: &ChainWay<'_>, rng: &mut Rng, most: u64) {
         let some: Vec<u64> = (0..1 + rng.below(most)).map(|_| rng.below(self.lpids)).collect();
         self.check(way, &some).await;
@@ -79,7 +79,8 @@ impl KnownChains {
         self.check(way, &all).await;
     }
 
-    /// Changes a page in a buffer and in a copy of what is known; whether there was room.
+    /// Changes a page in a buffer and in a copy of the expected contents; returns whether there was
+    /// room.
     fn change(&self, buffer: &mut PieceBuffer, now: &mut BTreeMap<u64, Chain>, rng: &mut Rng) -> bool {
         let lpid = rng.below(self.lpids);
         let chain = now.get(&lpid).or(self.pages.get(&lpid)).cloned().unwrap_or_default();
@@ -113,7 +114,8 @@ impl KnownChains {
         }
     }
 
-    /// Flushes a buffer of some changes. When power is cut meanwhile, all of it is there or nothing.
+    /// Flushes a buffer of some changes. After a power cut during the flush, all of it is stored or
+    /// nothing.
     pub(crate) async fn flush(&mut self, way: &ChainWay<'_>, rng: &mut Rng, most: u64) {
         let mut buffer = PieceBuffer::new(&way.drive.info(), &way.limits);
         self.last += 1;

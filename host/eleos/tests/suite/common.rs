@@ -1,4 +1,4 @@
-//! A store of tagged pages on a drive, and what it must find after power cuts. Shared by the tests.
+//! A store of tagged pages on a drive, and the contents expected after power cuts. Shared by the tests.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ pub(crate) fn page(lpid: u64, version: u64) -> Page {
     page
 }
 
-/// What is known of a drive: the version of each page that was acknowledged; none of one that was never written.
+/// The expected contents of a drive: the acknowledged version of each page; none if it was never written.
 pub(crate) struct Known {
-    /// Is told when a page is wrong: the seed, and the kind of drive.
+    /// Printed when a page is wrong: the seed, and the kind of drive.
     case: String,
     versions: BTreeMap<u64, u64>,
     last: u64,
@@ -50,7 +50,7 @@ impl Known {
         Known { case, versions: BTreeMap::new(), last: 0, cuts: 0 }
     }
 
-    /// Reads pages, and checks that they are those that were acknowledged.
+    /// Reads pages and compares them with the acknowledged ones.
     pub(crate) async fn check(&self, way: &Way<'_>, lpids: &[u64]) {
         for (lpid, found) in lpids.iter().zip(way.read(lpids).await) {
             let version = self.versions.get(lpid);
@@ -63,7 +63,7 @@ impl Known {
         }
     }
 
-    /// Flushes a buffer of some pages. When power is cut meanwhile, all of it is there or nothing.
+    /// Flushes a buffer of some pages. After a power cut during the flush, all of it is stored or nothing.
     pub(crate) async fn flush(&mut self, way: &Way<'_>, rng: &mut Rng, pages: u64) {
         let mut buffer = Buffer::new(&way.drive.info(), &way.limits);
         self.last += 1;

@@ -25,7 +25,7 @@ const SMALL: [&str; 9] = [
     "controller.queue_pairs=2",
     "ftl.ox_block.checkpoint_interval=50ms",
 ];
-/// Pages of such a drive that are used: half of them, so that they are written again and again.
+/// Pages of such a drive that are used: half of them, so that they are often rewritten.
 const PAGES: u64 = 1_024;
 
 /// Room for blocks that fail, and programs that do; each takes a block.
@@ -128,8 +128,9 @@ fn a_buffer_is_there_as_a_whole_or_not_at_all_and_what_was_acknowledged_is() {
     }
 }
 
-/// Flushes of pages all over a drive and batches of the same pages, at once; whether every batch had all of one flush. Memory has room for a few
-/// parts of the map, and the drive starts anew before each flush, so that batches have to load parts. How many versions batches had.
+/// Flushes pages all over a drive while batches read the same pages, and checks that every batch has all of one
+/// flush. Memory has room for a few parts of the map, and the drive restarts before each flush, so that batches have
+/// to load parts. Returns how many versions the batches had.
 fn batches_beside_flushes(changes: &[&str], seed: u64) -> usize {
     const APART: u64 = 4_096;
     let mut executor = Executor::new();
@@ -140,7 +141,7 @@ fn batches_beside_flushes(changes: &[&str], seed: u64) -> usize {
     executor
         .block_on(async {
             let limits = rig.limits(&sim).await.expect("it knows buffers");
-            // One of each part of the map.
+            // One page of each part of the map.
             let lpids: Vec<u64> = (0..12).map(|part| part * APART + rng.below(APART)).collect();
             let flush = async move |rig: &Rig, lpids: &[u64], version| {
                 let mut buffer = Buffer::new(&rig.drive.info(), &limits);
@@ -150,7 +151,7 @@ fn batches_beside_flushes(changes: &[&str], seed: u64) -> usize {
             flush(&rig, &lpids, 0).await;
             let mut seen = std::collections::BTreeSet::new();
             for round in 1..60 {
-                // Where the cache is lost, all of the map is in flash after a start.
+                // If the cache is lost, the whole map is on flash after a restart.
                 rig.ssd.media().cut_power(Span::from_us(50));
                 sim.sleep(Span::from_ms(1)).await;
                 rig.ssd.in_service().await;
@@ -177,9 +178,9 @@ fn batches_beside_flushes(changes: &[&str], seed: u64) -> usize {
         .expect("it ends")
 }
 
-/// Flushes of pages of parts of the map that are not in memory, and one batch beside each, on a drive with capacitors: a flush is seen when it is
-/// in the cache, be it while a batch waits for one part and has another. Batches that had the version before, those that had the flush, and
-/// those that had both.
+/// Flushes pages whose parts of the map are not in memory, during one batch each, on a drive with capacitors. A flush
+/// is visible once it is in the cache, even while a batch waits for one part and has another. Returns how many
+/// batches had the version before, the flush, and both.
 fn batches_beside_flushes_into_the_cache(seed: u64) -> [u32; 3] {
     const APART: u64 = 4_096;
     let mut executor = Executor::new();
@@ -197,14 +198,15 @@ fn batches_beside_flushes_into_the_cache(seed: u64) -> [u32; 3] {
             };
             let lpids: Vec<u64> = (0..4).map(|part| part * APART + rng.below(APART)).collect();
             let of_other_parts: Vec<u64> = (4..16).map(|part| part * APART).collect();
-            // As many as go through the cache push out what is in it.
+            // These pages displace the contents of the cache.
             let many: Vec<u64> = (0..24).map(|page| 12 * APART + page).collect();
             flush(&rig, &[&lpids[..], &of_other_parts].concat(), 0).await;
             for _ in 0..100 {
                 flush(&rig, &many, 0).await;
                 sim.sleep(Span::from_ms(10)).await;
             }
-            // After checkpoints and a start the map is in flash. What was never loaded is not written out of memory.
+            // After checkpoints and a restart the map is on flash. Parts that were never loaded are not written out
+            // of memory.
             rig.ssd.media().cut_power(Span::from_us(50));
             sim.sleep(Span::from_ms(500)).await;
             let mut had = [0; 3];
@@ -303,7 +305,8 @@ fn a_drive_of_another_kind_does_not_know_them() {
         .expect("it ends");
 }
 
-/// A flush of a buffer with these entries (page, offset, bytes), of which `told` are told and `pages` have room.
+/// A flush of a buffer with these entries (page, offset, bytes). Its head gives their number, and the buffer has room
+/// for `pages`.
 fn raw(head: Head, entries: &[(u64, usize, usize)], pages: usize) -> (SubmissionEntry, HostMem) {
     let entry = |(lpid, offset, bytes): &(u64, usize, usize)| Entry {
         lpid: (*lpid).into(),
@@ -344,7 +347,7 @@ fn each_bad_field_has_its_status_and_changes_nothing() {
                 (raw(Head::of(1), &[(pages, METADATA, PAGE)], 1), Status::LBA_OUT_OF_RANGE),
                 (raw(Head::of(1), &[(u64::MAX, METADATA, PAGE)], 1), Status::LBA_OUT_OF_RANGE),
                 (raw(Head::of(1), &[(u64::MAX / 8 + 1, METADATA, PAGE)], 1), Status::LBA_OUT_OF_RANGE),
-                // The second page is bad: the first is not there.
+                // The second page is invalid: the first is not stored.
                 (raw(Head::of(2), &[one, (pages, METADATA, PAGE)], 1), Status::LBA_OUT_OF_RANGE),
                 (raw(Head::of(1), &[one], 600), Status::COMMAND_SIZE_LIMIT_EXCEEDED),
                 (raw(Head::of(65), &[one; 65], 65), Status::COMMAND_SIZE_LIMIT_EXCEEDED),
@@ -357,7 +360,7 @@ fn each_bad_field_has_its_status_and_changes_nothing() {
             assert_eq!(execute((entry, mem.part(0, METADATA))).await, Status::DATA_SGL_LENGTH_INVALID);
             let limits = rig.limits(&sim).await.expect("it knows buffers");
             assert_eq!(read(&rig.issuer, &*rig.drive, &limits, &[3]).await, Ok(vec![None]), "nothing was changed");
-            // The later of two entries counts, and pages may lie anywhere in the buffer.
+            // The later of two entries counts, and pages may be anywhere in the buffer.
             let twice = [(3, METADATA + 7, PAGE), (3, METADATA + 5, PAGE)];
             assert_eq!(execute(raw(Head::of(2), &twice, 3)).await, Status::SUCCESS);
             let found = read(&rig.issuer, &*rig.drive, &limits, &[3]).await.unwrap();

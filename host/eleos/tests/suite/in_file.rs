@@ -1,4 +1,4 @@
-//! Pages of pieces on a drive in a file, whose program is killed again and again.
+//! Pages of pieces on a file-backed drive whose program is killed again and again.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use nandscape_sim::{Executor, Seed};
 use crate::chains::{ChainWay, KnownChains};
 use crate::drive::{Rig, number, profile};
 
-/// Lives of a program, each of which ends without a word.
+/// Runs a program several times and kills it each time.
 fn lives(mode: &str, seed: u64) {
     let (resolved, backing) = (profile(&[mode]), Arc::new(MemoryFile::new()));
     drop(StoreFile::create_on(backing.clone(), resolved.store_spec(true, Seed::new(5)), false).expect("a new file"));

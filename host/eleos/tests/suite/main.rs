@@ -1,6 +1,6 @@
 //! Buffers and batches of a log-structured store: in simulated time, and over each transport to a drive that runs in real time.
 //!
-//! `NANDSCAPE_TEST_SEED` gives another seed, `NANDSCAPE_TEST_SEEDS` more of them, from that one on.
+//! `NANDSCAPE_TEST_SEED` sets another seed, `NANDSCAPE_TEST_SEEDS` the number of seeds from it on.
 
 mod chains;
 mod common;

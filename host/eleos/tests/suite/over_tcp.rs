@@ -1,4 +1,4 @@
-//! Over NVMe/TCP to a drive that runs in real time, and whose power is cut by its fault plan.
+//! Over NVMe/TCP to a drive that runs in real time, with power cuts by its fault plan.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! To a drive of another process as a PCI function, whose lists and buffers are in the driver's memory.
+//! To a drive of another process as a PCI function, with lists and buffers in the driver's memory.
 
 use std::rc::Rc;
 

@@ -27,7 +27,8 @@ impl Rig {
     }
 }
 
-/// Flushes and reads at random, with power cut at random times; how many flushes met a cut, and how many of these are there.
+/// Flushes and reads at random, with power cuts at random times; returns how many flushes met a cut, and how many of
+/// these are stored.
 fn cut(changes: &[&str], seed: u64) -> (u32, u32) {
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -143,7 +144,7 @@ fn what_does_not_fit_is_refused_and_all_of_the_rest_stays() {
                 let right = if lpid < flushed { vec![piece(lpid, 1, limits.page_bytes)] } else { Vec::new() };
                 assert!(found[0] == right, "page {lpid}");
             }
-            // Pages can be replaced and given up all the same.
+            // Pages can still be replaced and deleted.
             let mut buffer = PieceBuffer::new(&info, &limits);
             buffer.put(0, &piece(0, 2, limits.page_bytes)).unwrap();
             buffer.drop_page(1).unwrap();
@@ -193,7 +194,7 @@ fn a_namespace_has_pages_of_one_form_until_it_is_formatted() {
             old.put(3, &[7; PAGE]).unwrap();
             let flushed = old.flush(&rig.issuer, &*rig.drive).await;
             assert_eq!(flushed, Err(Error::Failed(Status::INVALID_FIELD)));
-            // Formatted again, it has blocks, and nothing of the pages.
+            // After another format it has blocks, and no data of the pages.
             format_for_pieces(&rig.issuer, &*rig.admin(&sim), &info, false).await.unwrap();
             assert_eq!(PieceLimits::ask(&rig.issuer, &*rig.admin(&sim), &info).await, Ok(None));
             assert_eq!(read(&rig.issuer, &*rig.drive, &fixed, &[0, 1, 2, 3]).await, Ok(vec![None; 4]));
@@ -266,7 +267,7 @@ fn each_bad_field_has_its_status_and_changes_nothing() {
                 (raw(head(32), &[Entry::of(5, 600, 1, true); 32], PAGE), Status::INVALID_FIELD),
                 (raw(head(1), &[Entry::of(lpids, 100, 9, false)], PAGE), Status::LBA_OUT_OF_RANGE),
                 (raw(head(1), &[Entry::of(u64::MAX, 100, 9, false)], PAGE), Status::LBA_OUT_OF_RANGE),
-                // The second piece is bad: the first is not there.
+                // The second piece is invalid: the first is not stored.
                 (raw(head(2), &[one, Entry::of(lpids, 100, 9, false)], PAGE), Status::LBA_OUT_OF_RANGE),
                 (raw(head(1), &[one], 600 * PAGE), Status::COMMAND_SIZE_LIMIT_EXCEEDED),
                 (
@@ -282,7 +283,7 @@ fn each_bad_field_has_its_status_and_changes_nothing() {
             assert_eq!(execute((entry, mem.part(0, PAGE))).await, Status::DATA_SGL_LENGTH_INVALID);
             let found = read_pieces(&rig.issuer, &*rig.drive, &limits, &[3, 5]).await;
             assert_eq!(found, Ok(vec![Vec::new(), vec![vec![9; 9]]]), "nothing was changed");
-            // Entries count one after the other, and pieces may lie anywhere behind them.
+            // Entries apply in order, and pieces may be anywhere after them.
             let entries = [(3, 7, 0), (3, 2, DELTA), (5, 0, 0), (5, 1, 0), (5, 3, DELTA)];
             let entries = entries.map(|(lpid, bytes, kind)| Entry {
                 kind_bytes: (bytes | kind).into(),

@@ -1,6 +1,6 @@
-//! TeaFA's order on open-channel drives: the commands of a die go in the order in which they came. While a write of the die is in
-//! the drive, one read may be there beside it: a drive that serves reads first cannot be kept from the write for longer (Li 2020,
-//! 3.4.2).
+//! TeaFA's order on open-channel drives: the commands of a die are sent in order of arrival. While a write of the die
+//! is in the drive, at most one read may join it: a drive that serves reads first then delays the write by no more
+//! than that read (Li 2020, 3.4.2).
 
 use super::{DieLoad, DieOrder, DieUse};
 

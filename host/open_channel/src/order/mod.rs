@@ -1,4 +1,5 @@
-//! In which order the commands of a die go to the drive: one trait, one policy a file. Without a policy they go at once.
+//! The order in which the commands of a die are sent to the drive: one trait, one policy a file. Without a policy
+//! they are sent at once.
 
 mod die_fifo;
 mod one_write;
@@ -6,16 +7,16 @@ mod one_write;
 pub use die_fifo::DieFifo;
 pub use one_write::OneWrite;
 
-/// What a command does to a die.
+/// The effect of a command on a die.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DieUse {
     /// It reads.
     Read,
-    /// It writes, copies to it, or resets a chunk of it.
+    /// Writes, copies to the die, and resets of its chunks.
     Write,
 }
 
-/// What a command of a die has before it.
+/// The commands of a die before a given one.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct DieLoad {
     /// Reads of the die that are in the drive.
@@ -28,9 +29,9 @@ pub struct DieLoad {
     pub waiting_writes: u32,
 }
 
-/// Decides when a command of a die goes to the drive. A die is a parallel unit of the drive.
+/// Decides when a command of a die is sent to the drive. A die is a parallel unit of the drive.
 pub trait DieOrder {
-    /// Whether a command goes now. It is asked again whenever the load of its die has changed. A command of an idle die, before
-    /// which none waits, must go.
+    /// Whether a command is sent now. It is called again whenever the load of the die changes. The first waiting
+    /// command of an idle die must be sent.
     fn goes(&self, command: DieUse, load: &DieLoad) -> bool;
 }

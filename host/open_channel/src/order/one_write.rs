@@ -1,5 +1,5 @@
-//! LightNVM's order: one write of a die is in the drive at a time, and any number of reads (Li 2020, 3.4.2). A drive that serves reads
-//! first lets them pass that write, for as long as reads come.
+//! LightNVM's order: the drive has one write of a die at a time, and any number of reads (Li 2020, 3.4.2). In a drive
+//! that serves reads first, arriving reads keep overtaking that write.
 
 use super::{DieLoad, DieOrder, DieUse};
 

@@ -1,5 +1,5 @@
-//! Random commands against the model, on many seeds: each status, each report and all data. With failing flash, with power cuts
-//! while commands are under way, and with both; one command at a time, and writes at depth.
+//! Random commands against the model, on many seeds: each status, each report and all data. Runs have failing flash,
+//! power cuts during commands, or both; one command at a time, and writes at depth.
 //!
 //! `NANDSCAPE_TEST_SEEDS=5000 cargo test -p nandscape-host-open_channel --test model campaign` runs more seeds, and
 //! `NANDSCAPE_TEST_SEED=7` only one.
@@ -28,10 +28,10 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, not a number")))
 }
 
-/// What a run did: the first word of each command that succeeded, and the statuses of those that did not.
+/// The coverage of a run: the first word of each successful command, and the statuses of the others.
 type Done = BTreeSet<String>;
 
-/// Runs seeds; together they must have done all that there is, and met these statuses.
+/// Runs seeds; together they must cover all commands, and meet these statuses.
 fn each_seed(run: impl Fn(u64) -> Done, statuses: &[Status]) {
     if let Some(seed) = number("NANDSCAPE_TEST_SEED") {
         return drop(run(seed));
@@ -47,7 +47,7 @@ fn each_seed(run: impl Fn(u64) -> Done, statuses: &[Status]) {
     assert!(missing.is_empty(), "{missing:?} did not happen: {done:?}");
 }
 
-/// What goes wrong beside commands that are.
+/// The faults during commands.
 #[derive(Copy, Clone, PartialEq)]
 enum Trouble {
     None,
@@ -66,7 +66,7 @@ impl Trouble {
     }
 }
 
-/// Chunks to work on: few, so that they are filled and reset.
+/// A chunk to work on: few chunks, so that they are filled and reset.
 fn chunk(rng: &mut Rng, model: &Model) -> usize {
     let all = model.chunks.len() as u64;
     let few = if rng.chance(0.85) { 5 } else { all };
@@ -78,7 +78,7 @@ fn to_write(rng: &mut Rng, model: &Model) -> Vec<u64> {
     let (unit, mut addresses) = (model.geometry.ws_min, Vec::new());
     for _ in 0..1 + rng.below(3) {
         let chunk = chunk(rng, model);
-        // Where a chunk comes again, mostly where it was left off.
+        // A repeated chunk mostly continues at its last address.
         let in_chunk = |address: &&u64| model.at(**address).is_ok_and(|(of, _)| of == chunk);
         let before = if rng.chance(0.8) { addresses.iter().filter(in_chunk).count() } else { 0 };
         let pointer = (model.chunks[chunk].data.len() + before) as u32;
@@ -100,7 +100,8 @@ fn any_addresses(rng: &mut Rng, model: &Model, most: u64) -> Vec<u64> {
     addresses
 }
 
-/// A command, and whether both sides agree. With faults the model takes over what the drive reports of the chunks.
+/// Executes a command and checks that both sides agree. With faults, the model adopts the drive's reports of the
+/// chunks.
 async fn step(
     rig: &Rig,
     model: &mut Model,
@@ -149,8 +150,8 @@ async fn step(
     }
 }
 
-/// The model does what the drive has done. Where the flash has failed, the chunks are what the drive reports, within what the
-/// specification allows.
+/// Applies the command to the model as the drive has executed it. After a flash failure, the model adopts the drive's
+/// reports of chunks, within the limits of the specification.
 async fn settle(
     rig: &Rig,
     model: &mut Model,
@@ -175,8 +176,8 @@ async fn settle(
     }
 }
 
-/// Takes over what the drive reports of chunks that have not become what they should have. `before` is what they were before
-/// the command that did not end well: all of that is still there, or was reset.
+/// Adopts the drive's reports of chunks that differ from the expected state. `before` is their state before the
+/// failed command: all of that data is still present, or the chunk was reset.
 async fn adopt(rig: &Rig, model: &mut Model, before: &[Chunk]) {
     let report = rig.host.report().await.expect("a report");
     for ((info, chunk), before) in report.iter().zip(&mut model.chunks).zip(before) {
@@ -186,7 +187,7 @@ async fn adopt(rig: &Rig, model: &mut Model, before: &[Chunk]) {
         }
         match info.state {
             CHUNK_OFFLINE => *chunk = Chunk { state: CHUNK_OFFLINE, data: Vec::new() },
-            // A reset that did not end: nothing is there, or all.
+            // A failed reset: the data is all present or all lost.
             CHUNK_CLOSED if chunk.data.is_empty() => {
                 assert!(written == 0 || written == before.data.len(), "{info:?}");
                 *chunk = Chunk { state: CHUNK_CLOSED, data: before.data[..written].to_vec() };
@@ -214,10 +215,11 @@ async fn compare(rig: &Rig, model: &Model) {
     }
 }
 
-/// What commands end with where the flash fails before power does.
+/// The statuses of commands when the flash fails before the power does.
 const FAILED: [Status; 2] = [Status::CHUNK_EARLY_CLOSE, Status::OUT_OF_ORDER_WRITE];
 
-/// Begins writes to several chunks at once, some of them to the same: for each the chunk, its end behind it, and the command.
+/// Begins concurrent writes to several chunks, some to the same one: for each the chunk, its end afterwards, and the
+/// command.
 fn begin_writes<'a>(
     rig: &'a Rig,
     issuer: &'a Issuer,
@@ -241,19 +243,19 @@ fn begin_writes<'a>(
     under_way
 }
 
-/// Writes to several chunks at once: a queue's commands are served in their order, so that all do what the model does.
+/// Concurrent writes to several chunks: a queue's commands are served in order, so the model predicts all of them.
 async fn write_at_depth(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut u64) {
     let issuer = Issuer::new(&rig.sim);
     for (chunk, end, ended) in begin_writes(rig, &issuer, model, rng, stamp) {
         assert_eq!(ended.await.status.meaning(), Status::SUCCESS, "up to {end} of chunk {chunk}");
     }
-    // As each write of the rig: what a cut may take back is what it cuts off.
+    // With every write flushed, a cut can only lose the writes that it interrupts.
     if rig.drive.info().volatile_cache {
         rig.host.flush().await.expect("no program fails");
     }
 }
 
-/// Writes to several chunks at depth, cuts power in their midst, and sees what is left.
+/// Writes to several chunks at depth, cuts power meanwhile, and checks the rest.
 async fn cut(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut u64, trouble: Trouble) {
     let (before, issuer) = (model.chunks.clone(), Issuer::new(&rig.sim));
     let under_way = begin_writes(rig, &issuer, model, rng, stamp);
@@ -270,7 +272,7 @@ async fn cut(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut u64, troub
             false => assert_eq!(status.meaning(), Status::ABORTED_POWER_LOSS),
         }
     }
-    // What was acknowledged is there, unless it may wait in registers.
+    // Acknowledged data is present, unless it may still be in registers.
     let acknowledged: Vec<Chunk> = model
         .chunks
         .iter()
@@ -312,7 +314,7 @@ fn run(seed: u64, changes: &[&str], means: Means, trouble: Trouble) -> Done {
     done.into_inner()
 }
 
-/// Says which seed fails.
+/// Prints the failing seed.
 fn told<T>(seed: u64, run: impl FnOnce() -> T) -> T {
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
     ended.unwrap_or_else(|panic| {

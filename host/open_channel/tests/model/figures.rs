@@ -1,5 +1,5 @@
-//! The built-in open-channel drives against the tables that they are derived from (Picoli 2019, 4.4 and 4.6): one parallel unit, and one
-//! channel. What was not used to derive them is within 15%.
+//! The built-in open-channel drives against the tables from which they are derived (Picoli 2019, 4.4 and 4.6): one
+//! parallel unit, and one channel. Figures that were not used for the derivation are within 15%.
 
 use std::rc::Rc;
 
@@ -90,7 +90,7 @@ fn one_unit_and_one_channel_are_as_fast_as_measured() {
     within("cnex-westlake, four units of a channel, reads", four[1], 302.65, 0.15);
 }
 
-/// How long a reset of a full chunk takes, and the maximum that the drive tells.
+/// The time of resetting a full chunk, and the maximum that the drive reports.
 fn reset_and_most(changes: &[&str]) -> (u64, u64) {
     on("dfc-mlc", &[&["geometry.pages_per_block=8"], changes].concat(), async |sim, (admin, drive)| {
         let entry = SubmissionEntry { nsid: 1.into(), ..SubmissionEntry::admin(GEOMETRY) };
@@ -111,7 +111,8 @@ fn reset_and_most(changes: &[&str]) -> (u64, u64) {
     })
 }
 
-/// The planes of a parallel unit are erased at once, so that a reset takes an erase and what the controller takes for a command.
+/// The planes of a parallel unit are erased at once, so a reset takes one erase and the controller's time for a
+/// command.
 #[test]
 fn a_reset_takes_as_long_as_the_drive_says() {
     for (changes, erase_ms) in [(&[][..], 6), (&["wear.erase_growth=50%", "wear.cycles=3000"], 9)] {

@@ -1,4 +1,4 @@
-//! Open-channel drives by the library of their hosts, against a model of the specification.
+//! Open-channel drives, through the library of their hosts, against a model of the specification.
 
 mod campaign;
 mod figures;

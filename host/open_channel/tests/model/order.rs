@@ -1,5 +1,5 @@
-//! The order of the commands of a die: data comes and goes as without one, and reads that a drive serves first do not keep a write
-//! waiting for ever.
+//! The order of the commands of a die: data is the same as without an order, and reads that a drive serves first do
+//! not starve a write.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -50,7 +50,7 @@ fn commands_that_are_split_by_dies_move_the_data_of_each_address() {
     }
 }
 
-/// Writes of each die, one after the other, that end within 200 ms beside `readers` reads that are outstanding at random.
+/// Writes of each die, one after the other, that end within 200 ms during `readers` outstanding random reads.
 fn writes(order: Box<dyn DieOrder>, readers: u32) -> u64 {
     let mut executor = Executor::new();
     let sim = executor.sim();

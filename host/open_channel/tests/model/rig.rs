@@ -66,7 +66,8 @@ impl Rig {
         Rig { sim: sim.clone(), ssd, admin, drive, host, flushes: false }
     }
 
-    /// The same; each write is flushed, and what it says of data that was lost is the write's.
+    /// The same, with a flush after each write; the flush's report of lost data becomes the write's
+    /// status.
     pub(crate) fn flushing(self) -> Rig {
         Rig { flushes: true, ..self }
     }

@@ -1,4 +1,4 @@
-//! Statuses one by one, what the drive tells of itself, and commands by rows.
+//! Statuses one by one, the drive's reports of itself, and commands by rows.
 
 use std::rc::Rc;
 
@@ -38,7 +38,7 @@ async fn ended(sim: &Sim, queue: &Rc<QueueDrive>, entry: SubmissionEntry, mem: H
     (ended.status.meaning(), u64::from(ended.dw1) << 32 | u64::from(ended.dw0))
 }
 
-/// A list of addresses beside data.
+/// A list of addresses in addition to data.
 fn listed(data: HostMem, addresses: &[u64]) -> HostMem {
     let bytes: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
     HostMem::over(Rc::new(Listed::new(data, vec![HostMem::from_bytes(&bytes)])))
@@ -104,14 +104,14 @@ fn a_refused_command_names_the_addresses_at_fault_and_changes_nothing() {
             assert!(which == 0 || got.1 == which, "{addresses:?}: {:x}", got.1);
             assert_eq!(rig.host.report_of(0, 1).await.unwrap()[0].written, u64::from(WS));
         }
-        // A pointer to nothing, too little memory, and no list at all.
+        // An invalid pointer, too little memory, and no list.
         let entry = SubmissionEntry::vector(VECTOR_WRITE, 1, 5, 24);
         assert_eq!(ended(&sim, &rig.drive, entry, listed(data(), &[0; 24])).await.0, Status::INVALID_FIELD);
         let entry = SubmissionEntry::vector(VECTOR_WRITE, 1, 0, 24);
         assert_eq!(ended(&sim, &rig.drive, entry, data()).await.0, Status::INVALID_FIELD);
         let short = listed(HostMem::zeroed(BLOCK), &[0; 24]);
         assert_eq!(ended(&sim, &rig.drive, entry, short).await.0, Status::DATA_SGL_LENGTH_INVALID);
-        // Blocks in a row that are not there, and a chunk in part.
+        // Contiguous blocks that do not exist, and a part of a chunk.
         let read = SubmissionEntry::blocks(IoOpcode::READ, 1, place(0, 0, 47), 2);
         assert_eq!(ended(&sim, &rig.drive, read, HostMem::zeroed(2 * BLOCK)).await.0, Status::LBA_OUT_OF_RANGE);
         let spoil = SubmissionEntry::blocks(IoOpcode::WRITE_UNCORRECTABLE, 1, 0, 1);
@@ -197,7 +197,7 @@ fn no_notification_is_lost_that_the_drive_keeps() {
             }
             assert_eq!(numbers(seen).await, Vec::from_iter(expected));
         }
-        // More than it keeps: the first number tells of those that were dropped.
+        // More than it keeps: the first number shows how many were dropped.
         assert_eq!(numbers(0).await, Vec::from_iter(46..=300));
         assert!(numbers(300).await.is_empty());
     });
@@ -214,7 +214,7 @@ fn a_copy_by_rows_has_as_many_commands_as_its_sources_need() {
         for first in [a, b] {
             rig.write(&from(first, 384), &stamps).await.unwrap();
         }
-        // No two of them are in a row.
+        // No two of them are contiguous.
         let sources: Vec<u64> = (0..300).map(|number| if number % 2 == 0 { a } else { b } + number).collect();
         rig.host.copy(&sources, &from(to, 300)).await.unwrap();
         assert_eq!(rig.read(&from(to, 300)).await.unwrap(), stamps[..300]);
@@ -223,7 +223,7 @@ fn a_copy_by_rows_has_as_many_commands_as_its_sources_need() {
 
 #[test]
 fn one_range_over_all_addresses_resets_all_chunks_in_a_few_steps_each() {
-    // A chunk's blocks are no power of two, so that there are addresses between chunks which hold nothing.
+    // A chunk's block count is not a power of two, so some addresses between chunks are invalid.
     let changes = ["capacity=96MiB", "ftl.open_channel.multiple_resets=true", "geometry.dies_per_channel=3"];
     let mut executor = Executor::new();
     let sim = executor.sim();

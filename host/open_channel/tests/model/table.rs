@@ -1,4 +1,5 @@
-//! Chunks as the specification has them, written without a look at the drive's own table (OC 2.2).
+//! Chunks according to the specification, written without reference to the drive's own table (OC
+//! 2.2).
 
 use nandscape_host_open_channel::{Geometry, Place};
 use nandscape_wire_nvme::Status;
@@ -27,7 +28,7 @@ impl Model {
         Ok((self.geometry.chunk_number(place) as usize, place.sector as usize))
     }
 
-    /// The stamps of addresses; 0 is what cannot be read.
+    /// The stamps of addresses; 0 for an unreadable one.
     pub(crate) fn read(&self, addresses: &[u64]) -> Result<Vec<u64>, Status> {
         addresses.iter().map(|address| Ok(self.stamp(self.at(*address)?))).collect()
     }
@@ -38,7 +39,7 @@ impl Model {
         if sector + cached < data.len() { data[sector] } else { 0 }
     }
 
-    /// What a write is checked for, in the order of the checks.
+    /// The checks of a write, in order.
     pub(crate) fn check_write(&self, addresses: &[u64]) -> Result<(), Status> {
         let places: Vec<_> = addresses.iter().map(|address| self.at(*address)).collect::<Result<_, _>>()?;
         let mut parts: Vec<(usize, Vec<usize>)> = Vec::new();
@@ -56,7 +57,7 @@ impl Model {
                 return Err(Status::INVALID_FIELD);
             }
             let Chunk { state, data } = &self.chunks[*chunk];
-            // A chunk may come again, where it was left off.
+            // A chunk may be repeated, continuing at its last address.
             let before = parts[..number].iter().filter(|part| part.0 == *chunk).map(|part| part.1.len());
             if ![CHUNK_FREE, CHUNK_OPEN].contains(state) || data.len() + before.sum::<usize>() != sectors[0] {
                 return Err(Status::OUT_OF_ORDER_WRITE);

@@ -1,4 +1,5 @@
-//! Writes that end when their data is in registers, against closed forms: what they take, and who waits for the programs behind them.
+//! Writes that end when their data is in registers, against closed forms: their latencies, and the waits for the
+//! programs behind them.
 
 use nandscape_drive::{Drive, HostMem, Issuer};
 use nandscape_host_open_channel::{Means, Place};
@@ -62,7 +63,7 @@ fn a_write_ends_when_it_is_in_registers_and_the_next_waits_for_the_program() {
         assert!(rig.drive.info().volatile_cache);
         let (first, other) = (chunk(&rig, 0), chunk(&rig, 1));
         assert_eq!(took(&sim, write(&rig, first)).await, SENT);
-        // Its firmware works beside the program, and its data waits for the register.
+        // Its firmware time overlaps the program, and its data waits for the register.
         let behind = PROGRAM + (SENT - Span::from_us(10));
         assert_eq!(took(&sim, write(&rig, first + u64::from(WS))).await, behind);
         assert_eq!(took(&sim, write(&rig, other)).await, behind);
@@ -99,7 +100,7 @@ fn the_host_is_told_of_data_that_could_not_be_programmed() {
         let first = chunk(&rig, 0);
         write(&rig, first).await;
         write(&rig, first + u64::from(WS)).await;
-        // Nothing is on its way any more: the failure is told all the same, once.
+        // No command is under way any more: the failure is still reported, once.
         sim.sleep(PROGRAM * 2).await;
         assert_eq!(rig.host.flush().await.unwrap_err().status, Status::WRITE_FAULT);
         rig.host.flush().await.unwrap();

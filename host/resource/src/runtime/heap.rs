@@ -1,8 +1,8 @@
-//! The two generations, and how long collections of them take.
+//! The two generations, and the times of their collections.
 //!
-//! What requests in service have allocated is live, and a share of what ended ones have allocated is kept by the program. A young
-//! collection copies what is live to the old generation. What the program keeps there it drops at some time: so much of the old generation
-//! as is beyond `kept` is garbage, which a full collection frees.
+//! Allocations of requests in service are live, and the program keeps a share of the allocations of ended ones. A
+//! young collection copies live data to the old generation. The program eventually drops the data there: all of the
+//! old generation beyond `kept` is garbage, which a full collection frees.
 
 use nandscape_sim::Span;
 
@@ -13,15 +13,15 @@ pub struct HeapSpec {
     pub young: u64,
     /// The old generation.
     pub old: u64,
-    /// What the program keeps in the old generation.
+    /// Bytes that the program keeps in the old generation.
     pub kept: u64,
     /// The share of allocations that outlives its request.
     pub outlives: f64,
     /// The least that a collection takes.
     pub pause: Span,
-    /// Time to copy or mark a MiB of what is live.
+    /// Time to copy or mark a MiB of live data.
     pub mib: Span,
-    /// By which share of its time a collection takes less or more, at the most.
+    /// The most by which a collection's time varies, as a share of it.
     pub jitter: f64,
 }
 
@@ -40,14 +40,14 @@ impl Default for HeapSpec {
     }
 }
 
-/// What collections have done so far.
+/// Counters of collections.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Collections {
     /// Of the young generation.
     pub young: u64,
     /// Of the whole heap.
     pub full: u64,
-    /// Time in which all threads stood.
+    /// Time in which all threads were stopped.
     pub stopped: Span,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Heap {
     pub(super) spec: HeapSpec,
     /// Allocated since the last collection.
     young: u64,
-    /// Of that, what has outlived its request.
+    /// Of that, bytes that have outlived their request.
     outlived: u64,
     /// Allocated by requests in service.
     in_service: u64,
@@ -85,14 +85,14 @@ impl Heap {
         true
     }
 
-    /// A request that has allocated so much has ended.
+    /// A request that has allocated `bytes` has ended.
     pub(super) fn ended(&mut self, bytes: u64) {
         let bytes = bytes.min(self.spec.young);
         self.in_service = self.in_service.saturating_sub(bytes);
         self.outlived += (bytes as f64 * self.spec.outlives) as u64;
     }
 
-    /// What a young collection would copy.
+    /// Bytes that a young collection would copy.
     fn live(&self) -> u64 {
         (self.outlived + self.in_service).min(self.young)
     }
@@ -102,7 +102,7 @@ impl Heap {
         self.old + self.live() > self.spec.old
     }
 
-    /// What a collection that began now would copy and mark, in bytes.
+    /// Bytes that a collection starting now would copy and mark.
     pub(super) fn work(&self) -> u64 {
         if self.is_full() { self.live() + self.spec.kept } else { self.live() }
     }
@@ -136,7 +136,7 @@ mod tests {
         let mut heap = Heap::new(spec);
         assert!(heap.allocate(4 * mib) && heap.allocate(4 * mib) && !heap.allocate(4 * mib));
         heap.ended(4 * mib);
-        // 2 MiB have outlived their request, 4 are of one in service: they do not fit, nor would 2 more.
+        // 2 MiB have outlived their request, 4 belong to one in service: they do not fit, nor would 2 more.
         assert_eq!((heap.work(), heap.is_full()), (6 * mib + 8 * mib, true));
         assert_eq!(heap.takes(), Span::from_ms(15));
         heap.ended(4 * mib);
@@ -145,7 +145,7 @@ mod tests {
         assert!(heap.allocate(2 * mib));
         heap.ended(2 * mib);
         assert_eq!((heap.work(), heap.collect(), heap.is_full()), (9 * mib, true, false));
-        // More than the young generation is all of it.
+        // A request larger than the young generation takes all of it.
         assert!(heap.allocate(100 * mib) && heap.free() == 0);
         heap.ended(100 * mib);
         assert_eq!(heap.work(), 8 * mib + 5 * mib);

@@ -1,17 +1,18 @@
-//! A managed runtime whose collections stop all threads (Li 6.1: a request that triggers one can stall for seconds, and all threads of the
-//! runtime with it). Every request allocates; when the young generation is full, it is collected, and what is live is copied; when the old
-//! generation has no room for that, the whole heap is collected first.
+//! A managed runtime whose collections stop all threads (Li 6.1: a request that triggers one can stall for seconds,
+//! and all threads of the runtime with it). Every request allocates. A full young generation is collected, which
+//! copies its live data. If the old generation has no room for that data, the whole heap is collected first.
 //!
 //! | file | what |
 //! |---|---|
-//! | `heap` | the two generations, and how long collections of them take |
+//! | `heap` | the two generations, and the times of their collections |
 //! | `world` | threads that stop while a collection is under way |
 //! | `service` | requests: threads, allocations, and the prediction of their time |
 //!
-//! A request is rejected before it begins, for the thread that triggers a collection cannot be told so (Li 6.1). If all those that would
-//! trigger one were rejected, there would be none: so one that is rejected for a collection to come has it begin (`collect_rejected`).
+//! A request is rejected before it begins, because the thread that triggers a collection cannot be notified (Li 6.1).
+//! If all requests that would trigger a collection were rejected, none would ever run. A request rejected for an
+//! impending collection therefore starts it (`collect_rejected`).
 //!
-//! Left out: collections beside running threads, regions, and a heap that grows.
+//! Left out: concurrent collections, regions, and a heap that grows.
 
 mod heap;
 mod service;

@@ -1,9 +1,9 @@
-//! Requests: each has a thread, allocates, and works; and the prediction of their time.
+//! Requests, each of which has a thread, allocates, and works; and the prediction of their time.
 //!
-//! While a collection is under way, a request waits for what is left of it. Otherwise it meets one if the young generation has no room for
-//! what requests before it will allocate, for what it allocates itself, and for what others will until it has ended. How much a request
-//! allocates and how long it works nobody knows beforehand: the means of late count. How long a collection takes by what it copies is
-//! learned from collections that have ended.
+//! During a collection, a request waits for the rest of it. Otherwise it meets a collection if the young generation
+//! lacks room for three things: allocations of earlier requests, its own, and those of others until it has ended.
+//! Allocations and work of a request are unknown beforehand, so moving averages are used. The time of a collection by
+//! the bytes it copies is learned from earlier ones.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,9 +25,9 @@ pub struct RuntimeSpec {
     pub threads: usize,
     /// The work of a request, on average.
     pub work: Span,
-    /// What a request allocates, on average, in bytes.
+    /// Mean bytes that a request allocates.
     pub allocates: u64,
-    /// Whether a request that is rejected for a collection to come has that begin.
+    /// Whether a request that is rejected for an impending collection starts it.
     pub collect_rejected: bool,
 }
 
@@ -49,7 +49,7 @@ const MOST: u64 = 10;
 /// The weight of a new value in averages.
 const WEIGHT: f64 = 0.05;
 
-/// What is known from gets and collections that have ended.
+/// Statistics of ended gets and collections.
 struct Seen {
     work: Average,
     /// Bytes that a get allocates.
@@ -87,7 +87,7 @@ pub struct Runtime {
 const WINDOW: Span = Span::from_ms(5);
 
 impl Runtime {
-    /// A runtime whose old generation holds what the program keeps. Requests are drawn from the seed.
+    /// A runtime whose old generation holds the data that the program keeps. Requests are drawn from the seed.
     pub fn new(sim: &Sim, spec: RuntimeSpec, seed: Seed) -> Rc<Runtime> {
         let seen = Seen {
             work: Average::new(spec.work, WEIGHT),
@@ -114,12 +114,12 @@ impl Runtime {
         })
     }
 
-    /// What collections have done so far.
+    /// The counters of collections.
     pub fn collections(&self) -> Collections {
         self.collections.get()
     }
 
-    /// A request that allocates so much, and works for so long.
+    /// Runs a request that allocates `bytes` and works for `work`.
     pub async fn request(&self, bytes: u64, work: Span) {
         self.coming.set(self.coming.get() + 1);
         self.requests.set(self.requests.get() + 1);
@@ -135,7 +135,7 @@ impl Runtime {
         self.requests.set(self.requests.get() - 1);
     }
 
-    /// A get has ended. Other requests are of other kinds, and tell nothing of the next get.
+    /// A get has ended. Other requests are of other kinds and do not predict the next get.
     fn learn(&self, bytes: u64, work: Span) {
         let mut seen = self.seen.borrow_mut();
         seen.work.add(work);
@@ -176,10 +176,10 @@ impl Runtime {
         self.wanted.notify();
     }
 
-    /// Whether a request that comes now will meet a collection, and how long that takes then.
+    /// The time of the collection that a request arriving now will meet, if any.
     fn to_come(&self, latency: Span) -> Option<Span> {
         let (heap, seen) = (self.heap.borrow(), self.seen.borrow());
-        // Those of others that come later count by their rate.
+        // Allocations of later requests count by their rate.
         let later = seen.rate * latency.ns() as f64;
         let needed = (self.coming.get() + 1) as f64 * seen.bytes + later;
         (needed > heap.free() as f64).then(|| seen.pause(heap.work()))
@@ -197,7 +197,7 @@ impl Seen {
         }
     }
 
-    /// How long a collection takes that copies or marks so much. Nothing is known before the first one.
+    /// The time of a collection that copies or marks `work` bytes; unknown before the first one.
     fn pause(&self, work: u64) -> Span {
         Span::from_ns(self.pauses.at(work as f64) as u64)
     }

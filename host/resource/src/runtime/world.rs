@@ -1,4 +1,4 @@
-//! Threads that stop while a collection is under way: work takes so much longer.
+//! Threads that stop during a collection, which prolongs their work.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ use nandscape_sim::{Sim, Span, Time};
 /// See the file.
 pub(super) struct World {
     sim: Sim,
-    /// Since when the world stands, while it does.
+    /// When the world was stopped, while it is.
     since: Cell<Option<Time>>,
     stops: Signal,
     goes_on: Signal,
@@ -20,7 +20,7 @@ impl World {
         World { sim: sim.clone(), since: Cell::new(None), stops: Signal::new(sim), goes_on: Signal::new(sim) }
     }
 
-    /// Since when the world stands, if it does.
+    /// When the world was stopped, if it is.
     pub(super) fn stands_since(&self) -> Option<Time> {
         self.since.get()
     }
@@ -31,7 +31,7 @@ impl World {
         self.stops.notify();
     }
 
-    /// They go on.
+    /// The threads continue.
     pub(super) fn go_on(&self) {
         self.since.set(None);
         self.goes_on.notify();

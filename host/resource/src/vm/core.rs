@@ -1,5 +1,5 @@
-//! Virtual machines and their work. Each is a thread of a host's only core; its turn lasts until its slice ends, its work is done, or
-//! another one takes the core.
+//! Virtual machines and their work. Each is a thread of a host's only core. Its turn lasts until its slice ends, its
+//! work is done, or another one preempts it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -40,18 +40,18 @@ pub struct Core {
     vms: Vec<Vm>,
 }
 
-/// What a machine that serves requests would find now.
+/// The state that a machine serving requests meets now.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Ahead {
     /// Until its turn.
     pub(super) wait: Span,
-    /// How long that turn is at the most.
+    /// The longest duration of that turn.
     pub(super) turn: Span,
     /// The turns of others between two of its own.
     pub(super) between: Span,
     /// Its own jobs that wait or are under way.
     pub(super) jobs: usize,
-    /// What has been done of the first of them.
+    /// The progress of the first of them.
     pub(super) begun: Span,
 }
 
@@ -107,13 +107,14 @@ impl Core {
         }
     }
 
-    /// What has been done of a machine's first job.
+    /// The progress of a machine's first job.
     fn begun(&self, vm: usize) -> Span {
         let Vm { thread, jobs, began, .. } = &self.vms[vm];
         if jobs.borrow().is_empty() { Span::ZERO } else { thread.times().total() - began.get() }
     }
 
-    /// What a job that comes now would find: a step for each of its parts, whatever the number of machines and jobs.
+    /// The state that a job arriving now meets, in a constant number of steps whatever the number of machines and
+    /// jobs.
     pub(super) fn ahead(&self, vm: usize) -> Ahead {
         let (now, jobs, begun) = (self.sim.now(), self.vms[vm].jobs.borrow().len(), self.begun(vm));
         let turns = self.turns.borrow();
@@ -133,7 +134,7 @@ impl Core {
     }
 }
 
-/// What is left of a turn: to its usual end, and past that, to the end of the slice.
+/// The rest of a turn: to its usual end, and past that, to the end of the slice.
 fn left(running: &Running, turn: Span, now: Time) -> Span {
     let usual = (running.since + turn).since(now);
     if usual.is_zero() { running.until.since(now) } else { usual }

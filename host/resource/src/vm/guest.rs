@@ -1,7 +1,9 @@
-//! The machine that serves requests: each is work of some length, drawn from an exponential distribution, and the prediction of its time.
+//! The machine that serves requests, each of which is work of exponentially distributed length, and the prediction of
+//! their time.
 //!
-//! A request waits until its machine has its turn, then for the jobs before it. If they do not end within the turn, it waits for the turns
-//! of the others again, as often as a slice goes into what is left. How long a job is nobody knows beforehand: the mean of late counts.
+//! A request waits until its machine has its turn, then for the jobs before it. If they do not end within the turn,
+//! it waits for the turns of the others again, once for each further slice needed. The length of a job is unknown
+//! beforehand, so a moving average is used.
 
 use std::cell::RefCell;
 use std::rc::Rc;

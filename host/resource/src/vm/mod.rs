@@ -1,5 +1,6 @@
-//! A core that virtual machines share in slices (Li 6.1: 30 ms by default, so that a request for a machine that sleeps is parked for tens of
-//! milliseconds). A request is work of one of the machines, and waits until that has its turn.
+//! A core that virtual machines share in slices (Li 6.1: 30 ms by default, so that a request for a machine that
+//! sleeps is parked for tens of milliseconds). A request is work of one of the machines, and waits for that machine's
+//! turn.
 //!
 //! | file | what |
 //! |---|---|

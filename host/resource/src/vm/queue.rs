@@ -1,4 +1,4 @@
-//! The run queue of the core: turns, in the order of a policy, and how long they usually are.
+//! The run queue of the core: turns, in the order of a policy, and their usual lengths.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ pub(super) struct Running {
     pub(super) since: Time,
     /// When its slice ends.
     pub(super) until: Time,
-    /// What it has had of its slice, as far as that was accounted.
+    /// The accounted part of its slice that is used.
     used: Span,
 }
 

@@ -1,20 +1,20 @@
-//! Records as bytes, and where they are: the last blocks of each member, in this order.
+//! Records as bytes, and their places: the last blocks of each member, in this order.
 //!
 //! | what | bytes |
 //! |---|---|
 //! | the record of members, twice: generations alternate | 2 x page |
 //! | the bitmap of regions, twice: numbers alternate | 2 x page |
-//! | slots of the journal of data: a page that says what it is, and a chunk | 32 x (page + chunk) |
+//! | slots of the journal of data: a page that identifies its contents, and a chunk | 32 x (page + chunk) |
 //!
-//! A page is a mapping unit of the drives, 4 KiB or more. Each record ends with a checksum over itself; one that is torn by a crash
-//! does not count, and the other of its pair does.
+//! A page is a mapping unit of the drives, at least 4 KiB. Each record ends with a checksum over itself. A record
+//! torn by a crash does not count, and the other of its pair does.
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Slots of the journal of data.
 pub(crate) const SLOTS: u64 = 32;
-/// The most regions: what a bitmap of 512 bytes holds in addition to its head.
+/// The most regions: the capacity of a bitmap of 512 bytes after its head.
 pub(crate) const REGIONS: u64 = 3_072;
 const MAGIC: [u8; 8] = *b"NANDARRY";
 
@@ -41,7 +41,7 @@ pub(crate) struct Record {
     /// Number of the level: 0, 1, 5, 6 or 10.
     pub(crate) level: U16,
     pub(crate) members: U16,
-    /// Which of them this is; all ones for a spare.
+    /// The number of this member; all ones for a spare.
     pub(crate) member: U16,
     pub(crate) uuid: [u8; 16],
     pub(crate) generation: U64,
@@ -110,8 +110,8 @@ pub(crate) const fn magic() -> [u8; 8] {
 }
 
 impl Record {
-    /// Whether it is of an array whose creation ended: the first record comes before all members have one, and before
-    /// anything is written.
+    /// Whether the creation of its array was completed: the first record is written before all members have one, and
+    /// before any data.
     pub(crate) fn is_made(&self) -> bool {
         self.generation.get() > 1
     }

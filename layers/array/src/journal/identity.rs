@@ -1,5 +1,5 @@
-//! The uuid of a new array: derived from its seed and time, its level, the name that its host gives it, and the serial
-//! numbers of its drives, so that arrays of other drives have other uuids.
+//! The uuid of a new array. It is derived from seed and time, the level, the host's name for the array, and the
+//! serial numbers of the drives, so that arrays of other drives have other uuids.
 
 use nandscape_drive::{HostMem, Issuer};
 use nandscape_sim::{Seed, Sim};
@@ -23,7 +23,8 @@ pub(super) async fn uuid_of(sim: &Sim, shape: Shape, config: &Config, members: &
     uuid
 }
 
-/// Serial number and subsystem of a drive; empty where the array cannot ask it (Base 5.1.13.2.1, Identify Controller).
+/// Serial number and subsystem of a drive; empty if the array cannot ask the drive (Base 5.1.13.2.1, Identify
+/// Controller).
 async fn name_of(issuer: &Issuer, member: &Member) -> String {
     let Some(admin) = &member.admin else { return String::new() };
     let mem = HostMem::zeroed(size_of::<identify::Controller>());

@@ -1,5 +1,5 @@
-//! Regions being written: marked on all members before the first write, cleared some time after the last one. Marks that are wanted
-//! while the bitmap is being written go with the next one, all together.
+//! Regions being written: marked on all members before the first write, cleared some time after the last one. Marks
+//! requested during a write of the bitmap are written together with the next one.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -16,8 +16,8 @@ use crate::rebuild::ScrubReport;
 const LINGER: Span = Span::from_s(1);
 
 impl Array {
-    /// Ends it in order: what members hold in volatile caches is flushed, and no region without writes under way stays marked. So it
-    /// opens without a member, too.
+    /// Ends the array in order: flushes the volatile caches of members, and clears the mark of every region without
+    /// writes under way. Afterwards the array also opens without a member.
     pub async fn shut_down(&self) {
         let core = self.core();
         if let Some(journal) = &core.journal {
@@ -91,7 +91,7 @@ impl Core {
             .await;
     }
 
-    /// Clears marks of regions that are not in use any more, as long as there are any.
+    /// Clears marks of unused regions while any remain.
     async fn clean(self: Rc<Self>) {
         let Some(journal) = &self.journal else { return };
         while !journal.intent.borrow().dirty.is_empty() {
@@ -116,7 +116,7 @@ impl Core {
         if idle.is_empty() {
             return;
         }
-        // Data in volatile caches of members may still be lost in a power cut, on some and not on others.
+        // A power cut may lose data in volatile caches on some members only.
         let paths = self.paths.clone();
         if self.info.volatile_cache && self.flush(&paths).await.is_err() {
             return;
@@ -142,8 +142,8 @@ impl Core {
         self.locks.next_torn(stripes.start).is_some_and(|stripe| stripe < stripes.end)
     }
 
-    /// With a member missing, marks are of use only for stripes that cannot be made consistent. Waits until writes that
-    /// count on marks have ended, and clears the others.
+    /// With a member missing, only marks of stripes that cannot be made consistent are useful. Waits until writes
+    /// that rely on marks have ended, and clears the others.
     pub(super) async fn until_clean(self: &Rc<Self>, journal: &Journal) {
         loop {
             let (is_clean, is_used) = {
@@ -169,7 +169,7 @@ impl Core {
             && self.info.volatile_cache
             && !(journal.is_settled.get() && self.missing_anywhere() != 0)
         {
-            // What one member has lost of its cache another may have: also of writes that have ended.
+            // Members lose different parts of their caches, also of writes that have ended.
             for region in &journal.intent.borrow().dirty {
                 self.locks.tear_all(self.stripes_of(journal, *region));
             }
@@ -225,14 +225,14 @@ impl Core {
                 let _guard = self.locks.exclusive(stripe).await;
                 match self.condemn_torn(stripe).await {
                     Err(status) if is_interrupted(status) => self.sim.sleep(RETRY).await,
-                    // Where the drives cannot do it, the stripe stays torn, and its region marked.
+                    // If the drives cannot do it, the stripe stays torn, and its region marked.
                     _ => return,
                 }
                 continue;
             }
             match self.scrub_stripe(stripe, report).await {
                 Err(_) => self.sim.sleep(RETRY).await,
-                // One that has failed meanwhile leaves the others to be made equal.
+                // After a member's failure meanwhile, the others are still made equal.
                 Ok(()) if self.missing(stripe) != missing => {}
                 Ok(()) => return,
             }

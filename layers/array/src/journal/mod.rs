@@ -1,23 +1,23 @@
-//! The records by which an array outlasts crashes, at the end of each member: who belongs to it and what is being
+//! The records by which an array survives crashes, at the end of each member: its members, and the regions being
 //! written.
 //!
-//! A write of a stripe changes several members, and a crash may come between. The parity then does not fit the data,
-//! and the data of a missing member would be reconstructed wrongly (the write hole). Two means close it:
+//! A write of a stripe changes several members, and a crash may occur in between. Parity then does not fit the data,
+//! and the data of a missing member would be reconstructed wrongly (the write hole). Two modes close it:
 //!
 //! | mode | before a stripe is written | after a crash |
 //! |---|---|---|
 //! | intent | its region is marked on all members, unless it is marked already | stripes of marked regions are made consistent from their data |
-//! | data | what goes to each member is in a journal on that member | what is in the journal as a whole is written again |
+//! | data | each member's data is in a journal on that member | complete entries of the journal are written again |
 //!
-//! With intent, a member that is lost together with the crash leaves the hole open for marked regions: [`Array::open`] refuses such an
-//! array unless it is forced. While a member is missing, levels with parity journal data in both modes, since they cannot make stripes
-//! consistent then.
+//! With intent, the loss of a member together with a crash leaves the hole open for marked regions: [`Array::open`]
+//! rejects such an array unless it is forced. While a member is missing, levels with parity journal data in both
+//! modes, since they could not make stripes consistent.
 //!
 //! | file | what |
 //! |---|---|
-//! | `form` | records as bytes, and where they are |
+//! | `form` | records as bytes, and their places |
 //! | `identity` | the uuid of a new array |
-//! | `record` | who belongs to the array |
+//! | `record` | the members of the array |
 //! | `intent` | regions being written |
 //! | `ring` | the journal of data |
 //! | `open` | making an array, and opening it again |
@@ -54,7 +54,7 @@ pub(crate) struct Journal {
     pub(crate) form: Form,
     /// Distinguishes the array from others.
     pub(crate) uuid: [u8; 16],
-    /// Of the last record of members that was begun. Others read it on separate threads.
+    /// The generation of the last record of members that was begun. Separate threads read it.
     pub(crate) generation: Arc<AtomicU64>,
     /// Changes of the record that are wanted, and that are on the members.
     pub(crate) recorded: Group,
@@ -66,7 +66,7 @@ pub(crate) struct Journal {
     /// A member is missing, and earlier marked writes have been flushed since.
     pub(crate) is_settled: Cell<bool>,
     pub(crate) ring: RefCell<Ring>,
-    /// Ends of the journal that are wanted, and that are on the members.
+    /// Ends of the journal: requested, and recorded on the members.
     pub(crate) closed: Group,
     /// Entries of the ring have ended, or regions have.
     pub(crate) moved: Signal,
@@ -77,7 +77,7 @@ pub(crate) struct Journal {
 pub(crate) struct Intent {
     /// Marked, or to be.
     pub(crate) dirty: BTreeSet<u32>,
-    /// Those that are marked on the members.
+    /// Regions marked on the members.
     pub(crate) durable: BTreeSet<u32>,
     /// Stripe writes under way in each.
     pub(crate) users: BTreeMap<u32, u32>,
@@ -96,7 +96,7 @@ pub(crate) struct Ring {
     pub(crate) end: u64,
 }
 
-/// Several wait for one write that covers what all of them want.
+/// Several tasks wait for one write that covers all their requests.
 pub(crate) struct Group {
     pub(crate) wanted: Cell<u64>,
     pub(crate) done: Cell<u64>,
@@ -127,7 +127,7 @@ impl Group {
         }
     }
 
-    /// Waits until nothing is wanted that is not done.
+    /// Waits until all requests are done.
     pub(crate) async fn settled(&self) {
         let target = self.wanted.get();
         while self.done.get() < target {

@@ -1,4 +1,4 @@
-//! Making an array that lasts, and opening it again.
+//! Creating a persistent array, and opening it again.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -43,7 +43,8 @@ async fn read(issuer: &Issuer, drive: &dyn Drive, slba: u64, blocks: u32) -> Res
 }
 
 impl Array {
-    /// Makes a new array of drives that hold zeros, with its records on them. `array.journal = none` has none: see [`Array::new`].
+    /// Creates an array of drives that hold zeros, with its records on them. With `array.journal = none` it has none:
+    /// see [`Array::new`].
     ///
     /// # Errors
     /// Why these drives cannot be such an array, and what would be valid.
@@ -77,8 +78,8 @@ impl Array {
         Array::chunk_of_records(sim, config, members).await.is_some()
     }
 
-    /// The drives that have no record, by their numbers, where others have that of an array: they would become spares. Drives whose records
-    /// cannot be read are not among them.
+    /// The drives without a record, by their numbers, if others have that of an array: they would become spares.
+    /// Drives with unreadable records are not among them.
     pub async fn strangers(sim: &Sim, config: &Config, members: &[Member]) -> Vec<usize> {
         let Some(chunk) = Array::chunk_of_records(sim, config, members).await else { return Vec::new() };
         let (Ok(form), issuer) = (form_of(members, chunk), Issuer::new(sim)) else { return Vec::new() };
@@ -92,7 +93,7 @@ impl Array {
         strangers
     }
 
-    /// The chunk in bytes of the array whose records a drive has, if one has any.
+    /// The chunk in bytes, from the records of any drive.
     async fn chunk_of_records(sim: &Sim, config: &Config, members: &[Member]) -> Option<u64> {
         let issuer = Issuer::new(sim);
         let sizes = (9..=LARGEST_CHUNK).map(|shift| 1 << shift);
@@ -108,13 +109,14 @@ impl Array {
         None
     }
 
-    /// Opens an array that was made on these drives, in any order. Stripes that a crash left half-written are made
-    /// consistent. Drives that were missing meanwhile or are older than the others are not trusted and become spares,
-    /// and so do drives of no array.
+    /// Opens an array that was created on these drives, in any order. Stripes that a crash left half-written are made
+    /// consistent. Drives that were missing meanwhile, or are older than the others, are not trusted and become
+    /// spares, and so do drives of no array.
     ///
     /// # Errors
-    /// When the drives are of no array or too few of them are left, or when two of them are one; when members were lost together with
-    /// a crash, so that half-written stripes cannot be made consistent, unless the configuration forces it.
+    /// The drives belong to no array, too few of them remain, or two of them are the same. Or members were lost
+    /// together with a crash, so that half-written stripes cannot be made consistent, unless the configuration forces
+    /// it.
     pub async fn open(sim: &Sim, mut config: Config, members: Vec<Member>) -> Result<Rc<Array>, ArrayError> {
         let issuer = Issuer::new(sim);
         let form = form_of(&members, config.chunk)?;
@@ -171,9 +173,9 @@ impl Array {
                 told(&found, &newest)
             )));
         }
-        // The others may have continued without those whose records are read, and only they would know. Where two
-        // record that the array continued without a member, that member is treated as out since then: both would have
-        // been out when it continued alone.
+        // The others may have continued without the members whose records are read, and only they would know. If two
+        // records state that the array continued without a member, that member is treated as out since then: both
+        // would have been out when it continued alone.
         let out = if sure.count_ones() > 1 { known } else { 0 };
         let hides = found.iter().any(|found| found.failure.is_some());
         if hides && !core.loses(sure | out) && !core.config.force {
@@ -222,13 +224,13 @@ impl Found {
     }
 }
 
-/// Whether a drive with this record has been there to the last: a crash may have kept one record from it.
+/// Whether a drive with this record was present to the end: a crash may have prevented its last record.
 fn is_current(record: &Record, newest: &Record) -> bool {
     record.uuid == newest.uuid && record.generation.get() + 1 >= newest.generation.get()
 }
 
-/// A drive that is given twice would be rebuilt over itself, and a copy of a member's file cannot be distinguished from
-/// the member.
+/// A drive given twice would be rebuilt over itself, and a copy of a member's file cannot be distinguished from the
+/// member.
 fn check_distinct(found: &[Found], newest: &Record) -> Result<(), ArrayError> {
     let is_member = |member: u16| member < newest.members.get() && newest.missing.get() & 1 << member == 0;
     let in_use = |record: &Record| is_current(record, newest) && is_member(record.member.get());
@@ -245,12 +247,13 @@ fn check_distinct(found: &[Found], newest: &Record) -> Result<(), ArrayError> {
     Ok(())
 }
 
-/// Two parts of an array of which each went on without the other hold acknowledged data that the other lacks.
+/// If two parts of an array have each continued without the other (split brain), each holds acknowledged data that
+/// the other lacks.
 fn check_one_history(found: &[Found], members: usize) -> Result<(), ArrayError> {
     let all = u32::MAX >> (32 - members);
     let newest = (0..found.len()).filter_map(|drive| Some((drive, found[drive].record.filter(Record::has_gone_on)?)));
     let Some((newest, last)) = newest.max_by_key(|(_, record)| record.generation.get()) else { return Ok(()) };
-    // No member that is in use by now was in use there.
+    // No member in use here was in use there.
     let is_apart = |record: &Record| record.has_gone_on() && all & !record.missing.get() & !last.missing.get() == 0;
     match (0..found.len()).find(|drive| found[*drive].record.as_ref().is_some_and(is_apart)) {
         Some(other) => Err(ArrayError(format!(
@@ -263,8 +266,8 @@ fn check_one_history(found: &[Found], members: usize) -> Result<(), ArrayError> 
     }
 }
 
-/// The drive of each place of an array, and the places, a bit each, whose drives are certain to have no later record. A drive that
-/// has not got one of the last two records was replaced meanwhile.
+/// The drive of each place of an array, and a bit for each place whose drive certainly has no later record. A drive
+/// without either of the last two records was replaced meanwhile.
 fn places(found: &[Found], newest: &Record, members: usize) -> (Vec<Option<usize>>, u32) {
     let (mut ordered, mut sure): (Vec<Option<usize>>, u32) = (vec![None; members], 0);
     let is_current = |record: &Record| is_current(record, newest);
@@ -303,7 +306,7 @@ fn told(found: &[Found], newest: &Record) -> String {
     older.collect::<String>() + &unread_in_words(found)
 }
 
-/// The drives whose records could not be read, in words.
+/// The drives with unreadable records, in words.
 fn unread_in_words(found: &[Found]) -> String {
     let failures = found.iter().enumerate().filter_map(|(drive, found)| Some((drive, found.failure?)));
     failures
@@ -336,7 +339,8 @@ fn check_uuids(found: &[Found]) -> Result<(), ArrayError> {
 }
 
 impl Core {
-    /// Whether each member has its own record, and no spare has one: a drive that is given twice has that of its last place.
+    /// Whether each member has its own record, and no spare has one: a drive given twice has the record of its last
+    /// place.
     async fn check_recorded(&self) -> Result<(), ArrayError> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let mut found = Vec::new();
@@ -469,7 +473,7 @@ impl Core {
             let mut ring = journal.ring.borrow_mut();
             (ring.next, ring.last, ring.end) = (last + 1, last_write, tail.max(1));
         }
-        // Without one of its parts nothing of an entry is in place yet.
+        // Without all of its parts, no part of an entry is in place yet.
         let is_whole = |parts: &BTreeMap<usize, Part>| {
             let mask = parts.values().next().map_or(0, |(slot, _)| slot.mask.get()) & !failed;
             mask != 0 && (0..self.level.members()).all(|member| mask & 1 << member == 0 || parts.contains_key(&member))

@@ -1,5 +1,5 @@
-//! The record of members: written on all remaining members before a write is acknowledged that a missing member does
-//! not have. A member that reconnects later is missing in the others' record, and is not trusted.
+//! The record of members. It is written on all remaining members before a write is acknowledged that a missing member
+//! lacks. A member that reconnects later is missing in the others' record, and is not trusted.
 
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -49,8 +49,8 @@ impl Core {
         (0..self.level.members()).filter(|member| self.failed.get() & 1 << member == 0).collect()
     }
 
-    /// Writes bytes at a place of some members, durably; returns whether no power cut came between. A member that does
-    /// not take them for another reason has failed.
+    /// Writes bytes at a place of some members, durably; returns whether no power cut occurred. A member that rejects
+    /// them for another reason has failed.
     pub(super) async fn write_records(self: &Rc<Self>, slba: u64, writes: Vec<(usize, Vec<u8>)>) -> bool {
         let mut is_there = true;
         let mut flight = Flight::new(&self.sim, &self.issuer);
@@ -107,8 +107,8 @@ impl Core {
                 }
                 let generation = journal.generation.fetch_add(1, Ordering::Relaxed) + 1;
                 let record = |member: usize| (member, self.record_of(journal, member, generation));
-                // The drives are back soon after a power cut: nothing is acknowledged before it is recorded. Members may have failed
-                // meanwhile, and others taken their place.
+                // Drives return soon after a power cut, and no write is acknowledged before the record is written.
+                // Meanwhile members may have failed and been replaced.
                 loop {
                     let members = self.recorded_members();
                     let writes = members.iter().copied().map(record).collect();
@@ -124,7 +124,8 @@ impl Core {
             .await;
     }
 
-    /// Records on spares that they are this array's: it may write over them. One that does not take that is none.
+    /// Records on spares that they belong to this array, which may then write over them. A spare that fails this
+    /// write is no longer one.
     pub(super) async fn record_spares(&self) {
         let Some(journal) = &self.journal else { return };
         let generation = journal.generation.load(Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! The journal of data: the data of a stripe write on each member is first in a slot on that member, and in place
-//! afterwards.
+//! The journal of data: each member's data of a stripe write is first written to a slot on that member, and then in
+//! place.
 //!
-//! Numbers increase, and slots are used in turn. A slot is used again when all entries up to that of its last use are
-//! in place, and each entry records up to which number they are. No entry is therefore written again after a later
-//! entry of the same stripe is gone. Before stripes are written without the journal again, an entry without a write
+//! Numbers increase, and slots are used in turn. A slot is reused when all entries up to that of its last use are in
+//! place, and each entry records up to which number they are. No entry is therefore written again after a later entry
+//! of the same stripe was overwritten. Before stripes are written without the journal again, an entry without a write
 //! ends it: an old entry would undo those writes.
 
 use std::rc::Rc;
@@ -63,7 +63,8 @@ impl Core {
         }
     }
 
-    /// Has no entry so far written again at the next start, once those under way have ended; whether that is on the members.
+    /// Ends the journal: its entries so far are not written again at the next start, once those under way have ended.
+    /// Returns whether the members have recorded this.
     pub(super) async fn end_journal(self: &Rc<Self>, journal: &Journal) -> bool {
         let has_entries = || {
             let ring = journal.ring.borrow();

@@ -1,8 +1,8 @@
-//! The records of an array on its drives, for the check of a drive that was offline for a moment: whether it still has
-//! the record that it had taken. A drive that lost its data, or was restored to an earlier state, has not. The check
-//! also detects records that another array has written since: that array has taken the drive over.
+//! The records of an array on its drives, for the check of a drive that was briefly offline: whether it still has its
+//! last record. A drive that lost its data, or was restored to an earlier state, has not. The check also detects
+//! newer records of another array, which has then taken over the drive.
 //!
-//! Left out: a drive that was put back as it was since its last record was written; arrays without records.
+//! Left out: a drive restored to a state after its last record; arrays without records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,7 +53,8 @@ impl Witness {
 }
 
 impl Array {
-    /// The state of a drive, by its number among those the array was made of; `None` where the array has no records.
+    /// The record state of a drive, by its number among those the array was made of; `None` if the array has no
+    /// records.
     pub fn witness(&self, drive: usize) -> Option<Witness> {
         let core = self.core();
         let journal = core.journal.as_ref()?;

@@ -32,7 +32,7 @@ pub const MAX_MEMBERS: usize = 32;
 /// The content of a chunk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Data chunk of this number in the stripe, or a copy of it.
+    /// The data chunk of this number in the stripe, or a copy of it.
     Data(usize),
     /// The sum of the data.
     P,
@@ -69,7 +69,7 @@ pub trait Level: fmt::Debug {
         None
     }
 
-    /// Members that may be lost, whichever they are.
+    /// The number of members that may be lost, in any combination.
     fn tolerates(&self) -> usize {
         self.checks() + self.copies() - 1
     }
@@ -203,7 +203,7 @@ mod tests {
             let mut parities = vec![0; shape.members];
             (0..members).for_each(|stripe| parities[level.check_member(stripe, 0).unwrap()] += 1);
             assert!(parities.iter().all(|count| *count == 1), "{shape}: {parities:?}");
-            // Left-symmetric: as many data chunks in a row as there are members lie on all members.
+            // Left-symmetric: any run of as many data chunks as there are members covers all members.
             let chunks: Vec<usize> = (0..4 * members)
                 .map(|chunk| {
                     let data = level.data() as u64;

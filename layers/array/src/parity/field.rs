@@ -3,7 +3,7 @@
 /// The polynomial, without x^8.
 const POLYNOMIAL: u8 = 0x1d;
 
-/// Twice an element. Without a branch, so that loops over it become vector instructions.
+/// Twice an element. It has no branch, so that loops over it are vectorized.
 #[inline(always)]
 pub const fn double(element: u8) -> u8 {
     (element << 1) ^ (((element as i8) >> 7) as u8 & POLYNOMIAL)
@@ -32,7 +32,7 @@ pub const fn power(exponent: usize) -> u8 {
     element
 }
 
-/// What an element other than zero is multiplied with to give 1: its 254th power.
+/// The inverse of an element other than zero: its 254th power.
 pub const fn inverse(element: u8) -> u8 {
     let (mut product, mut left) = (1, 254);
     while left > 0 {

@@ -7,7 +7,7 @@
 //! | `field` | arithmetic of the field, of one element and of many |
 //! | `recover` | the missing chunks of a stripe, from the rest |
 //!
-//! The loops are plain ones over bytes, which the compiler makes vector instructions of.
+//! The loops are plain so that the compiler vectorizes them.
 
 pub mod field;
 mod recover;

@@ -8,8 +8,8 @@
 //! | `base` | waits for the chunks requested |
 //! | `proactive` | always reads the whole stripe, and takes the first that suffice |
 //! | `fast_fail` | members fail fast, and busy chunks are reconstructed (Tea1; Li 3.2.1) |
-//! | `remaining_time` | as that, and resubmits the chunks that are busy for the shortest time (Tea2; Li 3.2.2) |
-//! | `preempt` | as that, and resubmits with the flag that postpones the collection |
+//! | `remaining_time` | as `fast_fail`, and resubmits the chunks that are busy for the shortest time (Tea2; Li 3.2.2) |
+//! | `preempt` | as `fast_fail`, and resubmits with the flag that postpones the collection |
 //! | `speculative` | reads the rest of the stripe when a time has passed |
 //! | `view` | the state of a stripe read, and what suffices |
 //!
@@ -37,7 +37,7 @@ pub use remaining_time::RemainingTime;
 pub use speculative::Speculative;
 pub use view::{Sends, Sub, SubState, View};
 
-/// The attributes of a read that waits: its completion reports whether background work was in its way, so that busy
+/// The attributes of a read that waits: its completion reports whether background work delayed it, so that busy
 /// members are counted alike for all policies.
 pub(crate) const TOLD: u32 = FAST_FAIL | PREDICT_ONLY;
 
@@ -46,13 +46,14 @@ pub trait TailPolicy: fmt::Debug {
     /// Which reads to send now, and the latest time at which the policy is called again.
     fn next(&self, view: &View<'_>, sends: &mut Sends) -> Option<Time>;
 
-    /// The attributes of the first sub-I/Os, for a policy that begins with the requested chunks alone and waits for an
-    /// answer: reads within one chunk are sent without a call of the policy.
+    /// The attributes of the first sub-I/Os, for a policy that begins with only the requested chunks and waits for an
+    /// answer. Reads within one chunk are then sent without a call of the policy.
     fn asks_first(&self) -> Option<u32> {
         None
     }
 
-    /// Whether a read may end while sub-I/Os of it are under way. Their data is then kept apart from the host's memory.
+    /// Whether a read may end while some of its sub-I/Os are under way. Their data is then kept apart from the host's
+    /// memory.
     fn abandons(&self) -> bool {
         false
     }

@@ -1,5 +1,5 @@
-//! The rival of remaining time: as Tea1; where too much is busy, it is resubmitted with the flag that has the member postpone its
-//! collection (Li 5.7).
+//! The rival of remaining time: as Tea1, but if too many chunks are busy, they are resubmitted with the flag that
+//! makes the member postpone its collection (Li 5.7).
 
 use nandscape_sim::Time;
 use nandscape_wire_nvme::vendor::{FAST_FAIL, PREEMPT};

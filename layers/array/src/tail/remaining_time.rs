@@ -1,4 +1,5 @@
-//! Tea2 (Li 3.2.2): as Tea1; where too much is busy, those with the shortest remaining time are resubmitted, without the bit.
+//! Tea2 (Li 3.2.2): as Tea1, but if too many chunks are busy, those with the shortest remaining time are resubmitted,
+//! without the bit.
 
 use nandscape_sim::Time;
 use nandscape_wire_nvme::vendor::FAST_FAIL;

@@ -13,7 +13,7 @@ pub type Sends = SmallVec<[(usize, u32); 8]>;
 pub enum SubState {
     /// It has not been asked.
     Idle,
-    /// It is not there: its member has failed, or is not rebuilt up to here.
+    /// Missing: its member has failed, or is not rebuilt up to here.
     Missing,
     /// It is being read.
     Flying,

@@ -1,4 +1,4 @@
-//! Commands to an array that are cancelled: a read that waits in a member ends there; all others continue.
+//! Cancelled commands to an array: a read that waits in a member ends there; all others continue.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Every level passes the checks that every drive must, with each technique and in the modes of the members' buffers.
+//! Every level passes the checks of every drive, with each technique and in the modes of the members' buffers.
 
 use nandscape_drive::conformance::{self, Subject};
 use nandscape_layers_array::{LAYER, Rails};

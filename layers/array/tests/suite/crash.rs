@@ -1,6 +1,6 @@
-//! Power is cut to all members and the host at random points, with members that die before it, together with it, or
-//! reconnect stale. Acknowledged data is present; every block is whole and of one of the writes that it may be of;
-//! parity fits the data.
+//! Power is cut to all members and the host at random points. Members die before the cut, together with it, or
+//! reconnect stale. Acknowledged data is present, every block holds exactly one of its possible writes, and parity
+//! fits the data.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -27,7 +27,7 @@ pub(crate) struct Load {
     rng: RefCell<Rng>,
     next: Cell<u64>,
     acknowledged: Cell<u64>,
-    /// The lanes end with the write that they are at.
+    /// The lanes end with their current write.
     is_over: Cell<bool>,
     lanes: Cell<u64>,
 }
@@ -65,7 +65,7 @@ impl Load {
         self.lanes.set(self.lanes.get() - 1);
     }
 
-    /// In a range, some blocks become zeros and the others stay, or become what they were before a crash.
+    /// In a range, some blocks become zeros. The others stay, or return to a state before a crash.
     async fn deallocate(&self, array: &Rc<Array>, issuer: &Issuer, slba: u64, blocks: u64) {
         self.possible.begin(slba..slba + blocks, 0);
         let range = DsmRange { context_attributes: 0.into(), blocks: (blocks as u32).into(), slba: slba.into() };
@@ -111,7 +111,7 @@ impl Load {
         }
     }
 
-    /// Ends the lanes of a host that lives.
+    /// Ends the lanes of a live host.
     async fn end(&self, sim: &Sim) {
         self.is_over.set(true);
         while self.lanes.get() > 0 {
@@ -120,7 +120,7 @@ impl Load {
     }
 }
 
-/// What happens to member 1.
+/// The fate of member 1.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
     Well,
@@ -246,7 +246,7 @@ pub(crate) struct Crashes<'a> {
     pub(crate) fate: Fate,
     /// A scrub runs next to the load.
     pub(crate) scrubs: bool,
-    /// Spares take over, so that which member is rebuilt is not known.
+    /// Spares take over, so the rebuilt member is unknown.
     pub(crate) has_spares: bool,
 }
 
@@ -266,7 +266,7 @@ impl Crashes<'_> {
                 return Some(end(early + late));
             }
             second = Some(end(late));
-            // The transition itself is a fault of its own, which is over soon.
+            // The transition itself is a separate fault, which is short.
             Some(Point::new(early, Cut::Member(1), Span::from_ms(60)))
         })
     }
@@ -530,7 +530,7 @@ fn marks_cost_little_where_writes_come_back_and_journalled_data_doubles_writes()
             })
             .unwrap()
     };
-    // Forty chunks lie in 14 stripes: one bitmap for each, on four members.
+    // Forty chunks are in 14 stripes: one bitmap for each, on four members.
     assert_eq!(cost("none"), (800, 0));
     assert_eq!(cost("intent"), (800, 14 * 4));
     assert_eq!(cost("data"), (800, 800));
@@ -572,7 +572,7 @@ impl Subject for DeathAfterCut<'_> {
     }
 
     async fn restart(&self) -> Result<Host, String> {
-        // A drive takes the place of the one that is gone.
+        // A drive replaces the lost one.
         let gates = self.case.gates(Some(1));
         let mut members = Case::members(&gates);
         members.push(Member { io: self.spare.clone(), reads: None, admin: None });
@@ -642,7 +642,8 @@ fn what_a_power_cut_and_a_death_have_lost_is_an_error() {
     assert!(lost > 0, "no run has lost anything: the test does not test it");
 }
 
-/// After a crash the array opens, is left alone, and ends in order: then it opens without a member, as no region is marked any more.
+/// After a crash the array opens, idles, and ends in order. It then opens without a member, since no region is marked
+/// any more.
 #[test]
 fn marks_of_a_crash_are_cleared_when_it_is_repaired() {
     for word in ["raid5:4", "raid6:5"] {

@@ -1,7 +1,7 @@
 //! Crashes of arrays drawn from a seed: any level, journal, write buffer and technique, with deallocated ranges among
 //! the writes, a spare that takes over, members that die or reconnect stale, and a scrub during the load.
 //!
-//! `NANDSCAPE_TEST_SEEDS` gives another number of seeds; `NANDSCAPE_TEST_SEED` the first.
+//! `NANDSCAPE_TEST_SEEDS` sets the number of seeds, `NANDSCAPE_TEST_SEED` the first.
 
 use nandscape_sim::{Rng, Seed};
 

@@ -1,4 +1,4 @@
-//! Arrays over drives of the model and over drives whose answers a test defines.
+//! Arrays over modelled drives, and over drives with answers defined by a test.
 
 mod cancel;
 mod conformance;

@@ -1,4 +1,4 @@
-//! Hosts whose memory cannot be reached: their command ends with Data Transfer Error, and members are as well as before.
+//! Hosts whose memory is unreachable: their command ends with Data Transfer Error, and members are unaffected.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::rig::array;
 
-/// Memory that goes away after some copies.
+/// Memory that is unmapped after some copies.
 struct Vanishing {
     bytes: RefCell<Vec<u8>>,
     copies: Cell<u32>,

@@ -1,8 +1,8 @@
-//! Concurrent readers and writers of the same stripes, over drives that are busy at random: reconstructed data is what
-//! the chunk held at some moment of the read.
+//! Concurrent readers and writers of the same stripes, over drives that are busy at random: reconstructed data equals
+//! the chunk's content at some moment of the read.
 //!
-//! Each chunk has a separate writer, which writes rising numbers into all of its blocks; writers of one stripe change
-//! the same parity. `NANDSCAPE_TEST_SEEDS` gives another number of seeds; `NANDSCAPE_TEST_SEED` the first.
+//! Each chunk has its own writer, which writes rising numbers into all of its blocks; writers of one stripe change
+//! the same parity. `NANDSCAPE_TEST_SEEDS` sets the number of seeds, `NANDSCAPE_TEST_SEED` the first.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

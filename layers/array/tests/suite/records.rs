@@ -1,4 +1,4 @@
-//! Arrays opened again over drives whose records cannot be read, or are of a time before they were replaced.
+//! Arrays reopened over drives whose records are unreadable, or older than the drives' replacement.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,10 +16,10 @@ const PAGE: u64 = 8;
 const SLOT: u64 = PAGE + 16;
 const RECORDS: u64 = 4 * PAGE + 32 * SLOT;
 
-/// A drive of which some of the last blocks cannot be read.
+/// A drive with some unreadable blocks at its end.
 struct Scratched {
     below: Rc<dyn Drive>,
-    /// The first of them, and the first after them, from the first record on.
+    /// The first of them, and the first after them, relative to the first record.
     bad: Cell<(u64, u64)>,
     is_gone: Cell<bool>,
     /// Whether writes of the record of members are kept in `held`, instead of being passed on.
@@ -27,12 +27,12 @@ struct Scratched {
     held: RefCell<Vec<Io>>,
     /// Writes of the record of members that are passed on yet; those after them never end.
     passes: Cell<Option<u32>>,
-    /// Whether writes of stripes never end, and those of records do.
+    /// Whether writes of stripes never end, while writes of records do.
     swallows_stripes: Cell<bool>,
 }
 
 impl Scratched {
-    /// Whether a write of a record is one that never ends.
+    /// Whether a write of a record never ends.
     fn swallows(&self) -> bool {
         match self.passes.get() {
             Some(0) => true,
@@ -44,7 +44,7 @@ impl Scratched {
         }
     }
 
-    /// Whether a command is one that never ends.
+    /// Whether a command never ends.
     fn never_ends(&self, io: &Io, first: u64, is_record: bool) -> bool {
         let is_write = IoOpcode(io.command.opcode) == IoOpcode::WRITE;
         let is_of_stripe = io.command.slba() < first;
@@ -211,7 +211,7 @@ fn a_drive_whose_records_cannot_be_read_is_left_out_and_is_no_spare() {
             assert_eq!((array.missing(), array.rebuilding()), (vec![1], None));
             assert_eq!(array.unread(), [(1, UNREAD)]);
             rig.check(&array, 1).await;
-            // It becomes one when the user makes it one.
+            // It becomes a spare on the user's request.
             array.add_spare(1);
             rig.rebuilt(&array).await;
             rig.check(&array, 1).await;
@@ -258,7 +258,7 @@ fn a_drive_that_is_put_back_as_it_was_is_rebuilt() {
 
 #[test]
 fn a_crash_while_an_array_is_opened_leaves_all_members_trusted() {
-    // Each record of the opening reaches some of the members, and the others not.
+    // Each record of the opening reaches only some of the members.
     for (held, records) in (0..3).flat_map(|held| [(held, 0), (held, 1)]) {
         let mut executor = Executor::new();
         let sim = executor.sim();
@@ -303,7 +303,7 @@ fn a_drive_that_a_crash_left_half_rebuilt_is_of_the_array_and_is_rebuilt_again()
                 sim.sleep(Span::from_us(100)).await;
             }
             drop(array);
-            // The same drive again, which the crash left in the midst of it.
+            // The same drive again, which the crash left half-rebuilt.
             assert_eq!(Array::strangers(&sim, &config(&SETTINGS), &rig.members()).await, [0usize; 0]);
             let array = rig.open(&[]).await.unwrap();
             assert_eq!(array.rebuilding().map(|(member, _)| member), Some(1));
@@ -432,7 +432,7 @@ fn a_member_that_misses_what_an_opening_has_written_is_not_trusted() {
     executor
         .block_on(async {
             let rig = Rig::new(&sim, "raid5:3", 0, journal).await;
-            // A stripe is in the journal of all members and not in place when the host is gone.
+            // A stripe is in the journal of all members and not in place when the host dies.
             let array = rig.open(&[journal]).await.unwrap();
             rig.drives.iter().for_each(|drive| drive.swallows_stripes.set(true));
             let issuer = Issuer::new(&sim);
@@ -442,7 +442,7 @@ fn a_member_that_misses_what_an_opening_has_written_is_not_trusted() {
             });
             sim.sleep(Span::from_s(1)).await;
             rig.drives.iter().for_each(|drive| drive.swallows_stripes.set(false));
-            // An opening without one of them ends in the midst.
+            // An opening without one of them ends midway.
             rig.drives[0].is_gone.set(true);
             rig.drives[1..].iter().for_each(|drive| drive.passes.set(Some(0)));
             sim.spawn({
@@ -512,7 +512,7 @@ fn parts_of_any_level_that_each_went_on_alone_are_not_put_together_unasked() {
                 rig.write(&array, 6).await;
                 rig.write(&array, 7).await;
                 drop(array);
-                // As they went on longer, they have later records.
+                // They continued longer, so they have later records.
                 other.iter().for_each(|drive| rig.drives[*drive].is_gone.set(false));
                 let told = rig.open(&[DATA]).await.err().unwrap();
                 assert!(told.contains("each went on without the other"), "{word}: {told}");
@@ -548,7 +548,7 @@ fn a_mirror_opens_without_a_member_that_it_went_on_without_and_that_cannot_be_re
 
 #[test]
 fn an_array_whose_making_was_stopped_is_told_from_one_that_lost_members() {
-    // Records that each drive passes on before the host is gone, of the two that are written to each.
+    // Records that each drive passes on before the host dies, of the two that are written to each.
     for passed in [[1, 0, 0], [1, 1, 0], [1, 1, 1], [2, 1, 1], [1, 2, 2]] {
         let mut executor = Executor::new();
         let sim = executor.sim();

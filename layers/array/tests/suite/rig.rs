@@ -1,4 +1,4 @@
-//! Small drives of the model, and arrays of them.
+//! Small modelled drives, and arrays of them.
 
 use std::rc::Rc;
 

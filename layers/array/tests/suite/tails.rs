@@ -1,4 +1,4 @@
-//! Policies over drives that answer that they are busy: which sub-I/Os are sent, and when the read ends.
+//! Policies over busy drives: the sub-I/Os that are sent, and the end of the read.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -1,9 +1,9 @@
-//! A hand goes round the frames. It takes the first page that was not used since it passed: Corbató, "A paging experiment with the Multics
-//! system" (1968). A use costs one bit, where a list would have to be changed.
+//! A hand moves round the frames. It evicts the first page that was not used since it passed: Corbató, "A paging
+//! experiment with the Multics system" (1968). A use sets one bit, where LRU would have to change a list.
 
 use super::Replacement;
 
-/// What is in a frame.
+/// The state of a frame.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Frame {
     Empty,

@@ -1,4 +1,4 @@
-//! The page that was used least recently goes: a list of frames in order of use.
+//! Evicts the least recently used page: a list of frames in order of use.
 
 use super::Replacement;
 

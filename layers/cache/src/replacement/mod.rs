@@ -1,11 +1,11 @@
-//! Which page goes when memory is full.
+//! Eviction when memory is full.
 //!
 //! | file | what |
 //! |---|---|
-//! | `lru` | the one that was used least recently |
-//! | `clock` | the first that was not used since the hand passed it |
+//! | `lru` | the least recently used page |
+//! | `clock` | the first page that was not used since the hand passed it |
 //!
-//! Left out: lists of active and inactive pages, and ghosts of pages that have gone.
+//! Left out: active and inactive lists, and ghosts of evicted pages.
 
 mod clock;
 mod lru;
@@ -15,16 +15,16 @@ pub use lru::Lru;
 
 /// Keeps account of the use of frames, which are numbered from zero. The work of each call does not depend on their number, on average.
 pub trait Replacement {
-    /// A page has come into a frame.
+    /// A page was inserted into a frame.
     fn inserted(&mut self, frame: usize);
 
     /// The page in a frame is used.
     fn used(&mut self, frame: usize);
 
-    /// The page in a frame is gone.
+    /// The page in a frame was removed.
     fn removed(&mut self, frame: usize);
 
-    /// The frame whose page goes next; none if there is no page.
+    /// The frame whose page is evicted next; `None` without pages.
     fn victim(&mut self) -> Option<usize>;
 }
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use nandscape_sim::Seed;
 
-    /// Any policy names a frame that holds a page, and all of them in the end.
+    /// Any policy names frames with pages, and eventually all of them.
     #[test]
     fn victims_are_pages_that_are_there_and_all_go_in_the_end() {
         for (name, kind) in ReplacementKind::ALL {

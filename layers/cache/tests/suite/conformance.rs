@@ -1,4 +1,4 @@
-//! The cache passes the checks that every drive must, with little memory and with much, whatever goes when it is full.
+//! The cache passes the checks of every drive, with little memory and with much, and with every eviction policy.
 
 use nandscape_device_disk::Disk;
 use nandscape_drive::conformance::{self, Subject};

@@ -1,4 +1,4 @@
-//! The cache over disks of the model.
+//! The cache over modelled disks.
 
 mod accuracy;
 mod conformance;

@@ -1,4 +1,4 @@
-//! What is in memory is served, what is not is rejected at once, and comes into memory all the same.
+//! Pages in memory are served; a read of missing pages is rejected at once, and its pages are still loaded.
 
 use nandscape_drive::{HostMem, Issuer};
 use nandscape_sim::{Executor, Seed, Span};
@@ -60,7 +60,7 @@ fn those_who_want_the_same_page_wait_for_one_read() {
                 assert!(read.await.status.is_success());
             }
             assert_eq!(cache.counters().loaded, 1);
-            // One whose deadline is met by a read that is under way already, and one whose is not.
+            // The first read meets its deadline through a load under way, the second does not.
             let first = issuer.execute(&*cache, read(2_000, 0), HostMem::zeroed(4_096));
             let late = issuer.execute(&*cache, read(2_000, 200), HostMem::zeroed(4_096));
             let begun = sim.now();
@@ -73,7 +73,7 @@ fn those_who_want_the_same_page_wait_for_one_read() {
         .unwrap();
 }
 
-/// Memory, disk and a map agree, whatever is read, written and rejected at the same time, and however much memory there is.
+/// Memory, disk and a map agree under any mix of concurrent reads, writes and rejections, and any amount of memory.
 #[test]
 fn contents_are_right_while_memory_comes_and_goes() {
     let profile = profile(&spec());

@@ -1,4 +1,4 @@
-//! Small disks behind a block layer that predicts, and caches over them.
+//! Small disks behind a block layer with predictions, and caches over them.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Which orders the dashboard takes. A page of another site that is open in the same browser may send requests here. An
-//! order has to carry the token that only the dashboard's own page can read.
+//! Checks orders to the dashboard. A page of another site in the same browser may send requests here, so an order
+//! must carry the token that only the dashboard's own page can read.
 
 use std::io::{self, Read as _};
 

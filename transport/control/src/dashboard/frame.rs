@@ -1,5 +1,5 @@
-//! The frame that a page gets four times a second. Figures are those of the time since the frame before, unless noted
-//! otherwise. Rates are by the wall clock, as clients have them, latencies and shares of dies in drive time.
+//! The frame that a page gets four times a second. Figures cover the time since the previous frame unless noted
+//! otherwise. Rates are in wall time, as clients see them; latencies and shares of dies are in drive time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) struct Hello {
 #[derive(Serialize)]
 struct DriveTold {
     name: String,
-    /// `None` where its flash is not in the server.
+    /// `None` if its flash is not in the server.
     layout: Option<LayoutTold>,
 }
 
@@ -64,19 +64,19 @@ struct DriveFrame {
     reads: Flow,
     writes: Flow,
     others: Flow,
-    /// Of the last second, once a second: reads, writes, others; then, of a drive that has had any, flushes and writes with
-    /// FUA, which are among them.
+    /// Reads, writes and others of the last second, once a second. Flushes and writes with FUA, which are also among
+    /// them, follow if the drive has had any.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_second: Option<Vec<FlowTold>>,
     /// In their present state.
     counters: BTreeMap<&'static str, f64>,
-    /// Those that only grow, a second.
+    /// Rates a second of figures that only grow.
     rates: BTreeMap<&'static str, f64>,
     /// Bytes programmed over bytes that the host wrote; null without writes.
     waf: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     faults: Vec<FaultStatistics>,
-    /// Where the time of reads and writes went.
+    /// The time of reads and writes by stage and cause.
     went: [WentTold; 2],
     dies: Option<Shares>,
     channels: Option<Shares>,
@@ -101,18 +101,18 @@ struct FlowTold {
     flow: Flow,
 }
 
-/// Where the time of commands went.
+/// The time of commands by stage and cause.
 #[derive(Serialize)]
 struct WentTold {
     requests: u64,
-    /// Stage, cause of a wait, microseconds of all requests together. Those of 0 are left out.
+    /// Stage, cause of a wait, microseconds of all requests together. Zeros are left out.
     parts: Vec<(&'static str, Option<&'static str>, f64)>,
     /// Layer above the drives, microseconds of all requests together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     layers: Vec<(&'static str, f64)>,
 }
 
-/// What one look has seen.
+/// The values at a sample.
 pub(super) struct Seen {
     pub(super) frame: Frame,
     pub(super) wear: Option<Vec<Option<inside::WearTold>>>,

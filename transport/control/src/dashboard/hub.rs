@@ -1,5 +1,5 @@
-//! Samples the drives four times a second while a page is open, and hands the samples to all pages. However many pages
-//! are open, a drive is sampled once. A page that reads slowly delays only its own thread, and misses events older than
+//! Samples the drives four times a second while a page is open, and passes the samples to all pages. However many
+//! pages are open, a drive is sampled once. A slow page delays only its own thread, and misses events older than
 //! [`HISTORY`]. A page that takes nothing for [`BEHIND`] events makes room for another one.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,9 +19,9 @@ pub(super) const MAX_PAGES: usize = 8;
 pub(super) const EVERY: Duration = Duration::from_millis(250);
 /// Frames that a page gets when it opens while another one is open: a minute.
 const HISTORY: usize = 240;
-/// Events that a page has not taken when it counts as one that does not receive: those of two seconds.
+/// Untaken events after which a page counts as not receiving: those of two seconds.
 const BEHIND: u64 = 8;
-/// The longest that a page hears nothing.
+/// The longest time without an event for a page.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// An event of the stream as sent, and its number.
@@ -45,9 +45,9 @@ struct State {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// There are news for pages.
+    /// New events exist.
     news: Condvar,
-    /// A page has connected or left, or the end has come.
+    /// A page has connected or left, or the hub ends.
     stirred: Condvar,
 }
 

@@ -1,4 +1,4 @@
-//! What a page gets of dies, channels and blocks.
+//! A page's data of dies, channels and blocks.
 
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::Span;
@@ -14,7 +14,7 @@ const MOST: usize = 128;
 #[derive(Serialize)]
 pub(super) struct LayoutTold {
     dies: Vec<String>,
-    /// Dies beyond those.
+    /// The number of further dies.
     dies_left_out: usize,
     planes_per_die: u32,
     channels: Vec<String>,
@@ -43,7 +43,8 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// Of a drive's dies and channels between two looks; `None` where its flash is not in the server.
+    /// Shares of a drive's dies and channels between two samples; `None` if its flash is not in the
+    /// server.
     pub(super) fn of(now: &DriveLook, before: &DriveLook, passed: Span) -> Option<(Shares, Shares)> {
         let (inside, last, layout) = (now.inside.as_ref()?, before.inside.as_ref()?, now.layout.as_ref()?);
         let dies = inside.dies.iter().zip(&last.dies).zip(layout.arrays.iter().copied());
@@ -68,7 +69,7 @@ impl Shares {
     }
 }
 
-/// Rounded; at least 1 where there was any work.
+/// Rounded; at least 1 if there was any work.
 fn percent(busy: u64, whole: u64) -> u8 {
     let percent = (u128::from(busy) * 100 + u128::from(whole) / 2) / u128::from(whole.max(1));
     percent.clamp(u128::from(busy > 0), 100) as u8
@@ -91,7 +92,7 @@ struct DieWearTold {
     bad: u32,
 }
 
-/// By drive; `None` where its flash is not in the server.
+/// By drive; `None` if its flash is not in the server.
 pub(super) fn wear(looks: &[Look]) -> Vec<Option<WearTold>> {
     let of_die = |die: &DieWear| DieWearTold {
         groups: die.groups.clone(),
@@ -114,7 +115,8 @@ pub(super) struct OperationsTold {
     drives: Vec<DriveOperations>,
 }
 
-/// Those of one drive, in the order in which they ended; the nth of each list belongs to the nth operation.
+/// The operations of one drive, in the order of their ends; the nth entry of each list belongs to the nth
+/// operation.
 #[derive(Default, Serialize)]
 struct DriveOperations {
     /// The capture began at this drive time.

@@ -3,11 +3,12 @@
 //! | file | what |
 //! |---|---|
 //! | `access` | which orders are accepted |
-//! | `hub` | samples the drives while a page is open, and hands the samples to all pages |
+//! | `hub` | samples the drives while a page is open, and passes the samples to all pages |
 //! | `frame` | the frame that a page gets four times a second |
-//! | `inside` | what it gets of dies, channels and blocks |
+//! | `inside` | its data of dies, channels and blocks |
 //!
-//! The page itself is given by the caller. Left out: TLS and authentication; anything that reaches the address can read.
+//! The caller supplies the page itself. Left out: TLS and authentication; any client that reaches the address can
+//! read.
 
 mod access;
 mod frame;
@@ -38,15 +39,15 @@ const JSON: &str = "application/json";
 /// Bytes that the system keeps for a page that has not received them.
 const MAX_UNSENT: usize = 64 << 10;
 
-/// Stands in the page where the nonce of its scripts belongs (Content-Security-Policy), or the token of its orders, which is
-/// empty where none are taken.
+/// Marks the place in the page of its scripts' nonce (Content-Security-Policy), or of its orders' token, which is
+/// empty if no orders are accepted.
 pub const NONCE_MARK: &str = "NANDSCAPE-NONCE";
 /// See [`NONCE_MARK`].
 pub const TOKEN_MARK: &str = "NANDSCAPE-TOKEN";
 
 /// Serves the dashboard until it is dropped.
 pub struct DashboardServer {
-    /// Ends first, so that no page waits for news.
+    /// Ends first, so that no page waits for an event.
     _hub: Hub,
     server: Server,
 }
@@ -144,7 +145,7 @@ impl Site {
             let full = json!({ "max": MAX_PAGES });
             return stream.write_all(format!("retry: 5000\nevent: full\ndata: {full}\n\n").as_bytes());
         };
-        // With more, a page that takes nothing would look like one that does for minutes.
+        // With more buffered, a page that stopped reading would look active for minutes.
         stream.limit_unsent(MAX_UNSENT)?;
         stream.write_all(b"retry: 2000\n\n")?;
         while let Some(news) = page.news() {

@@ -128,7 +128,7 @@ impl Client {
         self.send(request(kind, flags, cookie, offset, len).as_bytes());
     }
 
-    /// Cookie and error of a simple reply; the data of a read is still to come.
+    /// Cookie and error of a simple reply, before the data of a read.
     pub(crate) fn simple(&mut self) -> (u64, u32) {
         let reply = SimpleReply::read_from_bytes(&self.receive::<16>()).unwrap();
         assert_eq!(reply.magic.get(), SIMPLE_REPLY_MAGIC);

@@ -1,4 +1,4 @@
-//! Many clients, and those that ask too much.
+//! Many clients, and greedy ones.
 
 use nandscape_transport_reactor::handle::Refused;
 use nandscape_wire_nbd::{command, error, flag, option, reply};
@@ -11,7 +11,7 @@ use crate::server::{Limits, Server};
 
 const MIB: u64 = 1 << 20;
 
-/// More than may be in work at a time: nothing is lost, nothing stays.
+/// More requests than may be under way at a time: all are answered.
 #[test]
 fn five_thousand_requests_in_one_go() {
     let server = Server::start();
@@ -64,7 +64,7 @@ fn a_client_that_does_not_read_is_held_at_its_limit() {
     }
     let figures = server.figures();
     let held = figures.exports[0].reads.bytes;
-    // The content of the sockets themselves comes on top, twice.
+    // The content of the sockets themselves is added, twice.
     assert!(figures.outstanding == 0 && held <= 12 * MIB, "{held} bytes were read for it");
     for number in 0..500 {
         assert_eq!(greedy.simple(), (number, 0));
@@ -73,7 +73,7 @@ fn a_client_that_does_not_read_is_held_at_its_limit() {
     assert_eq!(server.figures().exports[0].reads.bytes, 500 * MIB);
 }
 
-/// Requests of 32 MiB that bring no data are spread over turns, in each of which others are served.
+/// Requests of 32 MiB without data are spread over turns, in each of which others are served.
 #[test]
 fn long_requests_without_data_take_a_bounded_part_of_each_turn() {
     const REQUESTS: u64 = 4;
@@ -266,7 +266,7 @@ fn a_long_request_without_data_is_done_in_parts_and_answered_once() {
     assert_eq!(parts, [cut(first - blocks, first), cut(first, first + blocks)].concat());
 }
 
-/// Refused requests cost only time. A turn handles a bounded number of them.
+/// Rejected requests cost only time. A turn handles a bounded number of them.
 #[test]
 fn a_flood_of_refused_requests_is_answered_a_share_at_a_time() {
     let server = Server::start();
@@ -282,8 +282,8 @@ fn a_flood_of_refused_requests_is_answered_a_share_at_a_time() {
     assert!(turns >= count / 256, "{count} requests in {turns} turns");
 }
 
-/// 28 bytes of each of 60 clients announce 32 MiB, of which little or nothing arrives: they hold no memory for missing
-/// data, and large requests of the others continue.
+/// 28 bytes of each of 60 clients announce 32 MiB, of which little or nothing arrives. They hold no memory for
+/// missing data, and large requests of the others continue.
 #[test]
 fn announced_data_takes_no_memory_until_it_comes() {
     let server = Server::with(Limits { memory: 40 << 20, ..Limits::default() });
@@ -320,7 +320,7 @@ fn clients_share_memory_and_each_has_a_little_in_any_case() {
     modest.request(command::READ, 0, 7, 0, 32 << 20);
     let small = 50 * 4_096;
     let read = server.figures().exports[0].reads.bytes - small;
-    // The content of the sockets comes on top, twice.
+    // The content of the sockets is added, twice.
     assert!(read <= (40 + 12 + 8) * MIB, "{read} bytes were read for clients that take nothing");
     for client in &mut greedy {
         for number in 0..20 {

@@ -1,5 +1,5 @@
-//! A drive that serves one command at a time, in order, from memory. A command takes 5 us, and 20 ms where it begins in
-//! the last quarter of the drive. Commands of a client that has gone are not begun any more.
+//! A drive that serves one command at a time, in order, from memory. A command takes 5 us, or 20 ms if it begins in
+//! the last quarter of the drive. Commands of a disconnected client are not begun.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -32,7 +32,7 @@ fn option_piece() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![3 => sound, 4 => plain, 1 => lying, 1 => vec(any::<u8>(), 0..60)]
 }
 
-/// A request: sound, nearly sound, or bytes. The data of writes comes as it may, too.
+/// A request: valid, nearly valid, or random bytes. The data of writes is as random.
 fn request_piece() -> impl Strategy<Value = Vec<u8>> {
     let len = prop_oneof![4 => (0..33u32).prop_map(|blocks| blocks * 512), 1 => any::<u32>(), 1 => 0..2_000u32];
     let offset = prop_oneof![
@@ -56,7 +56,7 @@ fn request_piece() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![12 => request, 1 => vec(any::<u8>(), 0..60)]
 }
 
-/// Sends the bytes in pieces, as much as the server takes, and no more; then reads until it hangs up.
+/// Sends the bytes in pieces, as much as the server takes; then reads until it hangs up.
 fn endure(client: &mut Client, pieces: &[Vec<u8>]) {
     for piece in pieces {
         if client.stream.write_all(piece).is_err() {

@@ -8,7 +8,7 @@ use crate::client::{Client, pattern, request};
 use crate::drive::{BLOCK, SLOW};
 use crate::server::{Limits, Server};
 
-/// Writes of four blocks where they take 20 ms each, and a good-bye, in one go.
+/// Writes of four blocks that take 20 ms each, and DISC, in one send.
 fn farewell(client: &mut Client, writes: u64) {
     let mut bytes = Vec::new();
     for write in 0..writes {
@@ -67,7 +67,7 @@ fn who_hangs_up_between_requests_has_left_in_order() {
     assert_eq!(server.complaints(), [""; 0]);
 }
 
-/// At each byte of a request and its data, and a few in between: it is as if the request had never come.
+/// At each byte of a request and its data, and a few in between: the request then has no effect.
 #[test]
 fn a_write_that_breaks_off_is_not_done() {
     let server = Server::start();

@@ -1,5 +1,5 @@
-//! The NBD server as clients meet it: over its socket, byte by byte. The drive behind it is a plain one of these tests,
-//! and so is the client. How an emulated SSD serves the same requests is tested in a crate that can name it.
+//! The NBD server as seen by clients: over its socket, byte by byte. These tests have their own plain drive and
+//! client. A crate that can use an emulated SSD tests how one serves the same requests.
 //!
 //! | file | what |
 //! |---|---|

@@ -25,7 +25,7 @@ pub(crate) struct Server {
     listener: Option<Listener>,
     reactor: Option<JoinHandle<Figures>>,
     logs: Vec<Log>,
-    /// What was logged of clients.
+    /// Log messages about clients.
     complaints: Arc<Mutex<Vec<String>>>,
     _folder: tempfile::TempDir,
 }

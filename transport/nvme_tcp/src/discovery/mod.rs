@@ -1,5 +1,5 @@
-//! The discovery controller (Base 3.1.3.3, 4.7.1): its log names the subsystems of this server. Each host that connects to
-//! it has a separate thread, and nothing of it reaches a drive.
+//! The discovery controller (Base 3.1.3.3, 4.7.1): its log names the subsystems of this server. Each connected host
+//! has a separate thread, and none of its commands reaches a drive.
 //!
 //! The log never changes, so a host that waits for events waits until it leaves.
 
@@ -198,7 +198,7 @@ impl<'a, S: Read + Write> Discovery<'a, S> {
         Ok(Some((value, Vec::new())))
     }
 
-    /// An admin command. `None` is one that stays outstanding.
+    /// An admin command. `None` if it stays outstanding.
     fn admin(&mut self, capsule: &Capsule) -> Result<Option<(u64, Vec<u8>)>, Status> {
         let entry = &capsule.entry;
         let opcode = AdminOpcode(entry.opcode);

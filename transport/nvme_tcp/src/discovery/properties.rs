@@ -66,13 +66,13 @@ impl Properties {
         from.enabled() && !to.enabled()
     }
 
-    /// Whether other commands than those of Fabrics are processed, and the Keep Alive Timer is active.
+    /// Whether commands other than Fabrics commands are processed, and the Keep Alive Timer is active.
     pub(super) fn is_serving(&self) -> bool {
         self.csts == CSTS_RDY
     }
 }
 
-/// What CAP offers: pages of 4 KiB, round robin with or without weights, the NVM command set.
+/// The values in CAP: pages of 4 KiB, round robin with or without weights, the NVM command set.
 fn is_supported(cc: ControllerConfiguration) -> bool {
     cc.page_bytes() == 4_096 && cc.arbitration() <= 1 && cc.command_set() == 0
 }

@@ -1,5 +1,5 @@
-//! The target and the controller behind it allocate nothing for a command: runs of different lengths allocate as often. The
-//! drive does nothing, so that only they are counted.
+//! The target and the controller behind it do not allocate per command: runs of different lengths allocate equally
+//! often. The drive does nothing, so that only they are counted.
 
 use nandscape_wire_nvme::sgl::SglDescriptor;
 use nandscape_wire_nvme::tcp::Digests;

@@ -33,7 +33,7 @@ fn get_log(id: u8, bytes: u32) -> SubmissionEntry {
     SubmissionEntry::get_log_page(id, 0, bytes)
 }
 
-/// Commands with one field that is wrong, by the bytes of their data. All of them would fail again.
+/// Commands with one invalid field, by the bytes of their data. All of them would fail again.
 #[test]
 fn each_bad_field_has_its_status() {
     let (identify, page) = (SubmissionEntry::identify(cns::CONTROLLER, 0), get_log(DISCOVERY, 1_024));

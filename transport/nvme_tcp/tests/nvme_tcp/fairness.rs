@@ -39,10 +39,10 @@ fn a_host_that_reads_nothing_leaves_memory_for_the_longest_command_of_others() {
     }
 }
 
-/// Bytes of data that the drive was given at each time, in ns: commands of a turn come at the same time.
+/// Bytes of data submitted to the drive at each time, in ns: commands of a turn have the same time.
 type Given = Arc<Mutex<BTreeMap<u64, usize>>>;
 
-/// A drive that notes when commands come.
+/// A drive that records the arrival times of commands.
 struct Notes(Sim, Given);
 
 impl Drive for Notes {
@@ -85,7 +85,7 @@ fn few_bytes_of_a_burst_begin_in_one_turn() {
     assert!(most <= 3 * (96 << 10) && all == 9_600 << 10, "{most} bytes of {all} began in one turn");
 }
 
-/// Bursts of commands that keep the drive at work for long are spread over turns, in each of which others are served.
+/// Bursts of commands that occupy the drive for long are spread over turns, in each of which others are served.
 #[test]
 fn long_commands_take_a_bounded_part_of_each_turn() {
     let server = Server::of(None, 1 << 30, Long::new);
@@ -111,7 +111,7 @@ fn long_commands_take_a_bounded_part_of_each_turn() {
     }
 }
 
-/// A Compare transfers the data that it compares, and works on as much.
+/// A Compare transfers the data that it compares, and works on equally many bytes.
 #[test]
 fn compares_take_a_bounded_part_of_each_turn() {
     const LEN: u32 = 1 << 20;
@@ -135,7 +135,7 @@ fn compares_take_a_bounded_part_of_each_turn() {
     long::check("Compare", &server.handle.figures().unwrap());
 }
 
-/// The socket of a host that receives nothing takes a few MiB at most, and twice as much is read for it.
+/// The socket of a host that receives nothing takes at most a few MiB, and twice as much is read for it.
 #[test]
 fn few_reads_are_begun_for_a_host_that_receives_nothing_and_all_when_it_does() {
     const READS: u16 = 64;

@@ -83,7 +83,7 @@ fn a_half_alone_fails_and_changes_nothing() {
     let alone = send(&mut queue, compare(), 0);
     let between = send(&mut queue, SubmissionEntry { flags: 0, ..compare() }, 0);
     assert_eq!(responses(&mut queue, [alone, between]), [Status::FUSED_MISSING, Status::SUCCESS]);
-    // It does not meet a second half that comes later.
+    // It does not pair with a later second half.
     let late = send(&mut queue, write(), 9);
     let response = queue.response();
     assert_eq!((response.cid.get(), response.status().meaning()), (late, Status::FUSED_MISSING));

@@ -96,7 +96,7 @@ impl Host {
         (admin, queue)
     }
 
-    /// Connects a queue. `change` makes it different.
+    /// Connects a queue, with changes by `change`.
     pub(crate) fn connect(
         &mut self,
         server: &Server,

@@ -115,7 +115,7 @@ fn a_host_that_sends_more_commands_than_its_queue_holds_is_cut_off() {
     let mut queue = Host::initialized(&server, Digests::default(), 0, 0);
     queue.controller = admin.controller;
     assert_eq!(queue.connect(&server, 2, 4, |_, _| {}).0, Status::SUCCESS);
-    // Writes whose data does not come stay outstanding.
+    // Writes whose data does not arrive stay outstanding.
     for _ in 0..5 {
         queue.begin_write(0, 4_096);
     }
@@ -158,7 +158,7 @@ fn a_host_that_reads_nothing_holds_no_other_up() {
     assert_eq!(bytes, 64 << 20);
 }
 
-/// Writes whose data never comes hold memory, but not that of others, and data in capsules behind them is taken.
+/// Writes whose data never arrives hold memory, but not that of others, and later in-capsule data is accepted.
 #[test]
 fn a_host_that_sends_no_data_holds_no_other_up() {
     let server = Server::with(None, 4 << 20);
@@ -242,7 +242,7 @@ fn an_sgl_is_as_long_as_the_data_of_its_command() {
         let (status, data) = host.read_command(entry, right);
         assert_eq!((status, data.len()), (Status::SUCCESS, right as usize), "opcode {:#x}", entry.opcode);
     }
-    // Data that comes: more than the command takes, in its capsule and by transfers.
+    // The data that arrives: more than the command takes, in its capsule and by transfers.
     let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 0, 8);
     assert_eq!(queue.capsule_command(write, &[1; 4_608]).meaning(), Status::DATA_SGL_LENGTH_INVALID);
     assert_eq!(queue.transfer_command(write, &[1; 16_384]).meaning(), Status::DATA_SGL_LENGTH_INVALID);
@@ -271,7 +271,8 @@ fn any_of(rng: &mut Rng, most: u64) -> Vec<u8> {
     (0..rng.below(most)).map(|_| rng.below(256) as u8).collect()
 }
 
-/// A sound capsule with a command of any opcode and any fields. On an I/O queue, mostly one of the lower opcodes, which exist.
+/// A valid capsule with a command of any opcode and any fields. On an I/O queue, mostly one of the lower opcodes,
+/// which exist.
 fn any_command(queue: &Host, rng: &mut Rng) -> Vec<u8> {
     let mut entry = SubmissionEntry::default();
     entry.as_mut_bytes().iter_mut().for_each(|byte| *byte = rng.below(256) as u8);

@@ -47,7 +47,7 @@ fn a_host_is_asked_for_as_much_at_a_time_as_it_allows() {
     let mut queue = admin.queue(&server, 1, Digests::default());
     let data = pattern(1 << 20, 3);
     let cid = queue.begin_write(0, 1 << 20);
-    // MAXR2T is 4: that many come, and another for each that is answered. They may be answered in any order.
+    // MAXR2T is 4: that many arrive, and another for each that is answered. They may be answered in any order.
     let mut ready: Vec<_> = (0..4).map(|_| queue.receive()).collect();
     queue.stream.set_nonblocking(true).unwrap();
     assert!(std::io::Read::read(&mut queue.stream, &mut [0]).is_err(), "no more than four");

@@ -1,5 +1,5 @@
-//! The target against a host that sends PDUs by hand: what well-behaved hosts get, the errors of others, and that no
-//! host disturbs another one.
+//! The target against a host that sends PDUs by hand: the answers to well-behaved hosts, the errors of others, and
+//! the isolation of hosts.
 #![cfg(target_os = "linux")]
 
 mod allocations;

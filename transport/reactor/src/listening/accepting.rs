@@ -35,7 +35,7 @@ impl Accepting {
         Ok(Accepting { listening, stop, thread: Some(thread) })
     }
 
-    /// Where it listens: with the port that the system chose, where it was left to it.
+    /// Its address, with the port that the system has chosen if the given one is 0.
     pub fn address(&self) -> &Address {
         self.listening.address()
     }

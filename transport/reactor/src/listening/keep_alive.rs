@@ -1,4 +1,5 @@
-//! Detects TCP clients that have vanished without a word: such a client would keep its queue pair forever.
+//! Detects TCP clients that have vanished without closing: such a client would keep its queue pair
+//! forever.
 
 use std::io;
 use std::time::Duration;
@@ -6,11 +7,11 @@ use std::time::Duration;
 use crate::socket::Stream;
 use rustix::net::sockopt;
 
-/// Silence after which the system asks a client whether it is still there.
+/// Silence after which the system probes a client.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Between two such questions.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Questions without an answer after which it is gone.
+/// Unanswered probes after which the client is disconnected.
 const QUESTIONS: u32 = 6;
 /// How long a client may leave sent data without acknowledgement.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(120);

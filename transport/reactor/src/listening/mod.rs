@@ -1,4 +1,4 @@
-//! What servers share that accept clients on separate threads, before a reactor gets them.
+//! Shared code of servers that accept clients on separate threads, before a reactor gets them.
 //!
 //! | file | what |
 //! |---|---|
@@ -30,7 +30,7 @@ pub struct ClientSlots {
     most: usize,
 }
 
-/// One of them, free again when dropped.
+/// A place for a client, free again when dropped.
 #[derive(Debug)]
 pub struct ClientSlot(Arc<AtomicUsize>);
 

@@ -1,8 +1,8 @@
 //! Clients that negotiate: a bounded number at a time, each on a separate thread.
 //!
-//! No client keeps others out. When all places are taken, one makes room at once: a client that has sent nothing, or one of
-//! an address that has more places than the newcomer's. Where all have sent something and share an address, the first that
-//! has had its time makes room. A client whose choice of a drive was acknowledged is never disconnected here.
+//! No client keeps others out. When all places are taken, one makes room at once: a client that has sent nothing, or
+//! one of an address that has more places than the newcomer's. If all have sent something and share an address, the
+//! first whose time is over makes room. A client whose choice of a drive was acknowledged is never disconnected here.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Shutdown};
@@ -15,7 +15,7 @@ use crate::socket::Stream;
 /// The negotiations under way.
 pub struct Negotiating {
     most: usize,
-    /// The time that a client has even when others wait.
+    /// The time of a client even when others wait.
     grace: Duration,
     negotiations: Mutex<Negotiations>,
     /// A negotiation has ended or was admitted, or the listener ends.
@@ -68,7 +68,7 @@ impl Negotiations {
         self.under_way.iter().for_each(|one| *of_peer.entry(one.peer).or_default() += 1);
         let places = |one: &Negotiation| of_peer[&one.peer];
         let waiting = || self.under_way.iter().enumerate().filter(|(_, one)| !one.admitted);
-        // Of those that are alike, the oldest.
+        // Of equal ones, the oldest.
         let most = |(index, one): &(usize, &Negotiation)| (places(one), std::cmp::Reverse(*index));
         if let Some((silent, _)) = waiting().filter(|(_, one)| one.is_silent()).max_by_key(most) {
             return Some((silent, true));

@@ -39,7 +39,7 @@ impl Port {
         Ok(id)
     }
 
-    /// Connects a host that has its own queues to a new controller of a drive: the drive and the PCI function, the
+    /// Connects a host with its own queues to a new controller. The arguments are the drive and the PCI function, the
     /// host's memory, and its number of interrupt vectors.
     ///
     /// # Errors
@@ -78,8 +78,8 @@ impl Port {
         Ok(id)
     }
 
-    /// Connects a queue of a host whose commands pass as messages: the admin queue to a new controller, another one to the
-    /// controller that is named. Returns the Controller ID, too.
+    /// Connects a queue of a host whose commands pass as messages: the admin queue to a new controller, another queue
+    /// to the given controller. Also returns the Controller ID.
     ///
     /// # Errors
     /// The status of Connect.

@@ -59,7 +59,7 @@ impl Reactor {
         }
     }
 
-    /// Gives a connection its client; too late if the end has been reached.
+    /// Gives a connection its client, unless the loop has ended.
     pub(super) fn start_client(&mut self, connection: ConnectionId, make: MakeClient) {
         if self.stopping.is_some() || !self.reserved.remove(&connection) {
             return;
@@ -135,7 +135,7 @@ impl Reactor {
         while let Some(connection) = self.ended.pop() {
             match self.by_connection.get(&connection) {
                 Some(&key) => self.disconnect(key, &Gone::quietly()),
-                // Its client is still to come, and finds that it is too late.
+                // Its client is not connected yet, and will find that it is too late.
                 None if self.reserved.remove(&connection) => self.port.close(connection),
                 None => {}
             }

@@ -1,6 +1,6 @@
-//! The model's completions on their way to clients: completions, interrupts, and questions to hosts.
+//! The model's output on its way to clients: completions, interrupts, and requests to hosts.
 //!
-//! Left out: replies, which clients make of them.
+//! Left out: replies, which clients create from it.
 
 use nandscape_wire_nvme::blocks::BlockWork;
 use nandscape_wire_nvme::{IoOpcode, Status};

@@ -35,7 +35,7 @@ impl Reactor {
         true
     }
 
-    /// Whether the drives have something in work that they will finish: without an event, inside or outside, they never would.
+    /// Whether the drives have work that they will finish: without an event, inside or outside, they never would.
     fn is_working(&self) -> bool {
         self.port.outstanding() > 0 && (self.executor.next_due().is_some() || self.sources.outstanding() > 0)
     }

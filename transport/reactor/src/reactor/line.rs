@@ -1,10 +1,10 @@
-//! Reservations: connections that are opened for clients which still negotiate.
+//! Reservations: connections for clients that still negotiate.
 //!
-//! A queue pair of a client that has left is free only when its last command has ended. A request for a connection waits in
-//! line for such a pair. It is refused where all pairs are held by connected clients, or promised to requests before it.
-//! Nothing is refused before the sockets were polled once more: a client may have left, and the loop not have noticed yet.
+//! A queue pair of a disconnected client is free only when its last command has ended. A request for a connection
+//! waits in line for such a pair. It is refused if all pairs are held by connected clients, or promised to earlier
+//! requests. Before a refusal the sockets are polled once more: a client may have left, unnoticed by the loop.
 //!
-//! Left out: how long a request waits at most, which its sender decides.
+//! Left out: the time limit of a request, which its sender decides.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
@@ -22,7 +22,7 @@ pub(super) struct Request {
     /// The namespace; `None` is the drive's first.
     pub(super) nsid: Option<u32>,
     pub(super) reply: Sender<Result<Reservation, Refused>>,
-    /// How often the sockets had been polled when it came.
+    /// The number of socket polls at its arrival.
     pub(super) polls: u64,
     /// Whether a pair is promised to it, as soon as the commands of an earlier client have ended.
     pub(super) promised: bool,
@@ -34,7 +34,7 @@ impl Reactor {
         self.line.iter().any(|request| !request.promised)
     }
 
-    /// Answers those requests that can be answered; whether there were any.
+    /// Answers the requests that can be answered; returns whether there were any.
     pub(super) fn serve_line(&mut self) -> bool {
         let before = self.line.len();
         for request in std::mem::take(&mut self.line) {
@@ -74,7 +74,7 @@ impl Reactor {
         self.line.iter().filter(|request| request.export == export && request.promised).count()
     }
 
-    /// Opens a connection for a client that is still to come.
+    /// Opens a connection for a client that will connect later.
     pub(super) fn reserve(&mut self, export: u16, nsid: Option<u32>) -> Result<(ConnectionId, DriveInfo), Refused> {
         if self.stopping.is_some() {
             return Err(Refused::Ending);

@@ -15,7 +15,7 @@ use crate::handle::{ExportFigures, Figures, Message, Refused, Reservation};
 use crate::watch::{DriveLook, Look, Wants, Watch, Went};
 
 impl Reactor {
-    /// Reads some messages from other threads; whether there were any.
+    /// Reads some messages from other threads; returns whether there were any.
     pub(super) fn handle_messages(&mut self) -> bool {
         let heard = self.handle_some_messages();
         self.answer_figures();
@@ -32,7 +32,7 @@ impl Reactor {
                 },
                 Ok(Message::Attach { export, make, reply }) => {
                     let answer = self.attach(export, make);
-                    // The sender may have gone.
+                    // The sender may have ended.
                     let _ = reply.send(answer);
                 }
                 Ok(Message::Reserve { export, nsid, reply }) => {
@@ -44,12 +44,12 @@ impl Reactor {
                     let _ = reply.send(answer);
                 }
                 Ok(Message::Info { export, nsid, reply }) => {
-                    // The sender may have gone.
+                    // The sender may have ended.
                     let _ = reply.send(self.info(export, nsid));
                 }
                 Ok(Message::Namespaces { export, reply }) => {
                     let drive = self.port.exports().get(usize::from(export));
-                    // The sender may have gone.
+                    // The sender may have ended.
                     let _ = reply.send(drive.map_or_else(Vec::new, |drive| drive.namespaces()));
                 }
                 Ok(Message::Start { connection, make }) => self.start_client(connection, make),
@@ -63,12 +63,12 @@ impl Reactor {
                         Some(_) => Err(Refused::Ending.to_string()),
                         None => self.port.order(export, &order),
                     };
-                    // The sender may have gone.
+                    // The sender may have ended.
                     let _ = reply.send(answer);
                 }
                 Ok(Message::Figures { not_before, reply }) => self.asked.push((not_before, reply)),
                 Ok(Message::Look { wants, reply }) => {
-                    // The sender may have gone.
+                    // The sender may have ended.
                     let _ = reply.send(self.look(wants));
                 }
                 Ok(Message::LookAway) => self.look_away(),
@@ -79,7 +79,7 @@ impl Reactor {
         true
     }
 
-    /// From now on nothing is read from clients.
+    /// From now on no input is read from clients.
     fn stop(&mut self) {
         self.stopping = self.stopping.or(Some(self.turn));
         self.sources.limit_patience(DRAIN_TIME);
@@ -92,7 +92,7 @@ impl Reactor {
         }
     }
 
-    /// Opens a connection to a queue for a client that is still to come.
+    /// Opens a connection to a queue for a client that will connect later.
     fn connect_queue(&mut self, ask: &ConnectQueue) -> Result<(Reservation, u16), ConnectRefusal> {
         if self.stopping.is_some() {
             return Err(CONTROLLER_BUSY.into());
@@ -115,7 +115,7 @@ impl Reactor {
             }
         };
         for (_, reply) in self.asked.drain(..) {
-            // The receiver may have gone.
+            // The receiver may have ended.
             let _ = reply.send(figures.clone());
         }
     }

@@ -1,5 +1,5 @@
-//! The drives of a reactor that lie outside this process. They are served in each turn in which bytes have arrived from
-//! one of them, or in which the model has given one a command.
+//! The drives of a reactor that are outside this process. They are served in each turn in which one of them has sent
+//! bytes, or the model has given one a command.
 
 use std::io;
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::waiter::Waiter;
 pub(super) struct Sources(Vec<(String, Rc<dyn Source>)>);
 
 impl Sources {
-    /// Those among `exports`; from now on they are watched.
+    /// Watches the sources among `exports`.
     pub(super) fn of(exports: &[Rc<dyn Export>], names: &[String], waiter: &mut Waiter) -> io::Result<Sources> {
         let of = |(export, name): (&Rc<dyn Export>, &String)| {
             export.sources().into_iter().map(|source| (name.clone(), source)).collect::<Vec<_>>()

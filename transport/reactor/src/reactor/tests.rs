@@ -1,4 +1,4 @@
-//! Turns one at a time, on the test's own thread: what one turn takes in, and that no client keeps it from the others.
+//! Single turns, on the test's own thread: the input of one turn, and that no client starves the others.
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -52,7 +52,7 @@ fn reactor() -> (Reactor, Handle) {
 /// [`Client::receive_arrivals`].
 type Receive = dyn FnMut(&mut Intake<'_>) -> Result<bool, Gone>;
 
-/// A client without a socket that submits nothing and takes everything. A test replaces the parts that it is about.
+/// A client without a socket that submits nothing and takes everything. A test replaces the parts that it needs.
 struct Double {
     socket: Option<UnixStream>,
     descriptors: Vec<UnixStream>,
@@ -121,7 +121,7 @@ impl Client for Double {
     }
 }
 
-/// Connects a client; the count that it is given.
+/// Connects a client; returns its counter.
 fn add(handle: &Handle, make: impl FnOnce(Arc<AtomicUsize>) -> Double + Send + 'static) -> Arc<AtomicUsize> {
     let count = Arc::new(AtomicUsize::new(0));
     let given = count.clone();
@@ -160,7 +160,7 @@ fn clients_that_come_and_go_without_end_cost_the_others_a_bounded_part_of_a_turn
     assert!(came() == 1_000 && !reactor.turn());
 }
 
-/// A hang-up lasts: reported as long as it does, it would end every wait.
+/// A hang-up persists: reported repeatedly, it would end every wait.
 #[test]
 fn a_hang_up_is_reported_once_even_to_a_client_that_reads_nothing() {
     for half in [false, true] {
@@ -306,8 +306,8 @@ fn an_event_that_is_run_late_counts_as_behind() {
     assert!(reactor.timing.behind_max >= Span::from_ms(2), "{:?}", reactor.timing.behind_max);
 }
 
-/// A client that sends commands once, each of which takes `takes`, and counts those that succeed. A `deaf` one never has
-/// all of its replies.
+/// A client that sends commands once, each of which takes `takes`, and counts those that succeed. A `deaf` client
+/// never has all of its replies.
 fn sends(handle: &Handle, mut commands: u64, takes: Span, deaf: bool) -> Arc<AtomicUsize> {
     let receive = move |intake: &mut Intake<'_>| {
         for tag in 0..std::mem::take(&mut commands) {
@@ -402,7 +402,7 @@ fn a_drive_that_stops_with_work_left_does_not_make_the_end_wait_for_ever() {
     reactor.turn();
     reactor.turn();
     handle.stop();
-    // Power goes, and with it the task that would have completed the command.
+    // A power cut also ends the task that would have completed the command.
     reactor.executor = Executor::new();
     let error = reactor.run().err().expect("it tells of it").to_string();
     assert!(error.contains("commands are left"), "{error}");

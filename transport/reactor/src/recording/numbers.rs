@@ -1,8 +1,8 @@
-//! Numbers and commands as they stand in a record: small ones take little room.
+//! Numbers and commands in a record: small ones take little room.
 //!
-//! A number is in groups of seven bits, the lowest first, each but the last with its highest bit set (LEB128). A signed
-//! one is folded first, so that small negative ones are short, too. A command is what differs from the last one with its
-//! opcode: the opcode, a bit for each of its 16 dwords that differs, and the differences.
+//! A number is in groups of seven bits, the lowest first, each but the last with its highest bit set (LEB128). A
+//! signed number is first folded, so that small negative ones are short too. A command is its difference from the
+//! last one with its opcode: the opcode, a bit for each of its 16 dwords that differs, and the differences.
 
 use nandscape_wire_nvme::SubmissionEntry;
 use zerocopy::{FromBytes, IntoBytes};
@@ -93,7 +93,8 @@ impl Commands {
     }
 }
 
-/// The dwords of a command. In the first, the command identifier comes lowest, because it counts, and the opcode is left out.
+/// The dwords of a command. In the first, the command identifier is lowest, because it counts up, and the opcode is
+/// left out.
 fn dwords(entry: &SubmissionEntry) -> [u32; DWORDS] {
     let mut dwords = [0; DWORDS];
     for (dword, bytes) in dwords.iter_mut().zip(entry.as_bytes().chunks_exact(4)) {

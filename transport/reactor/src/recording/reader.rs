@@ -127,7 +127,7 @@ impl Reader {
         }
     }
 
-    /// An error about the record that comes next.
+    /// An error about the next record.
     pub(crate) fn damaged(&self, problem: &str) -> RecordingError {
         let (path, number, offset) = (self.path.clone(), self.number, self.chunks.offset());
         RecordingError::Damaged { path, number, offset, problem: problem.to_owned() }

@@ -82,7 +82,7 @@ pub struct RunTiming {
     pub behind_max: Span,
 }
 
-/// What the records so far determine about the records that follow.
+/// State from earlier records that later records depend on.
 #[derive(Default)]
 pub(super) struct Context {
     turn: Time,
@@ -103,7 +103,7 @@ pub enum Record {
     },
     /// A command.
     Command {
-        /// Whose.
+        /// The connection of the host.
         connection: ConnectionId,
         /// The command.
         entry: Box<SubmissionEntry>,
@@ -132,9 +132,10 @@ pub enum Record {
         /// How many.
         bytes: u32,
     },
-    /// How well the run kept up with the clock. It comes when all clients have gone: what follows is the server's own.
+    /// How well the run kept up with the clock. It is recorded when all clients have disconnected: later records are
+    /// the server's own.
     Timing(RunTiming),
-    /// A client has gone.
+    /// A client has disconnected.
     Close {
         /// Which one.
         connection: ConnectionId,
@@ -161,7 +162,7 @@ pub enum Record {
     Arrival {
         /// Which host.
         connection: ConnectionId,
-        /// What.
+        /// The arrival.
         arrival: Arrival,
     },
     /// The transport refused a command of a message queue.
@@ -173,9 +174,9 @@ pub enum Record {
         /// With this status.
         status: Status,
     },
-    /// The controller accessed its memory. Accesses stand after the arrival that they follow, and before the next one.
+    /// The controller accessed its memory. Accesses follow the arrival that caused them, and precede the next one.
     Access {
-        /// Whose memory.
+        /// The connection of the memory.
         connection: ConnectionId,
         /// How it ended.
         outcome: Outcome,
@@ -195,7 +196,7 @@ pub enum Record {
     Order {
         /// Which drive.
         export: u16,
-        /// What.
+        /// The order.
         order: Order,
     },
     /// The run was ended in order.
@@ -368,7 +369,7 @@ mod tests {
         }
     }
 
-    /// Any bytes are a record or none, and nothing panics.
+    /// Any bytes are a record or an error, without a panic.
     #[test]
     fn any_body_is_a_record_or_none() {
         let mut rng = Seed::new(14).rng();

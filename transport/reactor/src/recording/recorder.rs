@@ -121,8 +121,8 @@ impl Recorder {
         self.finish(COMMAND, data.as_deref().unwrap_or_default());
     }
 
-    /// A host's controller has fetched an I/O command, which the host submitted at a time. It repeats what an access has,
-    /// for readers that have no controller.
+    /// A host's controller has fetched an I/O command, which the host submitted at a time. It repeats the data of an
+    /// access, for readers without a controller.
     pub(crate) fn fetched(
         &mut self,
         (connection, export, block_bytes): (ConnectionId, u16, u32),

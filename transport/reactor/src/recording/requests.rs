@@ -1,11 +1,12 @@
-//! The I/O commands of a recording in the order of their arrival, over any transport, without the drive that had them:
-//! for other drives, and for traces.
+//! The I/O commands of a recording in the order of their arrival, over any transport, without the recorded drive: for
+//! other drives, and for traces.
 //!
 //! A controller fetches the commands of a host with its own queues some time after they arrived, and reads the ranges
-//! of a Dataset Management later still. Such commands are put in order within [`HORIZON`]; a command that comes later
-//! than that has the time of the last one before it.
+//! of a Dataset Management later still. Such commands are put in order within [`HORIZON`]; a later command gets the
+//! time of the last one before it.
 //!
-//! Left out: admin commands, and commands that their transport refused, which are counted; the flush with which a server ends.
+//! Left out: admin commands, and commands that their transport refused, which are counted; the flush with which a
+//! server ends.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +19,7 @@ use crate::access::Outcome;
 use crate::order::Order;
 use crate::port::ConnectionId;
 
-/// How much later than it arrived a command may stand in a recording.
+/// How much later than its arrival a command may appear in a recording.
 const HORIZON: Span = Span::from_s(1);
 /// Bytes of a range to deallocate (NVM Command Set 3.2.3).
 const RANGE: usize = 16;
@@ -32,7 +33,7 @@ pub struct Request {
     pub export: u16,
     /// The command.
     pub entry: SubmissionEntry,
-    /// Bytes of a logical block of its namespace; 0 where it names none.
+    /// Bytes of a logical block of its namespace; 0 if it names none.
     pub block_bytes: u32,
     /// Its data, if the drive reads some and it is recorded.
     pub data: Option<Vec<u8>>,
@@ -47,7 +48,7 @@ pub enum Event {
     Order {
         /// To which drive.
         export: u16,
-        /// What.
+        /// The order.
         order: Order,
     },
 }
@@ -93,7 +94,7 @@ struct Incomplete {
 }
 
 impl Requests {
-    /// Those of a recording, from where it is.
+    /// The requests of a recording, from the reader's position.
     pub fn new(reader: Reader) -> Requests {
         Requests {
             reader,
@@ -172,7 +173,7 @@ impl Requests {
             Record::Turn(at) => self.now = at,
             Record::End(at) => (self.now, self.ended) = (at, Some(true)),
             Record::Timing(timing) => self.timing = Some(timing),
-            // All clients have gone: the server flushes its drives.
+            // All clients have disconnected: the server flushes its drives.
             _ if self.timing.is_some() => {}
             Record::Open { connection, export } => self.open(connection, export, false),
             Record::Attach { connection, export, .. } => {

@@ -16,7 +16,7 @@ use nandscape_wire_nvme::io::{CopyRange, DEAC, DsmRange};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes as _;
 
-/// Commands of a kind that a test has in work at a time.
+/// Commands of a kind that a test has under way at a time.
 pub(crate) const COMMANDS: u16 = 6;
 /// Bytes of the drive.
 pub(crate) const CAPACITY: u64 = 64 << 20;

@@ -84,10 +84,11 @@ impl Allocations {
     }
 }
 
-/// Holds that a run with `more` more commands than another has less than one more allocation for a hundred of them: figures
-/// and tables grow now and then. A transport also makes a command's buffers when as many commands are first under way at
-/// once, up to 200 allocations for a depth of 32. Either run may make them, since the threads' turns decide how many
-/// commands meet: with such depths `more` is above 20,000. `allocations` runs that many commands and counts.
+/// Asserts that a run with `more` additional commands has less than one additional allocation for a hundred of them:
+/// figures and tables grow now and then. A transport also allocates a command's buffers when a new number of commands
+/// is first under way at once, up to 200 allocations for a depth of 32. Either run may make them, since the threads'
+/// turns decide how many commands overlap: with such depths `more` is above 20,000. `allocations` runs that many
+/// commands and counts.
 pub(crate) fn allocates_nothing(name: &str, (commands, more): (u64, u64), allocations: impl Fn(u64) -> u64) {
     let (short, long) = (allocations(commands), allocations(commands + more));
     let grown = long.saturating_sub(short);

@@ -1,4 +1,4 @@
-//! What a turn does in addition to running the model: rings, rest, and reports of failures.
+//! The work of a turn in addition to running the model: rings, rest, and reports of failures.
 
 use std::io::Read as _;
 use std::os::fd::AsRawFd as _;

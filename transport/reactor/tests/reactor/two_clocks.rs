@@ -1,6 +1,6 @@
 //! The reactor in real time, and its recording replayed in simulated time: the same events at the same times.
 //!
-//! The whole SSD is put to the same test where it can be named.
+//! A crate that can use the whole SSD runs the same test on it.
 
 use std::cell::Cell;
 use std::os::fd::BorrowedFd;

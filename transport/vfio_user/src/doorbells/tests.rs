@@ -142,7 +142,7 @@ fn shadow_doorbells_are_looked_at_when_told() {
     assert_eq!(rung(&watch), []);
 }
 
-/// As above, in shadow mode, where a register write is the only sign. Everything that was rung is seen in the end.
+/// As above, in shadow mode, where a register write is the only sign. Every ring is eventually seen.
 #[test]
 fn no_shadow_doorbell_is_missed() {
     let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(7, |seed| seed.parse().expect("a number"));

@@ -48,7 +48,7 @@ impl Client {
     /// Connects, and agrees on nothing yet.
     pub(crate) fn connect(path: &Path) -> Client {
         let stream = UnixStream::connect(path).unwrap();
-        // A reply that never comes ends the test.
+        // A missing reply ends the test.
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Client { stream, next: 1, received: Vec::new(), served: None }
     }

@@ -19,7 +19,7 @@ use zerocopy::{FromBytes as _, IntoBytes as _};
 use crate::client::{Client, Served};
 
 pub(crate) const PAGE: u64 = 4_096;
-/// Pages of memory, and where the device sees them.
+/// Pages of memory, and the device's address of them.
 const PAGES: u64 = 256;
 pub(crate) const BASE: u64 = 0x4000_0000;
 /// The second half begins here.
@@ -64,14 +64,14 @@ pub(crate) struct Host {
     pub(crate) client: Client,
     pub(crate) file: File,
     pub(crate) memory: Mapping,
-    /// The doorbells, where they can be mapped.
+    /// The doorbells, if they can be mapped.
     doorbells: Option<Mapping>,
     /// Event descriptors of vectors 0, 1 and 2.
     pub(crate) events: Vec<OwnedFd>,
     pairs: Vec<Pair>,
     /// Whether I/O doorbells are in buffers.
     pub(crate) buffers: bool,
-    /// Doorbells that went to registers.
+    /// Doorbells that were written to registers.
     pub(crate) rung: u32,
 }
 

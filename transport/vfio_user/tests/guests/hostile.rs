@@ -1,4 +1,4 @@
-//! Clients that do as much harm as they can, each next to one that works and must not notice.
+//! Clients that do as much harm as they can, each next to one that must not be disturbed.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -172,7 +172,7 @@ fn replies_that_are_not_taken() {
         let client = Client::connect(&server.path(0));
         client.stream.set_nonblocking(true).unwrap();
         let message = Header::command(1, Command(99), 0);
-        // The first is refused and ends the connection; before that, all of them may be in the socket.
+        // The first is rejected and ends the connection; before that, all of them may be in the socket.
         (0..100_000).for_each(|_| client.send_bytes(message.as_bytes(), &[]));
         drop(client);
         let mut client = Client::agree(&server.path(0));

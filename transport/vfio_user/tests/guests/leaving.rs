@@ -105,7 +105,7 @@ fn a_second_client_is_turned_away_while_the_first_is_there() {
     server.stop();
 }
 
-/// The server ends while a client is connected and has commands in work.
+/// The server ends while a client is connected and has commands under way.
 #[test]
 fn the_server_ends_first() {
     let server = Server::start(1, DoorbellMode::Mapped);

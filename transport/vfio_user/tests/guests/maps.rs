@@ -1,4 +1,4 @@
-//! Memory that comes and goes while the controller is enabled.
+//! Memory that is mapped and unmapped while the controller is enabled.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -21,7 +21,7 @@ fn read(host: &mut Host) -> Status {
     host.wait(1).status()
 }
 
-/// Only data lies in the second half.
+/// The second half holds only data.
 #[test]
 fn data_in_memory_that_was_unmapped_fails_and_works_again_afterwards() {
     let server = Server::start(1, DoorbellMode::Buffered);
@@ -78,7 +78,7 @@ fn queues_are_found_again() {
     server.stop();
 }
 
-/// Reads and writes are under way while data's memory goes and comes.
+/// Reads and writes are under way while the memory of data is unmapped and mapped.
 #[test]
 fn maps_change_under_load() {
     let server = Server::start(1, DoorbellMode::Buffered);

@@ -1,4 +1,4 @@
-//! Messages of a client that keeps to the rules, and the answers to those that do not, one by one.
+//! Messages of a correct client, and the answers to incorrect ones, one by one.
 
 use nandscape_transport_vfio_user::DoorbellMode;
 use nandscape_wire_nvme::vendor::PCI_DEVICE;
@@ -130,7 +130,7 @@ fn interrupts_are_masked_triggered_and_disconnected() {
     let entry = nandscape_wire_nvme::SubmissionEntry::io(nandscape_wire_nvme::IoOpcode::FLUSH, 1);
     host.put(1, 5, entry);
     host.ring(1);
-    // Its completion comes without an interrupt, which is pending.
+    // Its completion is posted without an interrupt, which is pending.
     let completion = std::iter::repeat_with(|| host.reap(1)).flatten().next();
     assert_eq!(completion.map(|entry| entry.cid.get()), Some(5));
     while host.client.read(4, 0x1000, 8).unwrap() != [2, 0, 0, 0, 0, 0, 0, 0] {}

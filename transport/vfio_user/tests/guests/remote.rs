@@ -1,4 +1,4 @@
-//! Memory that comes without a descriptor: the server asks the client for all that it reads and writes there.
+//! Memory without a descriptor: the server requests all accesses to it from the client.
 
 use nandscape_transport_vfio_user::DoorbellMode;
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, register};
@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::host::{BASE, Host, PAGE, Pointer};
 use crate::server::Server;
 
-/// A host with some of its memory reached by messages.
+/// A host with parts of its memory reached by messages.
 fn start(server: &Server, number: usize, remote: [bool; 2], count_bytes: usize) -> Host {
     let mut host = Host::connect(Client::agree(&server.path(number)));
     host.map_remote(remote, count_bytes);
@@ -21,7 +21,7 @@ fn asked(host: &Host) -> u32 {
     host.client.served.as_ref().unwrap().asked
 }
 
-/// Queues and lists lie in the first half, data in the second.
+/// Queues and lists are in the first half, data in the second.
 #[test]
 fn queues_lists_and_data_are_reached_by_messages() {
     for mode in [DoorbellMode::Trapped, DoorbellMode::Mapped] {
@@ -40,7 +40,7 @@ fn queues_lists_and_data_are_reached_by_messages() {
     }
 }
 
-/// An interrupt comes when the completion before it is in the memory.
+/// An interrupt follows the write of the completion before it.
 #[test]
 fn interrupts_come_behind_completions() {
     let server = Server::start(1, DoorbellMode::Trapped);

@@ -1,4 +1,4 @@
-//! Resets of each kind, with commands in work.
+//! Resets of each kind, with commands under way.
 
 use nandscape_transport_vfio_user::DoorbellMode;
 use nandscape_wire_nvme::{IoOpcode, register};
@@ -34,7 +34,7 @@ fn the_controller() {
     }
 }
 
-/// Where PCI Express lies in the configuration space: a driver looks for it.
+/// The place of PCI Express in the configuration space, which a driver searches for.
 fn express(host: &mut Host) -> u64 {
     let mut at = host.client.read(CONFIG, 0x34, 1).unwrap()[0];
     while host.client.read(CONFIG, at.into(), 1).unwrap()[0] != 0x10 {

@@ -196,7 +196,7 @@ impl Terminate {
 }
 
 impl Digests {
-    /// As they stand in DGST.
+    /// The bits in DGST.
     pub fn bits(self) -> u8 {
         let bit = |there: bool, bit: u8| if there { bit } else { 0 };
         bit(self.header, ENABLE_HEADER_DIGEST) | bit(self.data, ENABLE_DATA_DIGEST)

@@ -1,7 +1,7 @@
 //! The checks of a PDU's common header, before anything of it is believed: type, flags, lengths. A violation is a
 //! [`Fatal`] error, which names the byte (NVMe/TCP 3.5).
 //!
-//! Left out: fields that depend on what went before, such as transfer tags.
+//! Left out: fields that depend on earlier PDUs, such as transfer tags.
 
 use core::fmt;
 

@@ -1,5 +1,5 @@
-//! The tries of one get. A policy sends them and waits for what comes; silence, lost connections and refusals are dealt with here:
-//! when no try is left, another replica is asked, as long as the budget lasts.
+//! The tries of one get. A policy sends them and waits for events. Silence, lost connections and refusals are handled
+//! here: when no try is left, another replica is asked, within the budget.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,11 +17,11 @@ use nandscape_sim::race::race;
 pub struct How {
     /// Microseconds that the drive has; 0 is no deadline.
     pub deadline_us: u32,
-    /// The server tells when it begins.
+    /// The server reports when it begins.
     pub tell_begun: bool,
 }
 
-/// What has happened.
+/// An event of a get.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// The get has ended.
@@ -30,14 +30,14 @@ pub enum Event {
     Busy(usize, u32),
     /// A replica, by its place, has begun.
     Begun(usize),
-    /// The time that was given has come.
+    /// The given time is reached.
     Due,
 }
 
 struct Try {
     place: usize,
     id: u64,
-    /// When it is given up.
+    /// When the try is given up.
     until: Time,
     is_open: bool,
 }
@@ -64,7 +64,8 @@ impl<'a> Attempts<'a> {
         self.order.len()
     }
 
-    /// Replicas that a policy may prefer: those that were not silent of late, which are in the first places; all, if all were.
+    /// Replicas that a policy may prefer: those that were not recently silent, which are first in order. If all were
+    /// silent, all of them.
     pub fn choices(&self) -> usize {
         let is_suspect = |server: &usize| self.client.peers[*server].is_suspect();
         match self.order.iter().take_while(|server| !is_suspect(server)).count() {
@@ -73,7 +74,7 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// What the client knows of the replica at a place, and the requests that it has not answered.
+    /// The client's statistics of the replica at a place, and its unanswered requests.
     pub(crate) fn peer(&self, place: usize) -> &Peer {
         &self.client.peers[self.order[place]]
     }
@@ -83,7 +84,7 @@ impl<'a> Attempts<'a> {
         self.order[place]
     }
 
-    /// The average latencies of all servers of late, in microseconds.
+    /// The recent average latencies of all servers, in microseconds.
     pub(crate) fn latencies(&self) -> BTreeMap<usize, f64> {
         let of = |(server, peer): (usize, &Rc<Peer>)| Some((server, peer.seen.snitch.get()?));
         self.client.peers.iter().enumerate().filter_map(of).collect()
@@ -104,7 +105,7 @@ impl<'a> Attempts<'a> {
         self.begun
     }
 
-    /// Sends a try to the replica at a place; whether there is such a replica, and the budget allows it.
+    /// Sends a try to the replica at a place. Returns whether that replica exists and the budget allows it.
     pub async fn send(&mut self, place: usize, how: How) -> bool {
         let Client { config, cpu, sim, .. } = self.client;
         if self.tries.len() >= config.tries || place >= self.order.len() {
@@ -132,7 +133,7 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Waits for the first event, until a time if one is given.
+    /// Waits for the first event, and until a time if one is given.
     pub async fn next(&mut self, until: Option<Time>) -> Event {
         loop {
             if let Some((tag, answer)) = self.mail.take() {
@@ -202,7 +203,7 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Tries that have waited for too long are over.
+    /// Gives up tries that have waited for too long.
     fn give_up_silent(&mut self) {
         let now = self.client.sim.now();
         for one in self.tries.iter_mut().filter(|one| one.is_open && one.until <= now) {

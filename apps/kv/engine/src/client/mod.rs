@@ -1,10 +1,10 @@
-//! A client: puts to all replicas of a key, gets from one, as its policy says.
+//! A client: puts to all replicas of a key, gets from one, according to its policy.
 //!
-//! **Puts** are acknowledged once a majority of the key's replicas has the value durably; it is sent to all of them, and
-//! one that is away lacks it.
-//! **Gets** ask one replica at a time, or a few: one that was away may have an older value, or none. When the replica that answers has
-//! no value, the others are asked. [`Client::get_latest`] asks a majority, has the last acknowledged value in any case, and brings
-//! replicas that lack it up to date.
+//! **Puts** are sent to all replicas, and acknowledged once a majority has the value durably. A replica that was
+//! offline lacks it.
+//! **Gets** ask one replica at a time, or a few. A replica that was offline may have an older value, or none. When
+//! the answering replica has no value, the others are asked. [`Client::get_latest`] asks a majority, always finds the
+//! last acknowledged value, and updates replicas that lack it.
 //!
 //! | file | what |
 //! |---|---|
@@ -32,10 +32,10 @@ use nandscape_apps_store::Cpu;
 use nandscape_host_network::Network;
 pub(crate) use peer::Peer;
 
-/// How long a replica that was silent is asked last.
+/// The time for which a silent replica is asked last.
 const SUSPECT: Span = Span::from_ms(500);
 
-/// Which replica is asked first.
+/// The choice of the replica that is asked first.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Order {
     /// The primary: the first on the ring.
@@ -51,11 +51,11 @@ pub enum Order {
 pub struct ClientConfig {
     /// Replicas of a key.
     pub replicas: usize,
-    /// Which one is asked first, unless the policy says otherwise.
+    /// The replica that is asked first, unless the policy chooses another.
     pub order: Order,
-    /// Tries of a get at the most.
+    /// The most tries of a get.
     pub tries: usize,
-    /// After how long a try is given up.
+    /// The time after which a try is given up.
     pub try_timeout: Span,
     /// After how long a get or put has failed.
     pub timeout: Span,
@@ -83,7 +83,7 @@ impl Default for ClientConfig {
     }
 }
 
-/// What has come of a get.
+/// The outcome of a get.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// A value.
@@ -106,9 +106,9 @@ pub enum ClientError {
     /// Too few replicas answered.
     #[error("{answered} of {needed} replicas answered in time")]
     Silent {
-        /// Those that did.
+        /// Replicas that answered.
         answered: usize,
-        /// Those that have to.
+        /// Answers that are needed.
         needed: usize,
     },
     /// Replicas refused.
@@ -132,7 +132,7 @@ pub struct ClientStats {
 }
 
 impl ClientStats {
-    /// Latencies of gets that found a value or that there is none.
+    /// Latencies of gets that found a value or its absence.
     pub fn latency(&self) -> Histogram {
         self.latency.borrow().clone()
     }
@@ -222,7 +222,7 @@ impl Client {
         Ok(found)
     }
 
-    /// The replicas of a key in the order in which they are asked: those that were silent of late are the last.
+    /// The replicas of a key in the order in which they are asked: recently silent ones are last.
     fn order(&self, key: &[u8]) -> Vec<usize> {
         let mut order = self.ring.replicas(key, self.config.replicas);
         match self.config.order {

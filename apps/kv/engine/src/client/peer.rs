@@ -1,4 +1,4 @@
-//! A server as a client sees it: the connection, the requests that it has not answered, and how quick it was.
+//! A server as a client sees it: the connection, its unanswered requests, and its speed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -11,7 +11,7 @@ use nandscape_wire_kv::{Frame, Load, Refusal, Reply, Request};
 use crate::average::Ewma;
 use nandscape_host_network::{Inlet, Network, Outlet};
 
-/// What has come of a request.
+/// The outcome of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Answer {
     Value { version: u64, value: Vec<u8> },
@@ -58,13 +58,13 @@ struct Call {
     begun: Time,
 }
 
-/// What a client knows of a server.
+/// A client's statistics of a server.
 #[derive(Default)]
 pub(crate) struct Seen {
     /// Of response times in microseconds, with Cassandra's and C3's weights of a new one.
     pub(crate) snitch: Ewma,
     pub(crate) response: Ewma,
-    /// Of the server's queue and of its service time in microseconds, as told.
+    /// Averages of the server's queue and of its service time in microseconds, as reported by the server.
     pub(crate) queue: Ewma,
     pub(crate) service: Ewma,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Seen {
 const SNITCH_WEIGHT: f64 = 0.75;
 /// The share of a new value in C3's averages.
 const C3_WEIGHT: f64 = 0.1;
-/// Requests whose answers nobody waits for, at the most.
+/// The most requests whose answers are no longer awaited.
 const MOST_CALLS: usize = 4_096;
 /// How long a client waits before it connects again.
 const AGAIN: Span = Span::from_ms(20);
@@ -88,7 +88,7 @@ pub(crate) struct Peer {
     next: Cell<u64>,
     /// Not before this time it is connected to again.
     again: Cell<Time>,
-    /// Until when it is asked last, since it was silent.
+    /// The time until which it is asked last, because it was silent.
     suspect: Cell<Time>,
     pub(crate) seen: Seen,
 }
@@ -129,17 +129,18 @@ impl Peer {
         self.calls.borrow().len()
     }
 
-    /// Whether it was silent of late.
+    /// Whether it was recently silent.
     pub(crate) fn is_suspect(&self) -> bool {
         self.suspect.get() > self.sim.now()
     }
 
-    /// It was silent: for this long it is asked last.
+    /// It was silent: for `span` it is asked last.
     pub(crate) fn suspect_for(&self, span: Span) {
         self.suspect.set(self.sim.now() + span);
     }
 
-    /// Sends a request; its answer comes under `tag`. Its number, for [`Peer::cancel`] and [`Peer::was_silent`].
+    /// Sends a request; its answer arrives under `tag`. Returns its number, for [`Peer::cancel`] and
+    /// [`Peer::was_silent`].
     pub(crate) fn send(self: &Rc<Self>, request: &Request<'_>, mail: &Rc<Mail>, tag: usize) -> u64 {
         let id = self.next.get();
         self.next.set(id + 1);
@@ -199,7 +200,7 @@ impl Peer {
     fn received(&self, bytes: &[u8]) {
         let reply = Frame::parse(bytes).and_then(|frame| Ok((frame.id, Reply::parse(&frame)?)));
         let Ok((id, reply)) = reply else {
-            // A server that breaks the protocol is as one that is gone.
+            // A server that violates the protocol is treated as disconnected.
             if let Some(outlet) = self.outlet.take() {
                 outlet.close("an answer that is no message of the protocol");
             }

@@ -1,4 +1,4 @@
-//! What needs a majority of a key's replicas: puts, and gets of the latest value.
+//! Operations that need a majority of a key's replicas: puts, and gets of the latest value.
 
 use std::rc::Rc;
 
@@ -30,8 +30,8 @@ impl<'a> Round<'a> {
         Round { client, replicas, mail: Mail::new(&client.sim), ends, again }
     }
 
-    /// The next answer, with the place of its replica; `None` when time is up. Those that did not take their request are asked
-    /// again: they are down, or the drive's power is cut.
+    /// The next answer, with the place of its replica; `None` when time is up. Replicas that refused their request,
+    /// because they are down or their drive's power is cut, are asked again.
     async fn next(&mut self, request: &Request<'_>) -> Option<(usize, Answer)> {
         loop {
             let now = self.client.sim.now();
@@ -61,10 +61,10 @@ impl Client {
         replicas / 2 + 1
     }
 
-    /// Puts a value: afterwards a majority of the key's replicas has it durably. Its version.
+    /// Puts a value: afterwards a majority of the key's replicas has it durably. Returns its version.
     ///
     /// # Errors
-    /// When too few have it. Whether it is there is then not known.
+    /// When too few have it. Whether it is stored is then unknown.
     pub async fn put(&self, key: &[u8], value: &[u8]) -> Result<u64, ClientError> {
         check_key(key)?;
         if value.len() > MAX_VALUE {
@@ -111,7 +111,7 @@ impl Client {
         Err(ClientError::Silent { answered: stored, needed })
     }
 
-    /// The latest acknowledged value of a key, or one that was being put. Replicas that lack it are brought up to date.
+    /// The latest acknowledged value of a key, or one whose put was under way. Replicas that lack it are updated.
     ///
     /// # Errors
     /// When too few replicas answer.
@@ -131,7 +131,7 @@ impl Client {
         Ok(Some(latest))
     }
 
-    /// What as many replicas as wanted have of a key.
+    /// The values that `wanted` replicas have of a key.
     async fn answers(&self, key: &[u8], replicas: Vec<usize>, wanted: usize) -> Vec<Option<Found>> {
         let request = Request::Get { deadline_us: 0, tell_begun: false, key };
         let mut round = Round::new(self, replicas);
@@ -149,7 +149,7 @@ impl Client {
         answers
     }
 
-    /// The replica that was asked has no value: it may have been away. What the others have.
+    /// Asks the other replicas after one without a value, which may have been offline.
     pub(super) async fn ask_all(&self, key: &[u8]) -> Ended {
         let replicas = self.ring.replicas(key, self.config.replicas);
         let all = replicas.len();

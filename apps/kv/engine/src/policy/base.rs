@@ -1,4 +1,4 @@
-//! One replica, however long it takes. Another one is asked only when that one is dead or silent.
+//! One replica, however long it takes. Another one is asked only if the first is dead or silent.
 
 use super::{Getting, Policy};
 use crate::client::{Attempts, How};

@@ -1,9 +1,9 @@
-//! C3 (Suresh et al., NSDI 2015, 3.1): the replica with the lowest score, R - 1/mu + q^3/mu. R and 1/mu are averages of the response and
-//! the service time, q = 1 + outstanding x clients + the average queue that the server tells.
+//! C3 (Suresh et al., NSDI 2015, 3.1): the replica with the lowest score, R - 1/mu + q^3/mu. R and 1/mu are averages
+//! of the response and the service time, q = 1 + outstanding x clients + the average queue that the server reports.
 //!
-//! A try without an answer counts as a response time, and a replica that was silent of late is not chosen while there are others.
+//! A try without an answer counts as a response time. A recently silent replica is chosen only if all are.
 //!
-//! Left out: its control of the rate of each client to each server.
+//! Left out: C3's rate control of each client to each server.
 
 use super::{Getting, Policy};
 use crate::client::{Attempts, How, Peer};
@@ -16,7 +16,7 @@ pub struct C3 {
 
 impl C3 {
     fn score(&self, peer: &Peer) -> f64 {
-        // One that was not asked yet has the best score; one that never answered has told no service time.
+        // A replica that was not asked yet has the best score; one that never answered has reported no service time.
         let Some(response) = peer.seen.response.get() else { return f64::MIN };
         let service = peer.seen.service.get().unwrap_or(0.0);
         let outstanding = peer.outstanding() as f64 * f64::from(self.clients);

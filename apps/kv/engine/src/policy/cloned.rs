@@ -1,4 +1,5 @@
-//! Cloning (Li 1.1): every get goes to two replicas at once, and the first answer counts. It doubles the load.
+//! Cloning (Li 1.1): every get is sent to two replicas at once, and the first answer counts. It doubles the
+//! load.
 
 use super::{Getting, Policy};
 use crate::client::{Attempts, How};

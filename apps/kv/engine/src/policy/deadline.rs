@@ -1,5 +1,5 @@
-//! The deadline that clients give drives. It may follow the share of tries that are rejected: many say that it is too strict, few that it
-//! is too lax (Li 6.1).
+//! The deadline that clients give drives. It may follow the share of rejected tries: many show that it is too strict,
+//! few that it is too lax (Li 6.1).
 
 use std::cell::Cell;
 
@@ -26,7 +26,7 @@ impl Deadline {
         Deadline { us: Cell::new(at_first.as_us().max(1.0)), wanted, tries: Cell::new(0), busy: Cell::new(0) }
     }
 
-    /// Microseconds, 1 at the least.
+    /// Microseconds, at least 1.
     pub fn us(&self) -> u32 {
         self.us.get() as u32
     }

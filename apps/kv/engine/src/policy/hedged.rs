@@ -1,5 +1,5 @@
-//! Hedged requests (Dean and Barroso, "The Tail at Scale"; Li 1.1): a second replica is asked when the first has not answered for the
-//! 95th percentile of the latencies that are expected. The first answer counts; the other try goes on.
+//! Hedged requests (Dean and Barroso, "The Tail at Scale"; Li 1.1): a second replica is asked when the first has not
+//! answered within the 95th percentile of the expected latencies. The first answer counts; the other try continues.
 
 use nandscape_sim::Span;
 
@@ -17,7 +17,7 @@ pub struct Hedged {
 }
 
 impl Hedged {
-    /// With a second try after this time; `None` is after the 95th percentile of the gets of late.
+    /// Sends a second try after this time; `None` is the 95th percentile of recent gets.
     pub fn new(after: Option<Span>) -> Hedged {
         Hedged { after, seen: Recent::new(0.95) }
     }

@@ -1,5 +1,5 @@
-//! Hedged requests with deadlines (Li 6.1: hedged requests can coexist with MittOS): the next replica is asked when the drive rejects the
-//! read, and when no answer has come for the time after which a get is hedged, whatever it is that takes so long.
+//! Hedged requests with deadlines (Li 6.1: hedged requests can coexist with MittOS). The next replica is asked when
+//! the drive rejects the read, or when no answer has arrived within the hedging time, whatever the cause.
 
 use nandscape_sim::Span;
 

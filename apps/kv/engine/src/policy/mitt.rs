@@ -1,8 +1,8 @@
-//! MittOS (Li 3.1.8): a read that its drive cannot begin within the deadline is rejected at once, and the next replica is asked. The last
-//! one gets no deadline.
+//! MittOS (Li 3.1.8): a read that its drive cannot begin within the deadline is rejected at once, and the next
+//! replica is asked. The last replica gets no deadline.
 //!
-//! With `waits` the last one has a deadline, too; if all reject, the one that told the shortest wait is asked without (the extension that
-//! Li proposes there).
+//! With `waits` the last replica has a deadline too. If all reject, the replica that reported the shortest wait is
+//! asked without one (the extension that Li proposes there).
 
 use super::{Deadline, Getting, Policy};
 use crate::client::{Attempts, Ended, Event, How};
@@ -11,7 +11,7 @@ use crate::client::{Attempts, Ended, Event, How};
 pub struct Mitt {
     /// The deadline.
     pub deadline: Deadline,
-    /// Whether told waits decide when all replicas reject.
+    /// Whether reported waits decide when all replicas reject.
     pub waits: bool,
 }
 

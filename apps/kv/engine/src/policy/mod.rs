@@ -4,13 +4,13 @@
 //! |---|---|
 //! | `base` | one replica, however long it takes |
 //! | `cloned` | two replicas at once, the first answer counts |
-//! | `hedged` | a second replica when the first has not answered for the 95th percentile of late |
+//! | `hedged` | a second replica when the first has not answered within the recent 95th percentile |
 //! | `tied` | two replicas, one of which is cancelled when the other begins |
-//! | `snitch` | the replica with the lowest latency of late, as Cassandra chooses it |
+//! | `snitch` | the replica with the lowest recent latency, as in Cassandra |
 //! | `c3` | the replica with the lowest score of C3 |
-//! | `mitt` | a deadline for the drive: one that would exceed it rejects the read, and the next replica is asked |
-//! | `hedged_mitt` | both |
-//! | `deadline` | which deadline |
+//! | `mitt` | a deadline for the drive: a drive that would exceed it rejects the read, and the next replica is asked |
+//! | `hedged_mitt` | `hedged` and `mitt` |
+//! | `deadline` | the choice of the deadline |
 
 mod base;
 mod c3;
@@ -39,7 +39,7 @@ pub use mitt::Mitt;
 pub use snitch::Snitch;
 pub use tied::Tied;
 
-/// A get in work.
+/// A get under way.
 pub type Getting<'a> = Pin<Box<dyn Future<Output = Ended> + 'a>>;
 
 /// How a get is tried.
@@ -56,14 +56,14 @@ pub trait Policy {
     }
 }
 
-/// What policies are made with.
+/// The parameters of policies.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Tuning {
     /// The deadline, and its tuning: the share of rejected tries that is wanted.
     pub deadline: Span,
     /// `None`: the deadline stays as it is.
     pub busy_share: Option<f64>,
-    /// When Hedged sends its second try; `None`: after the 95th percentile of its own latencies of late.
+    /// When Hedged sends its second try; `None`: after the 95th percentile of its own recent latencies.
     pub hedge: Option<Span>,
     /// Clients in all, for C3.
     pub clients: u32,
@@ -72,7 +72,7 @@ pub struct Tuning {
 /// The names of all policies.
 pub const NAMES: [&str; 9] = ["base", "cloned", "hedged", "tied", "snitch", "c3", "mitt", "mitt-wait", "hedged-mitt"];
 
-/// The policy of a name; `None` if there is none.
+/// The policy of a name; `None` for an unknown name.
 pub fn named(name: &str, tuning: &Tuning) -> Option<Rc<dyn Policy>> {
     let deadline = || Deadline::new(tuning.deadline, tuning.busy_share);
     Some(match name {

@@ -1,9 +1,9 @@
-//! Snitching (Li 1.1), after Cassandra's dynamic snitch: the primary is asked unless another replica has been quicker of late by more than
-//! the badness threshold. Scores are taken anew every 100 ms, so that a burst is noticed late.
+//! Snitching (Li 1.1), after Cassandra's dynamic snitch: the primary is asked unless another replica was recently
+//! quicker by more than the badness threshold. Scores are updated every 100 ms, so a burst is noticed late.
 //!
-//! A try without an answer counts as a latency, and a replica that was silent of late is not chosen while there are others.
+//! A try without an answer counts as a latency. A recently silent replica is chosen only if all are.
 //!
-//! Left out: Cassandra's reservoir of latencies, for which an average with the same weight stands, and its regular reset.
+//! Left out: Cassandra's reservoir of latencies, replaced by an average with the same weight, and its regular reset.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

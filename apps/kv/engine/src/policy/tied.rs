@@ -1,9 +1,9 @@
 //! Tied requests (Dean and Barroso, "The Tail at Scale"; Li 1.1): a get waits in the queues of two servers, and is cancelled at one
 //! when the other begins it.
 //!
-//! Servers do not know each other here: the one that begins tells the client, which cancels at the other. So a cancellation takes two
-//! hops, and a get that both begin meanwhile is done twice. What waits in a drive has begun; cancelling reaches it there if the drive
-//! can cancel.
+//! Servers do not know each other here: the server that begins notifies the client, which cancels at the other. A
+//! cancellation thus takes two hops, and a get that both begin meanwhile is executed twice. A get that waits in a
+//! drive has begun; cancelling reaches it there if the drive can cancel.
 
 use super::{Getting, Policy};
 use crate::client::{Attempts, Event, How};

@@ -1,4 +1,4 @@
-//! Emptying segments: what is current in the segment with the least of it is written again, and the segment is free.
+//! Cleaning segments: the current records of the segment with the fewest are rewritten, and the segment is free.
 
 use nandscape_wire_nvme::Status;
 
@@ -7,14 +7,15 @@ use super::log::Batch;
 use super::{Core, PutError};
 
 impl Core {
-    /// Empties a segment. What is moved goes to the open segment, and then to a free one, for which one is kept in reserve.
+    /// Cleans a segment. Its records move to the open segment, and then to a free one, for which one is kept in
+    /// reserve.
     pub(super) async fn clean(&self) -> Result<(), PutError> {
         let victim = self.victim().ok_or_else(|| self.full(0))?;
         if self.index.borrow().live_in(victim) > 0 {
             self.move_out(victim).await?;
         }
         if self.index.borrow().live_in(victim) > 0 {
-            // The rest cannot be read here. It is kept, and told to those that get it, until it is put again.
+            // The rest cannot be read here. It is kept, and gets of it return an error, until it is put again.
             self.damaged.borrow_mut().insert(victim);
             return Ok(());
         }
@@ -24,7 +25,7 @@ impl Core {
         Ok(())
     }
 
-    /// A segment has nothing current: it is free, also for a store that is opened after a crash.
+    /// A segment has no current records: it is free, also for a store that is opened after a crash.
     pub(super) async fn release(&self, segment: u32) -> Result<(), Status> {
         self.write(self.shape.segment_slba(segment), &vec![0; self.shape.lba_bytes as usize]).await?;
         self.free.borrow_mut().push_back(segment);
@@ -41,7 +42,7 @@ impl Core {
         can_move.min_by_key(|segment| index.live_in(*segment))
     }
 
-    /// Writes what is current in a segment again, as far as it can be read.
+    /// Rewrites the readable current records of a segment.
     async fn move_out(&self, victim: u32) -> Result<(), PutError> {
         if !self.info.keeps_data {
             return self.move_untold(victim).await;
@@ -73,7 +74,7 @@ impl Core {
         Ok(())
     }
 
-    /// The same where the drive keeps no data: what lies in the segment is known from the index alone.
+    /// The same for a drive that keeps no data: the records of the segment are known from the index alone.
     async fn move_untold(&self, victim: u32) -> Result<(), PutError> {
         let keys = self.index.borrow().keys_in(victim);
         let mut batch = Batch::default();

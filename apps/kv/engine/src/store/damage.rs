@@ -1,7 +1,7 @@
-//! Segments with blocks that cannot be read. What can be read of them is found and moved; what cannot is counted, and other replicas
-//! have it. A segment with a current record that cannot be read is not emptied.
+//! Segments with unreadable blocks. Their readable records are found and moved. Unreadable ones are counted, and
+//! other replicas have them. A segment with an unreadable current record is not cleaned.
 //!
-//! Left out: reading the same block several times, which is the drive's business.
+//! Left out: read retries of a block, which the drive performs.
 
 use nandscape_wire_nvme::Status;
 
@@ -10,7 +10,7 @@ use super::form::{self, Record};
 
 /// A segment as far as it can be read.
 pub(super) struct Salvage {
-    /// All of it, with zeros for blocks that cannot be read.
+    /// The whole segment, with zeros for unreadable blocks.
     pub(super) bytes: Vec<u8>,
     /// The blocks that cannot be read, in their order.
     pub(super) lost: Vec<u32>,
@@ -60,7 +60,7 @@ impl Salvage {
         })
     }
 
-    /// The records, each with its block. Behind a block that cannot be read they go on at the next that begins one.
+    /// The records, each with its block. After an unreadable block they continue at the next block that begins one.
     pub(super) fn records(&self, sequence: u64, lba_bytes: usize) -> Vec<(u32, Record<'_>)> {
         let (mut block, mut found) = (1, Vec::new());
         while (block as usize * lba_bytes) < self.bytes.len() {
@@ -70,7 +70,7 @@ impl Salvage {
                     found.push((block, record));
                     block += bytes.div_ceil(lba_bytes) as u32;
                 }
-                // The end, unless something that cannot be read is at fault, or was between here and a record before.
+                // The end, unless an unreadable block is the cause, or is between here and the previous record.
                 None if self.lost.is_empty() => break,
                 None => block += 1,
             }

@@ -1,6 +1,7 @@
-//! What lies on the drive, as bytes: the first block of a store, the first block of a segment, and records.
+//! The on-drive format: the first block of a store, the first block of a segment, and records.
 //!
-//! Everything is little-endian and ends in a CRC-32. Records begin at logical blocks, so that a value is read by itself.
+//! All numbers are little-endian, and every structure ends in a CRC-32. Records begin at logical blocks, so that each
+//! value can be read separately.
 
 /// "NKVSTORE".
 const STORE_MAGIC: u64 = u64::from_le_bytes(*b"NKVSTORE");
@@ -8,7 +9,7 @@ const STORE_MAGIC: u64 = u64::from_le_bytes(*b"NKVSTORE");
 const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"NKVSEGMT");
 /// "NKVR".
 const RECORD_MAGIC: u32 = u32::from_le_bytes(*b"NKVR");
-/// The version of all of it.
+/// The version of the format.
 const VERSION: u32 = 1;
 /// Bytes of a record before its key: magic (3:0), version (7:4), CRC (11:8), bytes of the key (15:12) and of the value (19:16),
 /// zero (23:20), sequence number of the segment (31:24), version of the put (39:32).
@@ -88,7 +89,7 @@ pub(super) fn record_segment(bytes: &[u8]) -> Option<u64> {
     (u32_at(bytes, 0) == RECORD_MAGIC).then(|| u64_at(bytes, 24))
 }
 
-/// Bytes of a record, without what fills its last block.
+/// Bytes of a record, without the padding of its last block.
 pub(super) fn record_bytes(key: usize, value: usize) -> usize {
     RECORD_HEADER + key + value
 }
@@ -119,8 +120,8 @@ impl<'a> Record<'a> {
         to.resize(start + (to.len() - start).next_multiple_of(lba_bytes as usize), 0);
     }
 
-    /// The record of the segment with this number that these bytes begin with, if they do. One that was torn, or is left from
-    /// an earlier use of the place, is none.
+    /// The record of segment `segment` at the start of these bytes. `None` for a torn record, or one left from an
+    /// earlier use of the place.
     pub(super) fn parse(bytes: &'a [u8], segment: u64) -> Option<Record<'a>> {
         let header = bytes.get(..RECORD_HEADER)?;
         if u32_at(header, 0) != RECORD_MAGIC || u32_at(header, 4) != VERSION || u64_at(header, 24) != segment {

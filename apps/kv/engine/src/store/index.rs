@@ -1,8 +1,8 @@
-//! Where each key's record is, and how much of each segment is current.
+//! The location of each key's record, and the live blocks of each segment.
 
 use std::collections::BTreeMap;
 
-/// Where a record is.
+/// The location of a record.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     pub(super) segment: u32,
@@ -46,7 +46,7 @@ impl Index {
         self.live[segment as usize]
     }
 
-    /// The current records of a segment, in the order in which they lie there.
+    /// The current records of a segment, in order of their blocks.
     pub(super) fn keys_in(&self, segment: u32) -> Vec<(Box<[u8]>, Place)> {
         let there = self.places.iter().filter(|(_, place)| place.segment == segment);
         let mut keys: Vec<_> = there.map(|(key, place)| (key.clone(), *place)).collect();
@@ -61,8 +61,8 @@ impl Index {
         }
     }
 
-    /// A record was found. Of two with the same version one was moved, or was about to be: the one that was there first counts.
-    /// So a segment to which records were being moved has nothing current, and is free.
+    /// Recovery found a record. Of two with the same version, the later is a copy made by cleaning: the earlier one
+    /// counts. A segment that was the target of an interrupted cleaning thus has no current records, and is free.
     pub(super) fn found(&mut self, key: &[u8], place: Place) {
         let counts = |old: Place| (old.version, place.sequence) < (place.version, old.sequence);
         if self.get(key).is_none_or(counts) {

@@ -1,4 +1,5 @@
-//! Writing the log: one task takes puts in the order in which they came, and writes as many together as have come meanwhile.
+//! Writing the log: one task takes puts in order of arrival, and batches all that have arrived during the previous
+//! write.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -86,7 +87,7 @@ impl Core {
         self.queue.take().into_iter().for_each(|waiting| waiting.done.end(Err(PutError::Closed)));
     }
 
-    /// Whether a put is to be written, for which there is room then: one that is older than the current value is not.
+    /// Whether a put is to be written; waits until there is room. A put older than the current value is not written.
     async fn admit(&self, put: &Waiting) -> Result<bool, PutError> {
         let blocks = self.shape.record_blocks(put.key.len(), put.value.len());
         let old = self.index.borrow().get(&put.key);
@@ -104,14 +105,14 @@ impl Core {
         if fits { Ok(()) } else { Err(self.full(new)) }
     }
 
-    /// There is no room for this number of blocks.
+    /// The error that this number of blocks does not fit.
     pub(super) fn full(&self, needed: u32) -> PutError {
         let bytes = |blocks: u64| blocks * u64::from(self.shape.lba_bytes);
         let (live, limit) = (self.index.borrow().live_blocks(), self.shape.live_limit());
         PutError::Full { live: bytes(live), limit: bytes(limit), needed: bytes(needed.into()) }
     }
 
-    /// Writes a put, and those behind it that fit into the same write.
+    /// Writes a put, and those queued behind it that fit into the same write.
     async fn write_with(&self, first: Waiting) {
         let (mut batch, mut ends) = (Batch::default(), Vec::new());
         let mut next = Some(first);
@@ -135,7 +136,7 @@ impl Core {
         let blocks = self.shape.record_blocks(put.key.len(), put.value.len());
         let old = self.index.borrow().get(&put.key);
         let batched: u32 = batch.places.iter().map(|(_, place)| place.blocks).sum();
-        // A second put of a key waits for the next write, so that one room is counted once.
+        // A second put of a key waits for the next write, so that its room is not counted twice.
         let is_new = old.is_none_or(|old| old.version < put.version);
         is_new
             && batch.places.iter().all(|(key, _)| *key != put.key)
@@ -143,7 +144,8 @@ impl Core {
             && self.check_fits(0, batched + blocks).is_ok()
     }
 
-    /// Whether a record of this number of blocks fits into the open segment and into a command, behind those of a batch.
+    /// Whether a record of this number of blocks fits into the open segment and into a command, after those of a
+    /// batch.
     pub(super) fn has_room(&self, batch: &Batch, blocks: u32) -> bool {
         let Some(head) = *self.head.borrow() else { return false };
         let batched = batch.bytes.len() as u32 / self.shape.lba_bytes;
@@ -172,8 +174,8 @@ impl Core {
         batch.places.push((key.into(), place));
     }
 
-    /// Writes a batch durably, and makes its records current. After a failure the segment is left as it is: what lies in it
-    /// beyond is not known.
+    /// Writes a batch durably, and makes its records current. After a failure the segment is closed: its further
+    /// contents are unknown.
     pub(super) async fn write_batch(&self, batch: Batch) -> Result<(), PutError> {
         if batch.is_empty() {
             return Ok(());
@@ -206,7 +208,7 @@ impl Core {
                 let ended = self.issuer.execute(&*self.drive, entry, HostMem::from_bytes(part)).await;
                 match ended.status.meaning() {
                     Status::SUCCESS => break,
-                    // The drive is back soon, and the same bytes again do no harm.
+                    // Power will return, and writing the same bytes again is harmless.
                     Status::ABORTED_POWER_LOSS if !self.is_closed.get() => self.sim.sleep(AGAIN).await,
                     status => return Err(status),
                 }
@@ -228,11 +230,11 @@ impl Core {
                 self.clean().await?;
             }
         }
-        // The limit of what may be current leaves garbage in some segment, unless writes have failed.
+        // The limit on live blocks leaves garbage in some segment, unless writes have failed.
         Err(self.full(blocks))
     }
 
-    /// Begins a free segment; whether there was one.
+    /// Opens a free segment; returns whether there was one.
     pub(super) fn open_segment(&self) -> bool {
         let Some(segment) = self.free.borrow_mut().pop_front() else { return false };
         let sequence = self.sequence.get();

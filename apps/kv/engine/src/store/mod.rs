@@ -1,18 +1,18 @@
 //! A key-value store in a log on a drive, with its index in memory.
 //!
-//! A put is acknowledged when its record is durable. Puts that come while one is being written are written together. The log
-//! consists of segments; when few are free, the one with the least that is current is emptied. After a crash the index comes
-//! from the records: those with a wrong checksum are the end of their segment.
+//! A put is acknowledged when its record is durable. Puts that arrive during a write are written together. The log
+//! consists of segments; when few are free, the segment with the fewest live blocks is cleaned. After a crash the
+//! index is rebuilt from the records: a wrong checksum marks the end of a segment.
 //!
 //! | file | what |
 //! |---|---|
-//! | `form` | what lies on the drive |
-//! | `index` | where each key's record is, and how much of each segment is current |
+//! | `form` | the on-drive format |
+//! | `index` | the location of each key's record, and the live blocks of each segment |
 //! | `log` | writing: batches, segments |
-//! | `clean` | emptying segments |
+//! | `clean` | cleaning segments |
 //! | `read` | reading: deadlines, cancelling |
-//! | `recover` | making and opening a store |
-//! | `damage` | segments with blocks that cannot be read |
+//! | `recover` | creating and opening a store |
+//! | `damage` | segments with unreadable blocks |
 //!
 //! Left out: deletion, snapshots, ranges of keys, more than one writer.
 
@@ -60,22 +60,22 @@ impl Extent {
 pub struct Layout {
     /// The part of the drive.
     pub extent: Extent,
-    /// Bytes of a segment. The longest record has a sixteenth of it.
+    /// Bytes of a segment. The longest record is a sixteenth of a segment.
     pub segment_bytes: u32,
 }
 
-/// Bytes of a segment unless said otherwise.
+/// Default bytes of a segment.
 pub const SEGMENT_BYTES: u32 = 8 << 20;
 
 /// Why a put failed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PutError {
-    /// There is no room.
+    /// The store is full.
     #[error("the store is full: {live} of {limit} bytes are taken by current records, and this one has {needed}")]
     Full {
         /// Bytes of current records.
         live: u64,
-        /// How many there may be.
+        /// The limit.
         limit: u64,
         /// Bytes of the record.
         needed: u64,
@@ -92,7 +92,7 @@ pub enum PutError {
         /// Bytes that a record may have.
         most: usize,
     },
-    /// The drive failed. Whether the put is there is not known.
+    /// The drive failed. Whether the put is stored is unknown.
     #[error("the drive answers {0} to a write")]
     Drive(Status),
     /// The store was closed meanwhile.
@@ -100,7 +100,7 @@ pub enum PutError {
     Closed,
 }
 
-/// What a store has done.
+/// Counters of a store.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct StoreStats {
     /// Gets that found a value.
@@ -119,7 +119,7 @@ pub struct StoreStats {
     pub live_bytes: u64,
     /// Segments that are free now.
     pub free_segments: u64,
-    /// Blocks that could not be read when the store was opened or a segment was emptied. The records in them are lost here.
+    /// Unreadable blocks found when the store was opened or a segment was cleaned. The records in them are lost here.
     pub unreadable: u64,
 }
 
@@ -128,7 +128,7 @@ pub struct Store {
     core: Rc<Core>,
 }
 
-/// What the store and its writer share.
+/// The state that the store and its writer share.
 struct Core {
     sim: Sim,
     drive: Rc<dyn Drive>,
@@ -139,7 +139,7 @@ struct Core {
     head: RefCell<Option<Head>>,
     /// Segments that may be written, the one that was freed first at the front.
     free: RefCell<VecDeque<u32>>,
-    /// Segments with current records that cannot be read: they are not emptied.
+    /// Segments with unreadable current records: they are not cleaned.
     damaged: RefCell<BTreeSet<u32>>,
     /// The sequence number of the next segment.
     sequence: Cell<u64>,
@@ -149,7 +149,7 @@ struct Core {
     stats: RefCell<StoreStats>,
 }
 
-/// Where everything lies.
+/// The layout.
 #[derive(Copy, Clone, Debug)]
 struct Shape {
     slba: u64,
@@ -159,12 +159,12 @@ struct Shape {
     id: u64,
 }
 
-/// Segments that are kept for what cleaning moves.
+/// Segments reserved as targets of cleaning.
 const RESERVE: usize = 1;
-/// Segments at the least: the open one, the reserve, and some to choose a victim among.
+/// The fewest segments: the open one, the reserve, and some to choose a victim among.
 const MIN_SEGMENTS: u32 = 6;
-/// The share of the space that current records may take, in percent: with what the ends of segments leave unused, that leaves
-/// a segment to clean at any time that gives more than it takes.
+/// The most space that live records may take, in percent. Even with the unused ends of segments, some segment can
+/// then always be cleaned with a net gain.
 const LIVE_PERCENT: u64 = 80;
 
 impl Shape {
@@ -191,7 +191,7 @@ impl Shape {
 }
 
 impl Store {
-    /// What it has done.
+    /// The counters.
     pub fn stats(&self) -> StoreStats {
         let core = &self.core;
         let live = core.index.borrow().live_blocks() * u64::from(core.shape.lba_bytes);
@@ -208,11 +208,11 @@ impl Store {
         self.core.shape.live_limit() * u64::from(self.core.shape.lba_bytes)
     }
 
-    /// Puts a value; it is durable afterwards. Of several puts of a key the one with the highest version counts. One with the
-    /// version of the current value or a lower one changes nothing.
+    /// Puts a value; it is durable afterwards. Of several puts of a key the highest version counts. A version at or
+    /// below the current one changes nothing.
     ///
     /// # Errors
-    /// Why not. The store is as it was before unless the drive failed.
+    /// Why not. The store is unchanged unless the drive failed.
     pub async fn put(&self, key: &[u8], version: u64, value: &[u8]) -> Result<(), PutError> {
         let core = &self.core;
         let most = core.shape.max_record();
@@ -225,7 +225,7 @@ impl Store {
     /// The value of a key, and its version. The drive has `deadline_us` microseconds for the read; 0 is no deadline.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why the read failed.
     pub async fn get(&self, key: &[u8], deadline_us: u32, cancel: &crate::Cancel) -> Result<Option<Found>, GetError> {
         self.core.get(key, deadline_us, cancel).await
     }

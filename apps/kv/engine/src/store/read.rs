@@ -15,7 +15,7 @@ use nandscape_sim::race::race;
 pub struct Found {
     /// The version of its put.
     pub version: u64,
-    /// The value. Zeros where the drive keeps no data.
+    /// The value; zeros if the drive keeps no data.
     pub value: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ pub enum GetError {
     Drive {
         /// The first block of the read.
         slba: u64,
-        /// What it says.
+        /// The drive's status.
         status: Status,
     },
 }

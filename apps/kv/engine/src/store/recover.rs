@@ -1,4 +1,4 @@
-//! Making a store, and opening one that is there: its index comes from the records.
+//! Creating a store, and opening an existing one: its index is rebuilt from the records.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -26,23 +26,23 @@ pub enum OpenError {
         blocks: u64,
         /// Bytes of a block.
         lba_bytes: u32,
-        /// Segments that they make.
+        /// The resulting number of segments.
         segments: u64,
         /// Bytes of a segment.
         segment_bytes: u32,
     },
-    /// Something else is there.
+    /// The drive holds other data.
     #[error("there is neither a store nor nothing at logical block {slba}: make it anew, or name another place")]
     Foreign {
         /// Where.
         slba: u64,
     },
-    /// There is a store, of another form.
+    /// The drive holds a store of another format.
     #[error("the store there has blocks of {there} bytes, and the drive has blocks of {here}")]
     Blocks {
-        /// Those of the store.
+        /// The store's.
         there: u32,
-        /// Those of the drive.
+        /// The drive's.
         here: u32,
     },
     /// The drive failed.
@@ -50,7 +50,7 @@ pub enum OpenError {
     Drive {
         /// Where.
         slba: u64,
-        /// What it says.
+        /// The drive's status.
         status: Status,
     },
 }
@@ -60,8 +60,8 @@ fn failed((slba, status): (u64, Status)) -> OpenError {
 }
 
 impl Store {
-    /// Opens the store at this place of a drive, or makes one where there is nothing. `id` is that of a new one: it differs from
-    /// that of any store that was there before.
+    /// Opens the store at this place of a drive, or creates one if the place is empty. `id` is for a new store: it
+    /// must differ from that of any earlier store there.
     ///
     /// # Errors
     /// Why not.
@@ -85,7 +85,7 @@ impl Store {
         }
     }
 
-    /// Makes a store, whatever is there. `id` differs from that of any store that was there before.
+    /// Creates a store and overwrites any other contents. `id` must differ from that of any earlier store there.
     ///
     /// # Errors
     /// Why not.
@@ -143,8 +143,8 @@ impl Core {
         Ok(self.start())
     }
 
-    /// Reads every segment that has been written. None of them is written any more before it is emptied: behind its last record
-    /// may lie one of a write that was torn.
+    /// Reads every segment that was written. None of them is appended to before it is cleaned: its last record may be
+    /// followed by a torn one.
     async fn recover(&self) -> Result<(), OpenError> {
         let mut written = Vec::new();
         for segment in 0..self.shape.segments {

@@ -12,7 +12,7 @@ use nandscape_host_network::Network;
 use nandscape_host_network::simulated::{Joined, SimulatedNetwork, Times as NetTimes};
 use nandscape_sim::{Rng, Seed, Sim, Span};
 
-/// Blocks of a store; noise goes behind them.
+/// Blocks of a store; the noise's extent follows them.
 const BLOCKS: u64 = 4_096;
 
 pub(crate) struct Cluster {

@@ -1,4 +1,4 @@
-//! Servers are killed and come back, one at a time, while clients put and get. What was acknowledged is there.
+//! Servers are killed and restarted, one at a time, while clients put and get. Acknowledged values survive.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -55,7 +55,7 @@ fn what_a_majority_has_outlasts_the_death_of_any_one_server() {
                 cluster.kill(victim, &mut rng);
                 sim.sleep(Span::from_us(rng.below(300_000))).await;
                 cluster.start(victim).await;
-                // Replicas that were away are repaired before the next one dies.
+                // Replicas that were offline are repaired before the next one dies.
                 let reader = client(99, "base");
                 let keys: Vec<u64> = model.borrow().keys().copied().collect();
                 for number in keys {

@@ -1,4 +1,4 @@
-//! One client cannot keep a server to itself: the handlers are shared among those that wait for them.
+//! One client cannot monopolize a server: the handlers are shared among the clients that wait for them.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,11 +14,11 @@ use nandscape_wire_kv::{Frame, Reply, Request};
 const BLOCKS: u64 = 4_096;
 const HANDLERS: usize = 8;
 const HOGS: usize = 16;
-/// Requests that each of them has waiting.
+/// Waiting requests of each of them.
 const PIPELINE: u64 = 200;
 const KEY: &[u8] = b"key";
 
-/// Replies in the order in which they were sent: the clients that they are for.
+/// The clients of the replies, in the order in which the replies were sent.
 type Order = Rc<RefCell<Vec<usize>>>;
 
 /// A client that sends another get for each reply, once it has begun.
@@ -39,7 +39,7 @@ impl Pipelining {
     }
 }
 
-/// Replies come while the server is at work, so that the next request is sent by a task.
+/// Replies are sent while the server runs, so a task sends the next request.
 struct Replies(Rc<Pipelining>, Sim);
 
 impl Outlet for Replies {
@@ -72,7 +72,7 @@ async fn server(sim: &Sim, most: u32) -> Server {
     Server::new(sim, Rc::new(store), Rc::new(Cpu::new(sim, 8)), config)
 }
 
-/// Connects a client that keeps `requests` requests in work.
+/// Connects a client that keeps `requests` requests under way.
 fn connect(sim: &Sim, server: &Server, number: usize, requests: u64, order: &Order) -> Rc<Pipelining> {
     let (order, inlet, next) = (order.clone(), RefCell::default(), Cell::new(1));
     let client = Rc::new(Pipelining { number, order, inlet, next });
@@ -81,7 +81,8 @@ fn connect(sim: &Sim, server: &Server, number: usize, requests: u64, order: &Ord
     client
 }
 
-/// The first `replies` replies to the hogs, and to a client that comes last and keeps `own` requests in work.
+/// The first `replies` replies to the hogs, and to a client that connects last and keeps `own` requests under
+/// way.
 fn order(own: u64, replies: usize) -> Vec<usize> {
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -99,7 +100,7 @@ fn order(own: u64, replies: usize) -> Vec<usize> {
     executor.block_on(run).unwrap()
 }
 
-/// Of `replies` replies, those of a client.
+/// The number of a client's replies.
 fn share(order: &[usize], client: usize) -> usize {
     order.iter().filter(|number| **number == client).count()
 }
@@ -109,7 +110,7 @@ fn a_client_with_one_request_at_a_time_waits_for_few_others() {
     let order = order(1, 4_000);
     let mine: Vec<usize> = (0..order.len()).filter(|place| order[*place] == HOGS).collect();
     let longest = mine.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(usize::MAX);
-    // Those in work, and one of each other client.
+    // Requests in handlers, and one of each other client.
     let most = HANDLERS + HOGS + 1;
     assert!(mine[0] <= most && longest <= most, "{} and {longest} replies", mine[0]);
 }

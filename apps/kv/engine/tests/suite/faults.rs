@@ -1,4 +1,4 @@
-//! Hostile clients, and servers with more work than they take.
+//! Hostile clients, and overloaded servers.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -132,7 +132,7 @@ fn clients_that_fill_a_server_do_not_have_another_refused() {
     executor.block_on(run).unwrap();
 }
 
-/// Servers that refuse all have a get tried as often as its budget says, whatever the policy, and no more.
+/// If all servers refuse a get, it is tried exactly as often as its budget allows, whatever the policy.
 #[test]
 fn a_get_that_all_refuse_ends_with_its_budget_of_tries() {
     for name in NAMES {
@@ -171,7 +171,7 @@ fn puts_need_a_majority_and_a_stale_replica_is_brought_up_to_date() {
         assert_eq!(sim.now() - begun, Span::from_s(2), "it gives up in time");
         assert!(client.get_latest(&key(1)).await.is_err());
         cluster.net.set_fault(1, Fault::None);
-        // The third put was not acknowledged: it may be there.
+        // The third put was not acknowledged: it may be stored.
         let latest = client.get_latest(&key(1)).await.unwrap().expect("a value").value;
         assert!(latest == value(1, 2) || latest == value(1, 3));
         cluster.net.set_fault(0, Fault::None);

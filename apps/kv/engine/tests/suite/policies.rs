@@ -1,4 +1,4 @@
-//! What each policy does beside a noisy neighbour.
+//! Each policy next to a noisy neighbour.
 
 use std::rc::Rc;
 
@@ -116,7 +116,7 @@ fn a_tied_get_is_cancelled_at_the_server_that_has_not_begun() {
         let took = sim.now() - begun;
         assert!(took < Span::from_ms(1), "{took:?}, though fifty gets wait at the first server");
         sim.sleep(Span::from_ms(20)).await;
-        // The first server would have served it after the others: its client has had one answer only.
+        // The first server would have served it last: its client has had one answer only.
         tied.stats().tries()
     };
     assert_eq!(executor.block_on(run).unwrap(), 2);

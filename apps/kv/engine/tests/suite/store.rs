@@ -1,4 +1,4 @@
-//! One store against a map: over cleaning, crashes at any time with torn writes, and a drive that is full or rejects.
+//! One store against a map, with cleaning, crashes at any time with torn writes, and a drive that is full or rejects.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ fn value(number: u64, version: u64) -> Vec<u8> {
     (0..len).map(|place| (place ^ number ^ (version * 7)) as u8).collect()
 }
 
-/// What each key may hold: versions from the last acknowledged one to the last that was begun.
+/// The possible contents of each key: versions from the last acknowledged one to the last begun.
 #[derive(Default)]
 struct Model(RefCell<BTreeMap<u64, (u64, u64)>>);
 
@@ -198,7 +198,7 @@ fn a_read_with_a_deadline_is_rejected_and_one_that_waits_can_be_cancelled() {
     });
 }
 
-/// What a test does with a store, or why there is none.
+/// A test's use of a store, or of the error.
 type Opened<'a> = &'a dyn Fn(Result<Store, OpenError>, &Sim, &mut Executor);
 
 #[test]
@@ -234,8 +234,8 @@ fn what_is_no_store_is_left_alone_and_a_spoilt_record_is_told() {
     assert!(matches!(opened.err(), Some(OpenError::Size { segments: 4, .. })));
 }
 
-/// Blocks of segments, the first ones included, cannot be read: the store opens without what lay there, and puts go on until each segment
-/// was emptied several times.
+/// Blocks of segments, the first ones included, are unreadable. The store opens without their records, and puts
+/// continue until each segment was cleaned several times.
 #[test]
 fn blocks_that_cannot_be_read_cost_their_records_and_no_others() {
     let disk = Disk::new(BYTES);

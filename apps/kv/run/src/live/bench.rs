@@ -1,4 +1,5 @@
-//! Clients at the wall clock, in a loop of their own: it takes the time, runs the tasks up to it, and waits for sockets or the next event.
+//! Clients in wall time, in their own loop: it takes the time, runs the tasks up to it, and waits for sockets or the
+//! next event.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -27,7 +28,7 @@ pub struct Clients {
     pub servers: Vec<Address>,
     /// Replicas of a key.
     pub replicas: usize,
-    /// Which replica is asked first.
+    /// The choice of the replica that is asked first.
     pub order: Order,
     /// The policy's name.
     pub policy: String,
@@ -46,7 +47,7 @@ pub struct Clients {
 /// Why clients cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// There is no such policy.
+    /// The policy does not exist.
     #[error("there is no policy {0:?}; {names} are there", names = NAMES.join(", "))]
     Policy(String),
     /// The sockets failed.
@@ -59,7 +60,7 @@ pub enum BenchError {
 
 /// Clients that can reach their servers.
 pub struct Connected {
-    /// The executor that they run on.
+    /// Their executor.
     pub sim: Sim,
     /// The clients.
     pub clients: Vec<Rc<Client>>,
@@ -67,7 +68,7 @@ pub struct Connected {
     pub policies: Vec<Rc<dyn Policy>>,
 }
 
-/// Puts values if that is wanted, and runs the gets.
+/// Puts values if requested, and runs the gets.
 ///
 /// # Errors
 /// When they cannot run.
@@ -81,7 +82,7 @@ pub fn bench(spec: &Clients) -> Result<Outcome, BenchError> {
     })?
 }
 
-/// Has clients do any work, until it has ended.
+/// Runs any work of clients to its end.
 ///
 /// # Errors
 /// When they cannot run.
@@ -114,7 +115,7 @@ pub fn with_clients<T: 'static>(
     Ok(drive(&mut executor, &sim, &sockets, work)?)
 }
 
-/// Events that run before the sockets are looked at again.
+/// Events that run before the sockets are polled again.
 const EVENTS: u32 = 4_096;
 
 /// Runs `work` at the wall clock until it has ended.
@@ -134,7 +135,8 @@ fn drive<T: 'static>(
     loop {
         let now = clock.now().max(sim.now());
         let all_ran = executor.advance(now, EVENTS);
-        // What the sockets bring came after the tasks had run, however long the system held the thread up since.
+        // Data from the sockets arrived after the tasks had run, however long the system has delayed the thread
+        // since.
         let now = clock.now().max(now);
         if all_ran && executor.advance(now, EVENTS) {
             executor.arrive(now);

@@ -1,4 +1,5 @@
-//! A server beside its drive, in the loop that owns the drive: the loop waits for its sockets as for those of a drive elsewhere.
+//! A server next to its drive, in the loop that owns the drive: the loop waits for the server's sockets as for those
+//! of a remote drive.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ pub(super) struct Service {
     pub(super) sockets: Rc<Sockets>,
     pub(super) server: RefCell<Option<Rc<Server>>>,
     pub(super) store: RefCell<Option<Rc<Store>>>,
-    /// What happened, for the log.
+    /// A message for the log.
     pub(super) news: RefCell<Option<String>>,
     pub(super) is_ending: Cell<bool>,
 }
@@ -42,7 +43,7 @@ impl Source for Service {
     }
 
     fn outstanding(&self) -> usize {
-        // When it ends, clients that wait have other replicas.
+        // When the server ends, waiting clients have other replicas.
         if self.is_ending.get() {
             0
         } else {
@@ -59,7 +60,7 @@ impl Source for Service {
     }
 }
 
-/// A drive with a server over it. Clients of the drive itself can connect, too.
+/// A drive with a server over it. Clients of the drive itself can connect as well.
 pub(super) struct KvExport {
     pub(super) drive: Rc<dyn Export>,
     /// Between the drive and the server.

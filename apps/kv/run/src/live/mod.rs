@@ -1,12 +1,12 @@
-//! Servers and clients at the wall clock, over unix and TCP sockets (Linux).
+//! Servers and clients in wall time, over unix and TCP sockets (Linux).
 //!
 //! | file | what |
 //! |---|---|
 //! | `sockets` | connections that never block, as a network of servers and clients |
-//! | `reached` | servers as clients reach them: connections are made without waiting |
-//! | `export` | a server beside its drive, in the loop that owns the drive |
+//! | `reached` | servers as seen by clients: connections are established without waiting |
+//! | `export` | a server next to its drive, in the loop that owns the drive |
 //! | `serve` | a thread with both |
-//! | `bench` | clients, in a loop of their own |
+//! | `bench` | clients, in their own loop |
 
 mod bench;
 mod export;

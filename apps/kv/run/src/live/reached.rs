@@ -1,5 +1,5 @@
-//! Servers as clients reach them. A connection is made without waiting, and what is sent before it is there waits for it; one that takes
-//! too long counts as down.
+//! Servers as clients reach them. A connection is established without waiting, and frames sent before that wait for
+//! it. A connection that takes too long counts as down.
 //!
 //! Left out: names that change while clients run. They are resolved once, before.
 
@@ -15,7 +15,7 @@ use super::sockets::{Connection, Sockets};
 
 /// How long making a connection may take: the system's own bound for TCP is two minutes.
 const MOST: Span = Span::from_s(1);
-/// After this time a unix socket is tried again whose server has a full backlog.
+/// The pause before another connection to a unix socket whose backlog is full.
 const AGAIN: Span = Span::from_ms(2);
 
 /// See the module.
@@ -25,7 +25,7 @@ pub(super) struct Reached {
     servers: Vec<Server>,
 }
 
-/// Where a server may be.
+/// The address of a server.
 struct Server {
     targets: Vec<Target>,
     /// The one that is tried first next time.
@@ -33,7 +33,7 @@ struct Server {
 }
 
 impl Reached {
-    /// Servers at these addresses. Where a name cannot be resolved, there is no server.
+    /// Servers at these addresses. A name that cannot be resolved gives no server.
     pub(super) fn new(sim: &Sim, sockets: &Rc<Sockets>, addresses: &[Address]) -> Reached {
         let server = |address: &Address| Server { targets: address.targets().unwrap_or_default(), next: Cell::new(0) };
         Reached { sim: sim.clone(), sockets: sockets.clone(), servers: addresses.iter().map(server).collect() }
@@ -58,7 +58,7 @@ impl Reached {
         })
     }
 
-    /// Ends a connection that is not made in time.
+    /// Ends a connection that is not established in time.
     fn watch(&self, connection: &Rc<Connection>) {
         let (sim, sockets, connection) = (self.sim.clone(), self.sockets.clone(), connection.clone());
         self.sim.spawn(async move {
@@ -89,7 +89,7 @@ impl Reached {
     }
 }
 
-/// A server that is not there.
+/// A server that does not exist.
 struct Nowhere;
 
 impl Outlet for Nowhere {

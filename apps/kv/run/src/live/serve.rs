@@ -22,7 +22,7 @@ use super::export::{KvExport, Service};
 use super::sockets::{MOST_CLIENTS, Sockets};
 use crate::place::{halves, segment_bytes};
 
-/// What is served.
+/// The served drive and store.
 pub struct ServeSpec {
     /// The drive.
     pub drive: DriveSpec,
@@ -38,11 +38,11 @@ pub struct ServeSpec {
     pub noise: Option<Pattern>,
     /// Seed of everything random.
     pub seed: u64,
-    /// Receives what happens.
+    /// Receives messages for the log.
     pub log: Box<dyn Fn(&str) + Send>,
 }
 
-/// A server at work. Dropped, it ends.
+/// A running server. Dropping it ends it.
 pub struct Serving {
     handle: Handle,
     thread: Option<JoinHandle<Result<(), String>>>,
@@ -88,7 +88,7 @@ pub fn serve(spec: ServeSpec) -> Result<Serving, String> {
                 let noise = Noise::new(&clock, beside.clone(), halves(&beside).1);
                 clock.spawn(noise.run(pattern, seed.child("noise")));
             }
-            // The thread that waits for it is there.
+            // The receiving thread is waiting for it.
             let _ = opened.send(outcome.map(|()| None));
         });
         let export: Rc<dyn Export> = Rc::new(KvExport { drive, layer, service });
@@ -160,7 +160,7 @@ impl Serving {
     /// Ends it in order.
     ///
     /// # Errors
-    /// Why it has ended by itself, if it has.
+    /// Why it ended by itself, if it did.
     pub fn stop(mut self) -> Result<(), String> {
         self.accepting = None;
         self.handle.stop();
@@ -177,7 +177,7 @@ impl Drop for Serving {
     fn drop(&mut self) {
         self.accepting = None;
         self.handle.stop();
-        // Why it ended is told by `stop`.
+        // `stop` returns the reason.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,8 +1,8 @@
-//! Connections that never block, as a network of servers and clients. All of them are behind one descriptor, so that any loop can wait
-//! for them.
+//! Connections that never block, as a network of servers and clients. All of them are behind one descriptor, so any
+//! loop can wait for them.
 //!
-//! A peer that does not take what it is sent, or breaks the protocol, hurts only itself: what waits for it is bounded, and at the bound it
-//! is cut off. Clients that are idle keep no others out: the one that was silent longest makes room.
+//! A peer that does not read, or violates the protocol, hurts only itself: its unsent data is bounded, and at the
+//! bound it is disconnected. Idle clients do not keep others out: the client that was silent longest is disconnected.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const READ_SHORT: usize = 1 << 10;
 const MOST_UNSENT: usize = 32 << 20;
 /// Events taken at a time.
 const EVENTS: usize = 64;
-/// The number of the event of clients that came.
+/// The event number of new clients.
 const CAME: u64 = u64::MAX;
 /// Clients of a server at a time.
 pub(super) const MOST_CLIENTS: usize = 1_024;
@@ -38,7 +38,7 @@ pub(super) struct Sockets {
     next: Cell<u64>,
     /// Clients of a server at a time.
     most: usize,
-    /// Times that something has come from a client.
+    /// Counts receptions from clients.
     heard: Cell<u64>,
     /// Something waits to be sent, or to be closed.
     is_dirty: Cell<bool>,
@@ -48,7 +48,7 @@ pub(super) struct Sockets {
     server: RefCell<Option<Rc<dyn Accepts>>>,
 }
 
-/// Hands over clients that were accepted on another thread.
+/// Passes on clients that were accepted on another thread.
 #[derive(Clone)]
 pub(super) struct Door {
     came: Arc<OwnedFd>,
@@ -56,9 +56,9 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// A client has come.
+    /// A client connects.
     pub(super) fn enter(&self, stream: Stream) {
-        // The sockets are gone once the server has ended.
+        // The receiver no longer exists once the server has ended.
         if self.entry.send(stream).is_ok() {
             // It can only fail when the counter is full.
             let _ = rustix::io::write(&*self.came, &1u64.to_ne_bytes());
@@ -73,12 +73,12 @@ pub(super) struct Connection {
     unsent: RefCell<Vec<u8>>,
     /// Why it is to be closed.
     over: RefCell<Option<String>>,
-    /// When something has come from it, as [`Sockets`] count.
+    /// The value of the [`Sockets`] counter at its last reception.
     heard: Cell<u64>,
     waits_for_room: Cell<bool>,
     /// The least that is read at a time.
     least_read: Cell<usize>,
-    /// Not connected, and the system does not go on with it by itself.
+    /// Not connected, and the system does not continue the attempt by itself.
     is_apart: Cell<bool>,
 }
 
@@ -97,7 +97,7 @@ impl Connection {
         self.over.borrow().is_some()
     }
 
-    /// Reads a share of what is there, and hands on whole frames.
+    /// Reads a share of the available bytes, and passes on whole frames.
     fn receive(&self) {
         let mut bytes = std::mem::take(&mut *self.received.borrow_mut());
         let before = bytes.len();
@@ -134,12 +134,12 @@ impl Connection {
         self.received.replace(bytes);
     }
 
-    /// Whether its other end waits for nothing.
+    /// Whether its other end has no request under way.
     fn is_idle(&self) -> bool {
         self.unsent.borrow().is_empty() && !self.inlet.borrow().as_ref().is_some_and(|inlet| inlet.is_awaited())
     }
 
-    /// Sends what the socket takes; whether anything moved.
+    /// Sends as much as the socket takes; returns whether anything moved.
     fn send(&self) -> bool {
         let mut unsent = self.unsent.borrow_mut();
         let (mut sent, mut is_full) = (0, self.is_apart.get());
@@ -168,7 +168,7 @@ fn expected(bytes: &[u8]) -> usize {
     bytes.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize + 4)
 }
 
-/// Says to a client why its connection ends, as far as its socket takes it.
+/// Sends a client the reason for the disconnection, as far as its socket takes it.
 fn turn_away(mut stream: &Stream, text: &str) {
     let _ = stream.write_all(&Reply::Refused { why: Refusal::Overloaded, text }.to_frame(0));
 }
@@ -224,7 +224,7 @@ impl Sockets {
         Door { came: self.came.clone(), entry: self.entry.clone() }
     }
 
-    /// Can be read when there is something to do.
+    /// Readable when there is work.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
@@ -263,7 +263,7 @@ impl Sockets {
         Rc::new(End { sockets: Rc::downgrade(self), connection: connection.clone() })
     }
 
-    /// A connection that was apart is there.
+    /// A pending connection is established.
     pub(super) fn joined(&self, connection: &Rc<Connection>) {
         connection.is_apart.set(false);
         let key = self.connections.borrow().iter().find(|(_, one)| Rc::ptr_eq(one, connection)).map(|(key, _)| *key);
@@ -285,11 +285,10 @@ impl Sockets {
         self.heard.get()
     }
 
-    /// Makes room for a client where there are as many as may be: the idle one that was silent longest goes. Whether there
-    /// is room.
+    /// At the limit of clients, disconnects the idle one that was silent longest. Returns whether there is room.
     fn make_room(&self) -> bool {
         let connections = self.connections.borrow();
-        // What is over is removed soon.
+        // Ended connections are removed soon.
         let here = || connections.values().filter(|one| !one.is_over());
         if here().count() < self.most {
             return true;
@@ -319,7 +318,7 @@ impl Sockets {
         }
     }
 
-    /// Waits for something for so long at the most, and receives and sends a share of it. Whether anything moved.
+    /// Waits for events for at most `wait`, and receives and sends a share. Returns whether anything moved.
     pub(super) fn poll(self: &Rc<Self>, wait: Option<Timespec>) -> io::Result<bool> {
         let mut events = Vec::with_capacity(EVENTS);
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), wait.as_ref()) {
@@ -347,7 +346,7 @@ impl Sockets {
         Ok(moved)
     }
 
-    /// Sends, and removes what is over.
+    /// Sends, and removes ended connections.
     fn send_all(&self) -> bool {
         let all: Vec<_> = self.connections.borrow().iter().map(|(key, one)| (*key, one.clone())).collect();
         let mut moved = false;
@@ -381,11 +380,11 @@ mod tests {
 
     use super::*;
 
-    /// A server that hears clients, and says which of them wait for it.
+    /// A server that records received frames, and returns which clients wait for it.
     #[derive(Default)]
     struct Hears {
         is_awaited: Rc<Cell<bool>>,
-        /// Bytes of each frame that came.
+        /// Bytes of each received frame.
         came: Rc<RefCell<Vec<usize>>>,
     }
 

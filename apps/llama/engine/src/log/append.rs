@@ -1,4 +1,4 @@
-//! Frames, and room for them. Appending is the work of one at a time, the tree's flushes.
+//! Frames, and room for them. Appends are sequential: only the tree's flushes append.
 
 use nandscape_apps_store::StoreError;
 

@@ -1,4 +1,5 @@
-//! Checkpoints: the mapping table, in one of two places in turn, so that the other one is whole whatever becomes of this one.
+//! Checkpoints: the mapping table, in one of two places in turn, so that the other one stays whole if this one is
+//! torn.
 
 use nandscape_apps_store::StoreError;
 

@@ -1,4 +1,4 @@
-//! Emptying segments: the segment with the least current data is read as a whole, as LLAMA does (OX 7.2), and its
+//! Cleaning segments: the segment with the least current data is read as a whole, as in LLAMA (OX 7.2), and its
 //! current data moves to the end of the log.
 
 use nandscape_apps_store::StoreError;

@@ -1,4 +1,4 @@
-//! What lies on the drive. All numbers are little-endian, and everything has a CRC-32.
+//! The on-drive format. All numbers are little-endian, and everything has a CRC-32.
 //!
 //! | what | where | bytes |
 //! |---|---|---|
@@ -16,7 +16,7 @@ const STORE: u64 = u64::from_le_bytes(*b"LLAMALOG");
 const CHECKPOINT: u64 = u64::from_le_bytes(*b"LLAMACKP");
 const FRAME_MAGIC: u64 = u64::from_le_bytes(*b"LLAMAFRM");
 const VERSION: u32 = 1;
-/// What everything begins at a multiple of.
+/// The alignment of all structures.
 pub(super) const ALIGN: u64 = 4_096;
 /// Bytes of a frame without entries and pieces, and of an entry.
 pub(super) const FRAME: usize = 48;
@@ -31,7 +31,7 @@ pub(super) fn checkpoint_bytes(pages: u64) -> u64 {
     CHECKPOINT_HEAD as u64 + pages * MOST_PAGE
 }
 
-/// Where everything lies.
+/// The layout of the log.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
     pub(super) lba_bytes: u32,
@@ -43,12 +43,12 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Where a place for checkpoints begins.
+    /// The beginning of a place for checkpoints.
     pub(super) fn checkpoint_start(&self, which: u64) -> u64 {
         ALIGN + which * self.checkpoint_bytes
     }
 
-    /// Where a segment begins.
+    /// The beginning of a segment.
     pub(super) fn segment_start(&self, segment: u32) -> u64 {
         self.checkpoint_start(2) + u64::from(segment) * u64::from(self.segment_bytes)
     }
@@ -96,7 +96,7 @@ pub(super) struct FrameId {
     pub(super) number: u64,
 }
 
-/// Bytes of a frame, without what fills its last block.
+/// Bytes of a frame, without the padding of its last block.
 pub(super) fn frame_bytes(items: &[Item]) -> usize {
     FRAME + items.iter().map(|item| ENTRY + item.bytes.len()).sum::<usize>()
 }
@@ -138,10 +138,10 @@ pub(super) fn frame_head(bytes: &[u8]) -> Option<(FrameId, usize)> {
     is_one.then_some((FrameId { id, epoch, number }, total))
 }
 
-/// A page's number, its piece, and where the piece begins in the frame.
+/// A page's number, its piece, and the beginning of the piece in the frame.
 pub(super) type Entry = (u64, Says, Place);
 
-/// The entries of the frame that lies at this place of a segment, if it is whole.
+/// The entries of the frame at this place of a segment, if it is whole.
 pub(super) fn entries(bytes: &[u8], segment: u32, at: u32) -> Option<Vec<Entry>> {
     let (_, total) = frame_head(bytes)?;
     let bytes = bytes.get(..total).filter(|bytes| total >= FRAME && is_sealed(bytes, 40))?;

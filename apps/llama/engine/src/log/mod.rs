@@ -1,11 +1,13 @@
-//! The conventional form: a log on any drive, all of whose bookkeeping is the host's.
+//! The conventional form: a log on any drive, with all bookkeeping in the host.
 //!
-//! A flush is a frame of the log, which has a checksum over all of it: it is present as a whole or not at all. The
-//! mapping table has the place of each piece of a page. From time to time it is written to one of two places as a
-//! checkpoint. After a crash the frames since the last checkpoint are applied to it, in the order of their numbers. The
-//! log consists of segments. When few are free, the segment with the least current data is read, and its current data
-//! is written to the end of the log. The segment is used again after the next checkpoint, so that a crash before that
-//! finds everything that the last checkpoint refers to.
+//! A flush is a frame of the log with a checksum over the whole frame: it is present as a whole or not at all. The
+//! mapping table has the place of each piece of a page. From time to time it is written as a checkpoint, to two
+//! places in turn. After a crash the frames since the last checkpoint are applied to it, in the order of their
+//! numbers.
+//!
+//! The log consists of segments. When few are free, the segment with the least current data is read, and its current
+//! data is written to the end of the log. That segment is reused only after the next checkpoint, because a crash
+//! before it needs all data of the last checkpoint.
 //!
 //! | file | what |
 //! |---|---|
@@ -92,7 +94,7 @@ pub struct LogStore {
 }
 
 impl LogStore {
-    /// Opens the log on a drive, or makes one where nothing is.
+    /// Opens the log on a drive, or creates one on an empty drive.
     ///
     /// # Errors
     /// Why not.
@@ -100,7 +102,7 @@ impl LogStore {
         recover::open(host, drive, config).await
     }
 
-    /// Where a place lies on the drive, in whole blocks, and how far the place begins behind them.
+    /// The blocks of the drive that hold a place, and the place's offset in them.
     fn range(&self, segment: u32, offset: u64, bytes: u64) -> (Range, usize) {
         let lba = u64::from(self.disk.info.lba_bytes);
         let start = self.layout.segment_start(segment) + offset;

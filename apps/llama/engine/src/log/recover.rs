@@ -62,7 +62,7 @@ impl LogStore {
     }
 }
 
-/// Where everything of a new log lies.
+/// The layout of a new log.
 fn layout(config: &LogConfig, info: &DriveInfo) -> Result<Layout, OpenError> {
     let LogConfig { page_bytes, segment_bytes, pieces, id, space, .. } = *config;
     let all = space.unwrap_or(u64::MAX).min(info.bytes());
@@ -125,14 +125,14 @@ impl LogStore {
         let mut state = self.last_checkpoint().await?;
         let firsts = self.first_frames(&state).await?;
         self.replay(&mut state, &firsts).await?;
-        // The next frame may be one that was torn. Behind it nothing was begun.
+        // The next frame may be torn; no frame after it was begun.
         if let Some((number, segment)) = firsts.range(state.next_frame + 1..).next() {
             return Err(StoreError::Corrupt(format!(
                 "the log goes on with frame {number} in segment {segment}, and frame {} is not whole",
                 state.next_frame
             )));
         }
-        // Behind the last frame may lie one that was torn, which no longer counts in the next epoch.
+        // A torn frame may follow the last one. It does not count in the next epoch.
         state.epoch += 1;
         state.head = None;
         self.state.replace(state);
@@ -202,7 +202,7 @@ impl LogStore {
         }
     }
 
-    /// The entries of the next frame, if it lies whole at this place, and where it ends.
+    /// The entries of the next frame, if it is whole at this place, and its end.
     async fn frame_at(&self, state: &State, segment: u32, at: u32) -> Result<Option<Found>, StoreError> {
         let room = u64::from(self.layout.segment_bytes - at);
         if room < ALIGN {

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use crate::pages::{Kind, Piece};
 
-/// Where a piece lies.
+/// The location of a piece.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     pub(super) segment: u32,
-    /// Where it begins in its segment.
+    /// Its beginning in its segment.
     pub(super) offset: u32,
     pub(super) bytes: u32,
     /// Its number, which it keeps when it is moved.
@@ -22,7 +22,7 @@ pub(super) enum Says {
     Base,
     /// The page has another piece.
     Delta,
-    /// The piece with this serial number lies here now.
+    /// The piece with this serial number has moved here.
     Moved,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct State {
     pub(super) free: VecDeque<u32>,
     /// Segments that may be written after the next checkpoint.
     pub(super) pending: Vec<u32>,
-    /// The open segment, and how much of it is written.
+    /// The open segment, and its written bytes.
     pub(super) head: Option<(u32, u32)>,
     /// The number of the next frame, and of the next piece.
     pub(super) next_frame: u64,
@@ -112,7 +112,7 @@ impl State {
                 chain.push(place);
             }
             Says::Moved => {
-                // One that has gone meanwhile is not current here either.
+                // A piece that was replaced meanwhile is not current here either.
                 let Some(old) = chain.iter_mut().find(|old| old.serial == place.serial) else { return };
                 self.live[old.segment as usize] -= u64::from(old.bytes);
                 *old = place;

@@ -81,7 +81,7 @@ impl<P: PageStore> Core<P> {
         }
         let unflushed = cache.dirty() + cache.in_flight();
         let puts = changes.iter().any(|change| matches!(change, Change::Put(..)));
-        // What deletions may use and puts may not, so that a full store can be emptied.
+        // Deletions may use this room and puts may not, so that a full store can be emptied.
         let reserve = if puts { capacity } else { 0 };
         if self.store.room() < (unflushed + need.dirty + reserve) as u64 {
             return if unflushed > 0 { Ok(Some(Wait::Flush)) } else { Err(Error::Full) };
@@ -121,7 +121,7 @@ impl<P: PageStore> Core<P> {
             let leaf = path[path.len() - 1];
             let delta = match change {
                 Change::Put(key, value) => Delta::Put(Rc::from(&key[..]), Rc::from(&value[..])),
-                // A key that is not there needs no delta.
+                // A key that does not exist needs no delta.
                 Change::Delete(key) if cache.page(leaf).is_some_and(|page| page.get(key).is_none()) => continue,
                 Change::Delete(key) => Delta::Delete(Rc::from(&key[..])),
             };
@@ -132,7 +132,7 @@ impl<P: PageStore> Core<P> {
         found
     }
 
-    /// Splits the last page of a way where it has become too large, and the pages above it likewise.
+    /// Splits the last page of a path if it has become too large, and likewise the pages above it.
     fn split(&self, cache: &mut Cache, mut path: Vec<u64>) {
         while let Some(mut lpid) = path.pop() {
             if cache.page(lpid).is_none_or(|page| page.bytes <= self.most()) {

@@ -51,7 +51,7 @@ impl<P: PageStore> Core<P> {
         self.wait_for(self.changes.get()).await
     }
 
-    /// Waits until a flush begins or ends, and has one begin if none is under way.
+    /// Waits until a flush begins or ends; begins one if none is under way.
     pub(super) async fn flush_some(&self) -> Result<(), Error> {
         self.want(self.changes.get());
         self.ended.changed().await;

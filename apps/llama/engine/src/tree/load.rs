@@ -1,4 +1,4 @@
-//! Pages that are loaded from the store. A page is loaded once, however many wait for it.
+//! Loading of pages from the store. A page is loaded once, however many operations wait for it.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use crate::codec::decode;
 use crate::error::Error;
 use crate::pages::PageStore;
 
-/// Pages that are on their way. Once dropped, they are not any more, and the waiters check again.
+/// Pages that are being loaded. Dropping it ends the load, and the waiters check again.
 struct Loading<'a, P> {
     core: &'a Core<P>,
     lpids: Vec<u64>,
@@ -27,7 +27,7 @@ impl<P> Drop for Loading<'_, P> {
 }
 
 impl<P: PageStore> Core<P> {
-    /// Has pages loaded. They were in memory afterwards, and may have gone again.
+    /// Loads pages. Afterwards they were in memory, and may have been evicted again.
     pub(super) async fn load(&self, lpids: &[u64]) -> Result<(), Error> {
         let mine: Vec<u64> = {
             let (cache, loading) = (self.cache.borrow(), self.loading.borrow());

@@ -1,9 +1,9 @@
 //! The Bw-tree: ordered keys and values in pages of a store.
 //!
-//! Page 0 has the tree's own figures, page 1 is the root. A change is made at one instant, once all pages on its way
-//! are in memory. It puts deltas before its leaf and, where the leaf becomes too large, splits it and its parents. The
-//! pages with changes are therefore at any instant those of a whole tree, and a flush takes all of them at one instant.
-//! Changes wait when more pages have them than fit into a flush.
+//! Page 0 has the tree's own figures, page 1 is the root. A change is made at one instant, once all pages of its path
+//! are in memory. It puts deltas before its leaf and, if the leaf becomes too large, splits it and its parents. The
+//! changed pages are therefore at any instant those of a whole tree, and a flush takes all of them at one instant.
+//! Changes wait when a flush cannot hold more changed pages.
 //!
 //! | file | what |
 //! |---|---|
@@ -58,7 +58,7 @@ impl Default for Config {
 pub enum Change {
     /// A key has this value from now on.
     Put(Vec<u8>, Vec<u8>),
-    /// A key is not there any more.
+    /// Deletes a key.
     Delete(Vec<u8>),
 }
 
@@ -102,7 +102,7 @@ struct Core<P> {
     cache: RefCell<Cache>,
     /// The number of the next page.
     next: Cell<u64>,
-    /// Changes so far, of these the durable ones, and those that a client waits for.
+    /// Changes so far, the durable ones, and the number that a client waits for.
     changes: Cell<u64>,
     durable: Cell<u64>,
     wanted: Cell<u64>,

@@ -16,7 +16,7 @@ use crate::pages::PageStore;
 
 /// The key of the number of the next page, in the page of figures.
 pub(super) const NEXT: &[u8] = b"next page";
-/// The fewest pages that a flush takes, so that any one change fits.
+/// The smallest capacity of a flush in pages, with which any one change fits.
 const LEAST: usize = 12;
 
 impl<P: PageStore> BwTree<P> {
@@ -28,7 +28,7 @@ impl<P: PageStore> BwTree<P> {
         Ok(!store.read(&[META]).await?[0].is_empty())
     }
 
-    /// Opens the tree in a store, or makes one where nothing is.
+    /// Opens the tree in a store, or creates one in an empty store.
     ///
     /// # Errors
     /// Why not.

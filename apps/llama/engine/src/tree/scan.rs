@@ -1,4 +1,5 @@
-//! Keys in order, a leaf at a time. Leaves that are not in memory come together with those behind them that the scan will want.
+//! Keys in order, a leaf at a time. Leaves that are not in memory are loaded together with the next ones that the
+//! scan will need.
 
 use super::{Core, ROOT};
 use crate::error::Error;
@@ -12,7 +13,7 @@ const AHEAD: usize = 16;
 /// Entries of a leaf, until the scan has seen one.
 const GUESS: usize = 4;
 
-/// Where a scan continues.
+/// The continuation of a scan.
 enum Step {
     /// These records, and those from this key on.
     Found(Vec<Record>, Option<Vec<u8>>),

@@ -1,6 +1,7 @@
 //! Power cuts at any time, of the drive alone and of host and drive, under several writers.
 //!
-//! `lab/crash` has the writers, the check and the loop over the cuts; this file has the tree in its three forms, and a drive that tears writes.
+//! `lab/crash` has the writers, the check and the loop over the cuts; this file has the tree in its three forms, and
+//! a drive that tears writes.
 
 use std::cell::{Cell, RefCell};
 
@@ -47,7 +48,7 @@ impl Store for Kept {
     }
 }
 
-/// The next host comes when the drive has started and nothing of the last one's is under way.
+/// The next host starts when the drive has started and no command of the last host is under way.
 const LIVES: Lives =
     Lives { lives: 4, blinks: 4, blink_within: Span::from_ms(60), within: Span::from_ms(120), off: Span::from_ms(500) };
 
@@ -101,7 +102,8 @@ fn chains_of_the_drive_have_after_a_crash_what_was_acknowledged_and_whole_change
     });
 }
 
-/// A drive that serves one command at a time. Each crash tears what is being written into blocks, half of which are there.
+/// A drive that serves one command at a time. Each crash tears the write in service into blocks, half of which are
+/// stored.
 #[test]
 fn a_log_has_whole_changes_when_writes_are_torn_into_blocks() {
     each(60, |seed| {

@@ -1,6 +1,7 @@
-//! The Bw-tree on both forms of store: against a plain map, over crashes at any time, over connections that break, and at its limits.
+//! The Bw-tree on both forms of store: against a plain map, with crashes at any time, with broken connections, and at
+//! its limits.
 //!
-//! `NANDSCAPE_TEST_SEED` gives one seed, `NANDSCAPE_TEST_SEEDS` their number.
+//! `NANDSCAPE_TEST_SEED` sets the seed, `NANDSCAPE_TEST_SEEDS` their number.
 
 mod crash;
 mod limits;

@@ -1,5 +1,5 @@
-//! Chains over NVMe/TCP, on connections that break around flushes: before the target has one, and after it executed one. No delta may be there
-//! twice, and nothing that was acknowledged may be missing.
+//! Chains over NVMe/TCP, on connections that break around flushes: before the target has received one, and after it
+//! has executed one. No delta may be stored twice, and no acknowledged change may be missing.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ mod server;
 use cutter::{Cuts, Cutter};
 use server::{Server, SsdExport};
 
-/// Chains as long as a page's may be, so that most flushes have deltas.
+/// The longest chains that a page may have, so that most flushes have deltas.
 const CHAINS: ChainConfig = ChainConfig { page_bytes: 4_096, pieces: 32 };
 const TREE: Config = Config { memory: 64 << 12, chain: 8 };
 /// Connections that break, and records.
@@ -59,8 +59,8 @@ async fn open(sim: &Sim, address: &str, nqn: &str, formats: bool) -> Tree {
     BwTree::open(&host, AnyStore::Chains(store), TREE).await.expect("a tree or nothing")
 }
 
-/// The records of a tree, and how many of its pieces are present twice. Each value has its own version: no two pieces
-/// of a page are the same.
+/// The records of a tree, and the number of its pieces that are present twice. Each value has its own version, so all
+/// pieces of a page differ.
 async fn found(tree: &Tree) -> (BTreeMap<Vec<u8>, Vec<u8>>, usize) {
     let pages: Vec<u64> = (0..tree.stats().pages + 64).collect();
     let mut twice = 0;
@@ -97,7 +97,7 @@ fn no_delta_is_there_twice_and_nothing_is_missing_when_connections_break_around_
             tree.commit().await.expect("it goes on");
             let (records, twice) = found(&tree).await;
             assert_eq!((records == known, twice), (true, 0), "the tree that went on");
-            // Another host has the data on the drive, and nothing else.
+            // Another host reads the same data from the drive.
             let tree = open(&sim, &server.address, &server.nqn, false).await;
             let (records, twice) = found(&tree).await;
             assert_eq!((records == known, twice), (true, 0), "the tree on the drive");

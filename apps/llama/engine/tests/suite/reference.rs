@@ -1,4 +1,5 @@
-//! Random operations against a plain map, with memory that holds a part of the tree, and closing and opening in between.
+//! Random operations against a plain map, with memory for a part of the tree, and with closing and opening in
+//! between.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,7 @@ async fn batch(tree: &Tree, map: &mut Map, rng: &mut Rng, version: u64) {
     let both = [Change::Put(put, value), Change::Delete(gone)];
     match tree.apply(&both).await {
         Ok(found) => assert_eq!(found, there),
-        // Where memory is small, two changes that both split pages may be too much.
+        // With little memory, two changes that both split pages may be too much.
         Err(Error::Batch { changes: 2, .. }) => {
             for change in both {
                 tree.apply(&[change]).await.unwrap();

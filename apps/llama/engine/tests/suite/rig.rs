@@ -174,7 +174,8 @@ impl Rig {
     pub(crate) async fn crash(&self) {
         self.kill();
         self.ssd.media().cut_power(Span::from_us(50));
-        // The next host comes when the drive has started and nothing of the last one's is under way.
+        // The next host starts when the drive has started and no command of the last host is under
+        // way.
         self.sim.sleep(Span::from_ms(500)).await;
     }
 }
@@ -191,13 +192,13 @@ pub(crate) fn key(number: u64) -> Vec<u8> {
     format!("{:04}", number * 7 % 10_000).repeat(1 + number as usize % 3).into_bytes()
 }
 
-/// A value of a version, whose length the seed draws below a limit.
+/// A value of a version, with a random length below a limit.
 pub(crate) fn value(number: u64, version: u64, most: u64) -> Vec<u8> {
     let len = nandscape_sim::rng::mix(number ^ version << 20) % (most + 1);
     (0..len).map(|place| (place ^ number ^ (version * 7)) as u8).collect()
 }
 
-/// The longest value that any tree here takes with any key here.
+/// The longest value that any tree here accepts with any key here.
 pub(crate) const VALUE: u64 = 330;
 
 impl Rig {

@@ -1,7 +1,8 @@
-//! The manifest as bytes, little-endian: "LSMM" (3:0), a CRC-32 of all of them (7:4), its bytes (11:8), the next number of a run
-//! (15:12), the store's identifier (23:16), a sequence number (31:24), the next order (39:32), the number of runs (43:40); and each
-//! run: its number (4), level (4), order (8), blocks (4), the number of its chunks (4) and those (4 each). The rest of the last block is
-//! zeros. A change of the runs takes effect with the manifest that has it.
+//! The manifest as bytes, little-endian: "LSMM" (3:0), a CRC-32 of the manifest (7:4), its bytes (11:8), the next
+//! number of a run (15:12), the store's identifier (23:16), a sequence number (31:24), the next order (39:32), the
+//! number of runs (43:40). For each run follow its number (4), level (4), order (8), blocks (4), the number of its
+//! chunks (4), and each chunk (4). The rest of the last block is zeros. A change of the runs takes effect with the
+//! manifest that contains it.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ const ENTRY: u64 = 24;
 pub(super) struct Entry {
     pub(super) level: u8,
     pub(super) order: u64,
-    /// Blocks that it may have; of a sealed run, those that it has.
+    /// Its maximum blocks; of a sealed run, its actual blocks.
     pub(super) blocks: u32,
     /// Blocks that were written since the opening; not in the manifest.
     pub(super) written: u32,

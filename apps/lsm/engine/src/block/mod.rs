@@ -1,11 +1,12 @@
-//! Runs on any drive: extents of its blocks, given out by the chunk, the lowest free ones first, as file systems do it. What runs there
-//! are is in a manifest, which is written as a whole to one of two places in turn. The blocks of dropped runs are deallocated.
+//! Runs on any drive: extents of its blocks, allocated in chunks, the lowest free ones first, as in file systems. A
+//! manifest lists the runs; it is written as a whole to one of two places in turn. The blocks of dropped runs are
+//! deallocated.
 //!
 //! | file | what |
 //! |---|---|
 //! | `manifest` | the manifest as bytes |
 //!
-//! Left out: placement by level, of which a conventional drive knows nothing.
+//! Left out: placement by level, which a conventional drive does not support.
 
 mod manifest;
 
@@ -32,7 +33,7 @@ pub struct BlockConfig {
     pub space: Option<u64>,
     /// Whether blocks of dropped runs are deallocated.
     pub trim: bool,
-    /// What identifies the store.
+    /// The identifier of the store.
     pub id: u64,
 }
 
@@ -68,10 +69,10 @@ struct State {
 }
 
 impl BlockStorage {
-    /// The runs on a drive, or none on one that is empty.
+    /// Opens the runs on a drive; an empty drive has none.
     ///
     /// # Errors
-    /// When sizes do not fit, the drive fails, or something else lies there.
+    /// When sizes do not fit, the drive fails, or it holds other data.
     pub async fn open(host: &Host, drive: Rc<dyn Drive>, config: BlockConfig) -> Result<BlockStorage, OpenError> {
         let disk = Disk::new(host, drive);
         if !disk.info.keeps_data {
@@ -160,7 +161,7 @@ impl BlockStorage {
         self.range(2 * self.slot + chunk * self.chunk(), self.chunk())
     }
 
-    /// The ranges of the drive in which blocks of a run lie.
+    /// The ranges of the drive that hold blocks of a run.
     fn ranges(&self, run: u32, mut first: u32, blocks: u32) -> Result<Vec<Range>, StoreError> {
         let (state, chunk, end) = (self.state.borrow(), self.chunk(), first + blocks);
         let entry = state.new.get(&run).or_else(|| state.manifest.runs.get(&run)).ok_or_else(|| gone(run))?;
@@ -178,7 +179,7 @@ impl BlockStorage {
         Ok(ranges)
     }
 
-    /// Makes edits in memory. Returns the chunks that are free once they are made on the drive too.
+    /// Applies edits in memory. Returns the chunks that are free once the edits are on the drive too.
     fn edit(&self, edits: &[Edit]) -> Result<Vec<u32>, StoreError> {
         let (mut state, mut freed, chunk) = (self.state.borrow_mut(), Vec::new(), self.chunk());
         let State { manifest, new, .. } = &mut *state;

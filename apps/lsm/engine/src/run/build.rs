@@ -1,4 +1,5 @@
-//! A run that is being written: records come in the order of their keys, and blocks are appended some at a time.
+//! A run that is being written: records arrive in the order of their keys, and blocks are appended some at a
+//! time.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -9,7 +9,7 @@ use super::Run;
 use crate::record::Record;
 use crate::storage::Storage;
 
-/// A run was dropped while it was read: its records are in others now.
+/// A run was dropped while it was read: other runs have its records now.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Moved;
 

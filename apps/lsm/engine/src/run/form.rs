@@ -1,8 +1,9 @@
 //! Index and filter of a run as bytes.
 //!
-//! Behind the blocks of records: the first key of each block and the last key of all, each with its length (2), and the filter with
-//! its length (4), padded to a block. The last block is "LSMR" (3:0), a CRC-32 of the block (7:4), the number of blocks of records
-//! (11:8), the bytes before the padding (15:12), a CRC-32 of those (19:16), and zeros.
+//! After the blocks of records follow the first key of each block and the last key of all, each with its length (2),
+//! and the filter with its length (4), padded to a block. The last block is "LSMR" (3:0), a CRC-32 of the block
+//! (7:4), the number of blocks of records (11:8), the bytes before the padding (15:12), a CRC-32 of these bytes
+//! (19:16), and zeros.
 
 use std::rc::Rc;
 
@@ -32,7 +33,7 @@ impl Footer {
     }
 }
 
-/// A checksum of bytes, as [`seal`] makes it, with none of them left out.
+/// A checksum of whole bytes, in the same way as [`seal`].
 fn checksum(bytes: &[u8]) -> u32 {
     let mut sealed = vec![0; 4];
     sealed.extend_from_slice(bytes);

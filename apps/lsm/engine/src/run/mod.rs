@@ -1,5 +1,5 @@
-//! Sorted runs: blocks of records in the order of their keys, then an index of the blocks' first keys and a Bloom filter, and a last
-//! block with the places of these two.
+//! Sorted runs: blocks of records in the order of their keys, an index of the blocks' first keys, a Bloom filter, and
+//! a last block with the places of index and filter.
 //!
 //! | file | what |
 //! |---|---|
@@ -32,11 +32,11 @@ pub(crate) struct Run {
     /// The last key.
     pub(crate) last: Bytes,
     filter: Bloom,
-    /// All blocks, those of index and filter included.
+    /// All blocks, including those of index and filter.
     pub(crate) blocks: u32,
-    /// Whether it will be there after a crash.
+    /// Whether it survives a crash.
     pub(crate) is_committed: Cell<bool>,
-    /// Whether it was dropped: data read of it counts no more.
+    /// Whether it was dropped: data read from it is invalid.
     pub(crate) is_dropped: Cell<bool>,
 }
 
@@ -67,7 +67,7 @@ impl Run {
         (after > 0 && key <= &*self.last).then(|| after as u32 - 1)
     }
 
-    /// The same, unless the filter knows that the key is not there.
+    /// The same, unless the filter excludes the key.
     pub(crate) fn block_for(&self, key: &[u8], hash: u64) -> Option<u32> {
         self.block_of(key).filter(|_| self.filter.may_have(hash))
     }

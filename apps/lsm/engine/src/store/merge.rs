@@ -1,4 +1,5 @@
-//! Merges: runs of a level and those of the next one that overlap them become runs of the next one. One is under way at a time.
+//! Merges: runs of a level and the overlapping ones of the next level become runs of the next level. One is under way
+//! at a time.
 
 use std::rc::Rc;
 
@@ -10,7 +11,7 @@ use crate::run::{Builder, Cursor, Run};
 use crate::storage::{BLOCK, Edit, Storage};
 
 impl<S: Storage> Shared<S> {
-    /// Begins to merge, if a level is too large and nothing is being merged.
+    /// Begins to merge, if a level is too large and no merge is under way.
     pub(super) fn merge_if_due(self: &Rc<Self>) {
         if self.is_merging.get() || self.check().is_err() {
             return;
@@ -56,7 +57,7 @@ impl<S: Storage> Shared<S> {
         self.changed.notify();
     }
 
-    /// The runs that others make together.
+    /// The runs that result from merging others.
     async fn merged(&self, job: &Job) -> Result<Vec<Rc<Run>>, StoreError> {
         let (storage, ahead) = (&self.storage, self.config.ahead);
         let mut cursors: Vec<Cursor> = match job.from {

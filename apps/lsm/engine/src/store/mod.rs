@@ -9,7 +9,8 @@
 //! | `flush` | a memtable becomes a run |
 //! | `merge` | runs become runs of the next level |
 //!
-//! What runs there are changes in memory at one instant, and on the drive soon after: a reader that finds its run dropped looks again.
+//! The set of runs changes in memory at one instant, and on the drive soon after. A reader that finds its run dropped
+//! looks again.
 
 mod flush;
 mod merge;
@@ -45,14 +46,15 @@ pub struct Config {
     pub stop: usize,
     /// Bits of the filter for each key; 0 is none.
     pub bits_a_key: u32,
-    /// Bytes of changes that wait for the log, where no caller requires them to be durable.
+    /// Bytes of changes that may wait for the log, unless a caller requires them to be durable.
     pub log_buffer: usize,
     /// Blocks that a merge reads at a time.
     pub ahead: u32,
 }
 
 impl Default for Config {
-    /// Memtables of 4 MiB, runs of 4 MiB, four of which are merged into a level of 16 MiB; ten times as much in each further one.
+    /// Memtables of 4 MiB, and runs of 4 MiB. Four runs are merged into a level of 16 MiB; each further level has ten
+    /// times as much.
     fn default() -> Config {
         Config {
             memtable: 4 << 20,
@@ -99,7 +101,7 @@ pub struct Stats {
     pub flushes: u64,
     /// Merges.
     pub merges: u64,
-    /// Runs that went to the next level as they were.
+    /// Runs that moved to the next level unchanged.
     pub moves: u64,
     /// Time for which changes waited for flushes and merges, all added up.
     pub stalled: Span,
@@ -111,7 +113,7 @@ pub struct Stats {
     pub level_bytes: [u64; LEVELS],
     /// Bytes of memory of memtables, indexes and filters.
     pub memory: u64,
-    /// What its storage has done.
+    /// The counters of its storage.
     pub storage: StorageStats,
 }
 
@@ -131,7 +133,7 @@ struct Log {
     blocks: u32,
     at: u32,
     pending: Pending,
-    /// Changes so far, and how many of them are durable.
+    /// Changes so far, and the number of durable ones.
     came: u64,
     durable: u64,
     /// A chunk is being written, or the log is being changed.
@@ -168,7 +170,7 @@ struct Shared<S: Storage> {
 }
 
 impl<S: Storage> Lsm<S> {
-    /// Puts a key, which may be there already.
+    /// Puts a key, which may exist already.
     ///
     /// # Errors
     /// When key or value are too long, or the store has failed.
@@ -176,7 +178,7 @@ impl<S: Storage> Lsm<S> {
         self.apply(&[Change::Put(key.to_vec(), value.to_vec())]).await
     }
 
-    /// Deletes a key, which need not be there.
+    /// Deletes a key, which need not exist.
     ///
     /// # Errors
     /// As [`Lsm::put`].
@@ -184,10 +186,10 @@ impl<S: Storage> Lsm<S> {
         self.apply(&[Change::Delete(key.to_vec())]).await
     }
 
-    /// Changes keys, in this order: after a crash all of it is present or nothing.
+    /// Changes keys, in this order. After a crash, all changes are present or none.
     ///
     /// # Errors
-    /// As [`Lsm::put`], and when they are too many.
+    /// As [`Lsm::put`], and when there are too many changes.
     pub async fn apply(&self, changes: &[Change]) -> Result<(), Error> {
         self.shared.apply(changes).await
     }
@@ -209,7 +211,8 @@ impl<S: Storage> Lsm<S> {
         Ok(self.shared.get(key).await?)
     }
 
-    /// Up to `most` keys from one on, and their values. Changes made meanwhile may be in it or not, each by itself.
+    /// Up to `most` keys from one on, and their values. A concurrent change may be included or not, independently of
+    /// others.
     ///
     /// # Errors
     /// When the store fails.
@@ -286,7 +289,7 @@ impl Config {
                 "runs of the storage have {most} bytes at the most (ftl.lsm.run_size); {least} or more are valid"
             ));
         }
-        // Index and filter of a memtable's run go with it, and short records have more of both.
+        // Index and filter of a memtable's run are written with it, and short records need more of both.
         if self.memtable < 16 * BLOCK || self.memtable > most / 2 {
             return wrong(format!("a memtable of {} bytes; {} to {} are valid", self.memtable, 16 * BLOCK, most / 2));
         }

@@ -1,4 +1,5 @@
-//! One key: memtables, and then at most one block of each run that may have it, the newest first.
+//! One key: memtables, and then at most one block of each run that may have it, from newest to
+//! oldest.
 
 use std::rc::Rc;
 

@@ -43,7 +43,7 @@ impl<S: Storage> Shared<S> {
         Ok(found)
     }
 
-    /// Adds keys up to the end of a part of the memtables. Returns where the next part begins.
+    /// Adds keys up to the end of a part of the memtables. Returns the beginning of the next part.
     async fn scan_part(&self, from: &Bytes, most: usize, found: &mut Pairs) -> Result<Option<Bytes>, StoreError> {
         let mut parts = vec![self.memtable.borrow().part(from)];
         parts.extend(self.full.borrow().as_ref().map(|full| full.part(from)));
@@ -84,7 +84,7 @@ impl<S: Storage> Shared<S> {
     }
 }
 
-/// The key that comes next in order.
+/// The next key in order.
 fn after(key: &[u8]) -> Bytes {
     key.iter().copied().chain([0]).collect()
 }

@@ -1,5 +1,5 @@
-//! Changes: into the memtable and the log at one instant. Chunks of the log are written one after the other, each with
-//! all changes so far, so that changes that must be durable share them.
+//! Changes: into the memtable and the log at one instant. Chunks of the log are written one after the other, each
+//! with all changes so far, so that durable changes share them.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::record::{MAX_KEY, MAX_RECORD};
 use crate::storage::{BLOCK, Edit, LOG, Storage};
 
 impl<S: Storage> Shared<S> {
-    /// Makes changes. They are in the log when its buffer is full, or a client requests it.
+    /// Makes changes. They reach the log when its buffer is full, or a client requests it.
     pub(super) async fn apply(self: &Rc<Self>, changes: &[Change]) -> Result<(), Error> {
         self.check_changes(changes)?;
         self.host.operation().await;

@@ -40,7 +40,7 @@ impl Store for Kept {
     }
 }
 
-/// The next host comes when the drive has started and nothing of the last one's is under way.
+/// The next host starts when the drive has started and no command of the last host is under way.
 const LIVES: Lives =
     Lives { lives: 4, blinks: 4, blink_within: Span::from_ms(60), within: Span::from_ms(240), off: Span::from_ms(500) };
 
@@ -85,7 +85,8 @@ fn runs_of_the_drive_have_after_a_crash_what_was_acknowledged_and_whole_changes(
     assert!(merges > 0, "nothing was merged before a crash");
 }
 
-/// A drive that serves one command at a time. Each crash tears what is being written into blocks, half of which are there.
+/// A drive that serves one command at a time. Each crash tears the write in service into blocks, half of which are
+/// stored.
 #[test]
 fn a_drive_has_whole_changes_when_writes_are_torn_into_blocks() {
     each(60, |seed| {

@@ -1,4 +1,4 @@
-//! Input that a store rejects, and the drive that it needs.
+//! Input that a store rejects, and its requirements for a drive.
 
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
 //! The store on both forms of storage: against a plain map, and over crashes at any time; in simulated time, and over
 //! each transport to a drive that runs in real time.
 //!
-//! `NANDSCAPE_TEST_SEED` gives one seed, `NANDSCAPE_TEST_SEEDS` their number.
+//! `NANDSCAPE_TEST_SEED` sets the seed, `NANDSCAPE_TEST_SEEDS` their number.
 
 mod crash;
 mod limits;

@@ -1,5 +1,5 @@
-//! Over NVMe/TCP to a drive that runs in real time, and whose power is cut by its fault plan. The store continues, and
-//! is recovered over another connection.
+//! Over NVMe/TCP to a drive that runs in real time, with power cuts by its fault plan. The store continues, and is
+//! recovered over another connection.
 
 use std::rc::Rc;
 

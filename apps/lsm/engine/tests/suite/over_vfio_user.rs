@@ -1,4 +1,4 @@
-//! To a drive of another process as a PCI function, whose edits and reports are in the driver's memory.
+//! To a drive of another process as a PCI function, with edits and reports in the driver's memory.
 
 use std::rc::Rc;
 

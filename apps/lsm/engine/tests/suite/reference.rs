@@ -1,4 +1,5 @@
-//! Random operations against a plain map, with levels that fill, and closing and opening in between.
+//! Random operations against a plain map, with levels that fill, and with closing and opening in
+//! between.
 
 use std::collections::BTreeMap;
 

@@ -34,7 +34,7 @@ const BLOCK: [&[&str]; 4] = [
     &["ftl.kind=ox_block", "buffer.mode=volatile", "ftl.ox_block.checkpoint_interval=50ms"],
 ];
 
-/// And those that know runs: with zones that runs share, and with small ones that they have for themselves or share.
+/// Drives that know runs: with zones that runs share, and with small zones, exclusive or shared.
 const RUNS: [&[&str]; 3] = [
     &["ftl.kind=lsm", "lba_size=4KiB", "buffer.mode=capacitor"],
     &["ftl.kind=lsm", "lba_size=4KiB", "buffer.mode=capacitor", "ftl.zone.mapping=dies", "ftl.lsm.share=false"],
@@ -167,7 +167,7 @@ pub(crate) fn live() -> [Form; 2] {
     [Form { has_runs: true, changes: RUNS[2], block, store }, Form { has_runs: false, changes: BLOCK[0], block, store }]
 }
 
-/// A drive of another process for one of these, small as all of them.
+/// A drive of another process for one of these forms, small as all of them.
 #[cfg(target_os = "linux")]
 pub(crate) fn resolved(form: &Form) -> Resolved {
     Rig::profile(form).without_delay()
@@ -178,7 +178,7 @@ pub(crate) fn key(number: u64) -> Vec<u8> {
     format!("{:04}", number * 7 % 10_000).repeat(1 + number as usize % 3).into_bytes()
 }
 
-/// A value of a version, whose length the seed draws below a limit.
+/// A value of a version, with a random length below a limit.
 pub(crate) fn value(number: u64, version: u64, most: u64) -> Vec<u8> {
     let len = nandscape_sim::rng::mix(number ^ version << 20) % (most + 1);
     (0..len).map(|place| (place ^ number ^ (version * 7)) as u8).collect()

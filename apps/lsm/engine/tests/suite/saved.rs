@@ -1,4 +1,4 @@
-//! The state of a drive with runs, taken out of it and put into a new one: the store is present, and continues.
+//! The state of a drive with runs, moved from one drive to a new one: the store is present, and continues.
 
 use std::rc::Rc;
 

@@ -1,10 +1,11 @@
-//! Xen's credit scheduler on one core: every 30 ms each machine that has had work gets an equal share of those 30 ms as credit, and
-//! running uses it up. Machines with credit left (under) go before those without (over), in turn; one that wakes with credit left goes
-//! before all, and takes the core from any that is not such a one (boost).
+//! Xen's credit scheduler on one core. Every 30 ms, each machine that has had work gets an equal share of those 30 ms
+//! as credit, and running uses it up. Machines with credit left (under) precede machines without (over), in turn. A
+//! machine that wakes with credit left precedes all, and preempts any machine that is not boosted itself (boost).
 //!
-//! A machine that has run for 10 ms is boosted no longer.
+//! A machine that has run for 10 ms is no longer boosted.
 //!
-//! Left out: weights and caps, accounting in ticks (running is accounted exactly), and the limit on the rate of switches.
+//! Left out: weights and caps, accounting in ticks (running is accounted exactly), and the limit on the rate of
+//! switches.
 
 use nandscape_sim::{Span, Time};
 
@@ -16,7 +17,7 @@ const PERIOD: Span = Span::from_ms(30);
 /// How long a boost lasts.
 const TICK: Span = Span::from_ms(10);
 
-/// In ascending order of precedence: those first that are first here.
+/// In order of precedence, the highest first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Class {
     Boost,

@@ -1,10 +1,10 @@
-//! Which machine has the next turn.
+//! The choice of the machine for the next turn.
 //!
 //! | file | what |
 //! |---|---|
-//! | `round_robin` | those that have work, in turn |
-//! | `credit` | those within their share first, and those that wake within it at once (Xen's credit scheduler) |
-//! | `turns` | a queue of turns that tells in one step what is before a machine |
+//! | `round_robin` | machines with work, in turn |
+//! | `credit` | machines within their share first; machines that wake within it preempt (Xen's credit scheduler) |
+//! | `turns` | a queue of turns that sums the turns before a machine in one step |
 
 mod credit;
 mod round_robin;
@@ -29,8 +29,8 @@ pub trait Scheduler {
     /// A machine has had the core for so long.
     fn ran(&mut self, vm: usize, span: Span, now: Time);
 
-    /// The turns before that of a machine, beside the one that is under way; `None` if it takes the core from that. It waits, or would wake
-    /// now. The work does not depend on the number of machines.
+    /// The turns before that of a machine that waits or would wake now, without the current turn; `None` if it
+    /// preempts the current turn. The work does not depend on the number of machines.
     fn ahead(&self, vm: usize, now: Time) -> Option<Span>;
 
     /// All turns that wait, of machines other than this one.

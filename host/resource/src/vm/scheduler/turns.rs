@@ -1,5 +1,5 @@
-//! A queue of turns. What is before a machine is the difference of two sums: of all turns that have joined before it, and of all that have
-//! left.
+//! A queue of turns. The turns before a machine are the difference of two sums: of all turns that have joined before
+//! it, and of all that have left.
 
 use std::collections::VecDeque;
 

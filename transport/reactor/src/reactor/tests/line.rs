@@ -1,5 +1,5 @@
-//! Requests for connections when no queue pair is free: granted in order as pairs are released, and refused where none can
-//! be.
+//! Requests for connections without a free queue pair: granted in order as pairs are released, and refused if none
+//! can be.
 
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, channel};
@@ -98,7 +98,7 @@ fn requests_wait_for_pairs_whose_clients_have_left() {
     assert_eq!(reactor.port.drives(0), PAIRS);
 }
 
-/// Its promised queue pair goes to the next request.
+/// Its promised queue pair is given to the next request.
 #[test]
 fn a_request_that_is_given_up_keeps_no_pair() {
     let (mut reactor, handle, free) = few();
