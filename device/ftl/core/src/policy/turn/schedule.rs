@@ -16,7 +16,7 @@ pub struct Schedule {
     pub ranges: u16,
     /// The length of a window, which is not zero.
     pub length: Span,
-    /// Whether it is as long as the space of the drive bears, or longer: there has to be free space for it when it begins.
+    /// Whether it is at least as long as the drive's space permits: it needs free space when it begins.
     pub is_long: bool,
     /// When window 0 begins, in nanoseconds of the drive's time; it may be before that begins.
     pub epoch: i128,
