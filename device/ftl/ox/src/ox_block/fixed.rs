@@ -24,9 +24,9 @@ pub(super) struct Copy {
     block: BlockId,
     /// The first page that is not used.
     next: u32,
-    /// The last version that is whole in it; 0 is none.
+    /// The last whole version in it; 0 is none.
     version: u64,
-    /// It takes no more versions.
+    /// Whether it is abandoned.
     given_up: bool,
 }
 
@@ -145,7 +145,7 @@ impl Core {
         Ok(best)
     }
 
-    /// Writes a new version of a place, copy by copy. The one with the oldest version is the first: it may be erased, and the
+    /// Writes a new version of a place, copy by copy. The copy with the oldest version comes first: it may be erased, but the
     /// only whole version must not be.
     pub(super) async fn write_fixed(&self, number: usize, bytes: Vec<u8>) -> Result<(), Stopped> {
         let (kind, version, order) = {
@@ -156,7 +156,7 @@ impl Core {
             order.sort_by_key(|index| place.copies[*index].version);
             (place.kind, place.version, order)
         };
-        // Everything that it refers to must exist before it does.
+        // Everything that the version refers to must be durable before it.
         self.sync();
         let record = FixedRecord { kind, version, bytes }.pages(self.media.geometry().page_size() as usize);
         if mistakes::is_made(Mistake::CopiesTogether) {

@@ -1,4 +1,4 @@
-//! From the write cache to flash: which data is programmed when.
+//! Programming the write cache to flash: which data, and when.
 //!
 //! A page is programmed when there is data for all of it. Data that does not fill a page is programmed where a flush or a write
 //! waits for it, the rest of the page as padding. A write that waits for room in the cache has no page padded as long as slots are

@@ -123,7 +123,7 @@ impl OxBlock {
 const CONTENTS: [&str; 5] = ["data", "moved data", "log", "tables", "fixed places"];
 
 impl State {
-    /// The entries of a fragment of the map; none where there is no fragment, or it cannot be read. Each is read once.
+    /// The entries of a fragment of the map; none if the fragment does not exist or is unreadable. Each is read once.
     fn each_entry(&self, media: &Media, index: u32, lpns: Range<u32>, each: &mut dyn FnMut(Entry)) {
         if self.map.is_cached(index) {
             lpns.map(Lpn).filter_map(|lpn| self.map.lookup(lpn).ok()).for_each(each);

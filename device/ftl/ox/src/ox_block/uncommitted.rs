@@ -1,4 +1,4 @@
-//! What reads must not see yet: the units of transactions whose command waits for a durable Commit.
+//! Units that reads must not see yet: those of transactions whose command waits for a durable Commit.
 //!
 //! A transaction whose command completes in the cache, or with a Commit that is only appended, is visible from the
 //! instant at which the cache has it, as every write is. A transaction whose command waits for the log is visible when
@@ -66,7 +66,7 @@ pub(super) struct Seen {
 }
 
 impl State {
-    /// Whether there may be transactions that are not seen yet.
+    /// Whether any transaction may be hidden from reads.
     #[inline]
     pub(super) fn has_uncommitted(&self) -> bool {
         self.uncommitted > 0

@@ -82,7 +82,7 @@ impl State {
                     self.reach(PageId(page.0 + pages - 1), stream);
                 }
             }
-            // The record may be of before the checkpoint that has released the block: it may have gone bad since.
+            // The record may be older than the checkpoint that released the block: the block may have gone bad since.
             Record::RecycleChunk(block) if self.chunks.get(*block).state != BlockState::Bad => {
                 self.chunks.set_state(*block, BlockState::Collecting);
             }

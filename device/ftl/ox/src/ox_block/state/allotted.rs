@@ -56,7 +56,7 @@ impl State {
         self.channels.end(self.geometry.channel_of(plane));
     }
 
-    /// A channel is open to the host's data from now on, or is not (SWITCH).
+    /// Opens a channel to the host's data, or closes it (SWITCH).
     pub(in crate::ox_block) fn switch_channel(&mut self, channel: u32, is_open: bool) {
         self.channels.switch(channel, is_open);
         self.count_ready();
@@ -77,7 +77,7 @@ impl State {
         is_ready(plane, (&self.in_flight, &self.dead, &self.channels), &self.geometry)
     }
 
-    /// How many planes do.
+    /// The number of ready planes.
     fn ready(&self) -> u32 {
         (0..self.geometry.planes()).filter(|plane| self.is_ready(PlaneId(*plane))).count() as u32
     }

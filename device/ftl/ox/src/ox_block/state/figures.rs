@@ -18,7 +18,8 @@ impl State {
         self.new_blocks - self.lost_blocks < self.needed
     }
 
-    /// Usable blocks beyond those that are needed: now, and when the drive was new. Those of planes that do not answer are none.
+    /// Usable blocks beyond those that are needed: now, and when the drive was new. Blocks of planes that do not answer do
+    /// not count.
     pub(in crate::ox_block) fn spare(&self) -> (u64, u64) {
         let new = self.new_blocks - self.needed;
         (new.saturating_sub(self.lost_blocks), new)
@@ -48,7 +49,7 @@ impl State {
     pub(in crate::ox_block) fn learn_erases(&mut self, media: &Media) {
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let erases = media.erases(block);
-            // What changes has to be written with the tables.
+            // Changes must be written with the tables.
             if self.chunks.get(block).erases != erases {
                 self.chunks.get_mut(block).erases = erases;
             }

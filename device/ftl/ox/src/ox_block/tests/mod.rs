@@ -21,7 +21,7 @@
 //! | `overlap` | commands under way at the same time on one unit |
 //! | `seeds` | tests that run as many seeds as requested |
 //! | `acknowledge` | what the end of a write waits for |
-//! | `idle` | a drive that is left alone; CLEAR |
+//! | `idle` | an idle drive; CLEAR |
 //! | `counters` | programs and recoveries are counted |
 //! | `padding` | padding |
 //! | `mistakes` | each of a number of deliberate mistakes is noticed |
