@@ -1,4 +1,4 @@
-//! From the host into the write buffer, and from the buffer to flash.
+//! Writes from the host into the write buffer, and from the buffer to flash.
 
 use std::rc::Rc;
 
@@ -69,8 +69,8 @@ impl State {
         (slot, true)
     }
 
-    /// Starts the programs of the next stripe, one a die, if there is enough data for all of them, or a command waits.
-    /// Returns whether it has.
+    /// Starts the programs of the next allocation stripe, one per die, if the data is enough for all of them, or a command
+    /// waits. Returns whether it did.
     fn next_stripe(&mut self, start: impl Fn(ProgramJob)) -> bool {
         if !self.is_time_to_write() || !self.programs.allocation.is_any_ready() {
             return false;
@@ -303,7 +303,7 @@ fn not_kept(ftl: &PageFtl) -> Rc<Settling> {
     settling
 }
 
-/// Has everything in the buffer programmed, filling up the last page.
+/// Programs everything in the buffer, padding the last page.
 pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
     let mut state = ftl.state.borrow_mut();
     let slots = state.buffer.in_use();
@@ -425,7 +425,7 @@ impl PageFtl {
             true => Some(self.gate.pass(&self.media, who, &mut Breakdown::new()).await),
             false => None,
         };
-        // What others want of the page must not be all that is read.
+        // Other readers' units of the page must not be the only ones read.
         if self.media.is_remote() {
             self.media.want([job.from].into_iter());
         }

@@ -150,7 +150,7 @@ impl PageFtl {
         true
     }
 
-    /// A page that could not be read is found and written again.
+    /// Reconstructs an unreadable page and writes it again.
     async fn repair_scrubbed(&self, lpn: Lpn, copy: Location, block: BlockId) {
         let planned = {
             let mut state = self.state.borrow_mut();
