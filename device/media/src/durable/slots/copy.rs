@@ -14,7 +14,7 @@
 //! | none | none, or damaged | any | is void |
 //! | damaged | whole | any | is damaged, and may have been void |
 //! | damaged | none | any | is void: it was never written |
-//! | damaged | damaged | any | may be anything: the file is refused |
+//! | damaged | damaged | any | may be anything: the file is rejected |
 //!
 //! A write that may have been cut off was complete if a later head records it as whole: then the copy is damaged.
 
