@@ -65,7 +65,7 @@ pub struct LinkConfig {
 /// The processors of a controller, and the time of their work.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ProcessorsConfig {
-    /// How many there are.
+    /// The number of processors.
     pub count: u32,
     /// Work on an I/O command.
     pub command: Span,

@@ -92,7 +92,7 @@ pub struct Media {
     most_retries: u32,
     pub(crate) aging: Option<Box<AgingCells>>,
     pub(crate) supply: Rc<Supply>,
-    /// The group of channels, where there are others.
+    /// The group of channels, if the drive has others.
     group: Option<Group>,
     /// The number of each channel in the drive.
     channels_of_drive: Rc<[u32]>,
@@ -570,7 +570,7 @@ impl Media {
         !self.timing.features.command.is_zero()
     }
 
-    /// Those cycles.
+    /// The command and address cycles.
     pub(crate) async fn command(&self, channel: usize, who: Who, breakdown: &mut Breakdown) {
         self.transfer(channel, self.timing.features.command, who, breakdown).await;
     }
@@ -645,7 +645,7 @@ impl Media {
         self.timing.features.read_retry.count(self.retries, page.0, erases)
     }
 
-    /// How many retries a read takes: all there are, if the page cannot be read.
+    /// The number of retries of a read: the maximum, if the page is uncorrectable.
     #[inline]
     pub(crate) fn retries_of(&self, page: PageId, reading: &Underway<'_>) -> u32 {
         let most = self.most_retries;

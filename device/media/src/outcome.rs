@@ -65,7 +65,7 @@ impl Media {
     /// Begins to program pages, which uses them up.
     ///
     /// # Errors
-    /// When there is no power, or the command breaks a rule of NAND; nothing is used up then.
+    /// Without power, or if the command breaks a rule of NAND; nothing is used up then.
     #[inline]
     pub(crate) fn begin_program(&self, pages: &[PageId], of: For) -> Result<Underway<'_>, Broken> {
         let page = pages[0];

@@ -1,7 +1,7 @@
 //! Power: on or off, and the operations under way when it is cut.
 //!
-//! Operations under way at a power cut take their time and fail; operations that begin without power fail at once. No
-//! task therefore waits forever, and the flash can be used again when the last operation has ended.
+//! Operations in progress at a power cut take their time and fail; operations that begin without power fail at once. No task
+//! therefore waits forever, and the flash can be used again when the last operation has ended.
 
 use std::cell::{Cell, RefCell};
 

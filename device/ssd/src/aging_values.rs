@@ -83,7 +83,7 @@ impl ErrorModel {
     /// The model; `None` is no model.
     ///
     /// # Errors
-    /// What would be valid.
+    /// The valid values.
     pub(crate) fn rates(&self) -> Result<Option<ErrorRates>, String> {
         match self {
             ErrorModel::Named(name) if name == "none" => Ok(None),

@@ -263,7 +263,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     }
 }
 
-/// What an admin command returns.
+/// The answer of an admin command.
 #[derive(Default)]
 pub(super) struct Answer {
     /// DW0.

@@ -14,7 +14,7 @@ pub struct WeightedByClass {
     turn: ByKey,
     /// Commands of a round of each of the three.
     weights: [u32; 3],
-    /// Those that are left of this round.
+    /// Commands left in this round.
     left: [u32; 3],
 }
 

@@ -12,7 +12,7 @@ pub struct WeightedRoundRobin {
     classes: [Class; 4],
     /// Commands of a round of the classes high, medium and low.
     weights: [u32; 3],
-    /// Those that are left of this round.
+    /// Commands left in this round.
     left: [u32; 3],
 }
 

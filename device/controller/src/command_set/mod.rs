@@ -236,7 +236,7 @@ pub struct Reply {
     pub dw0: u32,
     /// DW1.
     pub dw1: u32,
-    /// What is at fault.
+    /// The culprit.
     pub culprit: Culprit,
 }
 
@@ -245,7 +245,7 @@ pub struct Reply {
 pub struct Failure {
     /// The status.
     pub status: Status,
-    /// What is at fault.
+    /// The culprit.
     pub culprit: Culprit,
 }
 

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use nandscape_drive::Breakdown;
 
-/// A part of a command: its result, and where its time went.
+/// A part of a command: its result and its breakdown.
 pub(super) type Part<'a, T> = Pin<Box<dyn Future<Output = (T, Breakdown)> + 'a>>;
 
 /// Runs parts until all have ended. Returns their results in order, and adds the breakdown of the part that ended last.

@@ -15,8 +15,8 @@ pub(super) struct Completions {
     pub(super) head: u16,
     pub(super) tail: u16,
     pub(super) phase: bool,
-    /// Completions that could not be posted: the queue is full, or its memory could not be reached. Submission queues that
-    /// post here are not fetched from meanwhile, so there are never more than command slots.
+    /// Completions that could not be posted: the queue is full, or its memory could not be reached. Meanwhile, submission
+    /// queues that post here are not fetched from, so the overflow never exceeds the command slots.
     pub(super) overflow: VecDeque<Posted>,
     /// Submission queues that post here.
     pub(super) users: u32,

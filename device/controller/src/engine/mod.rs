@@ -240,8 +240,8 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.attached.borrow().is_some()
     }
 
-    /// Fetches while entries and command slots are available. Called when either changes. Each command is served on a worker
-    /// of its own once [`CommandJob::lead`] has passed.
+    /// Fetches while entries and command slots are available. Called when either changes. A separate worker serves each
+    /// command after its [`CommandJob::lead`].
     #[inline(never)]
     pub(crate) fn fetch(&self) {
         self.fetch_here();

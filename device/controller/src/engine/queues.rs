@@ -289,8 +289,8 @@ impl Queues {
         Ok(())
     }
 
-    /// The host moved a completion head. Overflowed completions are posted as far as there is room; then the caller must
-    /// notify the queue's memory, and entries may be ready to fetch.
+    /// The host moved a completion head. Overflowed completions are posted as far as they fit; then the caller must notify
+    /// the queue's memory, and entries may be ready to fetch.
     ///
     /// # Errors
     /// The event for a value outside the queue or beyond the posted entries, or for a missing queue: the write is ignored.

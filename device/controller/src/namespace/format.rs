@@ -65,7 +65,7 @@ pub(crate) struct Protection {
     pub(crate) is_first: bool,
 }
 
-/// What a reference tag means (NVM 5.3.1).
+/// The meaning of a reference tag (NVM 5.3.1).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ProtectionType {
     /// The low dword of the block's number.

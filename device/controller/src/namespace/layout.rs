@@ -42,7 +42,7 @@ impl Layout {
         Layout { first, others: joined }
     }
 
-    /// Whether there are several runs.
+    /// Whether it has several runs.
     #[inline]
     pub(crate) fn is_fragmented(&self) -> bool {
         !self.others.is_empty()

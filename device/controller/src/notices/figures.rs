@@ -11,7 +11,7 @@ pub const TOLERANCE: Span = Span::from_us(1);
 pub struct Precompletion {
     /// Reads that asked.
     pub asked: u64,
-    /// Those of 8 KiB and more, which are not predicted.
+    /// Reads of 8 KiB and more, which are not predicted.
     pub large: u64,
     /// Smaller ones that needed no read of a single page: served from memory, or spread over several pages.
     pub unissued: u64,

@@ -1,4 +1,4 @@
-//! What a host may do to its controller, its namespaces or the drive.
+//! The actions of a host on its controller, its namespaces or the drive.
 
 use nandscape_drive::HostMem;
 use nandscape_wire_nvme::identify::Namespace;

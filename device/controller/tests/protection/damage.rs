@@ -39,7 +39,7 @@ const FAULTS: [&str; 10] = [
     "stuck read timeout=2ms probability=1%",
 ];
 
-/// What a block may hold.
+/// The permitted contents of a block.
 #[derive(Clone)]
 struct Contents {
     /// Writes by number; 0 is no write. It has one entry until a failure.

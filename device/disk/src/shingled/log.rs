@@ -60,7 +60,7 @@ impl Log {
         if left < blocks { self.head + left } else { self.head }
     }
 
-    /// Whether there is room for a write.
+    /// Whether a write fits.
     pub(super) fn has_room(&self, blocks: u64) -> bool {
         self.begin(blocks) + blocks - self.tail <= self.capacity
     }
@@ -75,7 +75,7 @@ impl Log {
         self.pieces.is_empty()
     }
 
-    /// Writes blocks, for which there is room. Returns the sector in the cache.
+    /// Writes blocks, which must fit. Returns the sector in the cache.
     pub(super) fn append(&mut self, slba: u64, blocks: u64) -> u64 {
         let at = self.begin(blocks);
         self.remove(slba..slba + blocks);

@@ -51,7 +51,7 @@ impl Flushes {
         self.unstarted > 0
     }
 
-    /// How many such slots there are.
+    /// The number of such slots.
     #[inline]
     pub fn unstarted(&self) -> u32 {
         self.unstarted

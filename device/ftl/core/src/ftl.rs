@@ -99,7 +99,7 @@ pub trait Ftl: 'static {
 pub struct Occupancy {
     /// All of it.
     pub slots: u32,
-    /// What is neither taken nor reserved for writes on their way.
+    /// Slots neither taken nor reserved for writes.
     pub free: u32,
 }
 
@@ -133,7 +133,7 @@ pub trait Reader<D: Destination> {
     ) -> impl Future<Output = Result<(), ReadError>>;
 }
 
-/// Where the data of one read goes.
+/// The destination of one read's data.
 pub trait Destination: Clone + 'static {
     /// The memory to which the data is copied; its first byte is the extent's first.
     fn mem(&self) -> &HostMem;
@@ -268,7 +268,7 @@ pub struct Settling {
 pub struct Settled {
     /// The wait until its program operation was issued.
     pub waited: Wait,
-    /// Where the program operation's time went.
+    /// The breakdown of the program operation.
     pub breakdown: Breakdown,
 }
 
@@ -365,7 +365,7 @@ pub struct Located {
 pub struct TableSummary {
     /// Logical units whose current data is on flash.
     pub on_flash: u64,
-    /// Those whose current data is in the write buffer.
+    /// Logical units whose current data is in the write buffer.
     pub in_buffer: u64,
     /// Sectors that are lost, or were declared unreadable.
     pub lost_sectors: u64,

@@ -42,7 +42,7 @@ pub struct UpkeepPages {
     pub fixed: u64,
 }
 
-/// What recoveries have done.
+/// Counters of recoveries.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Recoveries {
     /// The number of recoveries.

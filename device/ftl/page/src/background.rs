@@ -46,7 +46,7 @@ pub(super) struct Background {
     longest: Span,
 }
 
-/// What steps of collections and programs take on average.
+/// Mean times of steps of collections and programs.
 struct Costs {
     read: Span,
     program: Span,

@@ -141,8 +141,7 @@ impl State {
         }
     }
 
-    /// Counts the usable blocks of each range anew, where ranges have separate planes, and whether the drive lacks
-    /// some.
+    /// Recounts the usable blocks of each range, if ranges have separate planes, and checks whether the drive lacks some.
     pub(super) fn count_by_range(&mut self) {
         let mut of_ranges = vec![0; usize::from(self.programs.allocation.ranges())];
         for plane in (0..self.geometry.planes()).map(PlaneId).filter(|plane| !self.collectors.is_out_of_use(*plane)) {
@@ -217,7 +216,7 @@ impl State {
             info.state = BlockState::Retiring;
             self.remember_retiring(block);
             self.check_retiring(block);
-            // There is less space than there was.
+            // The plane has less space now.
             self.wake_collector(self.geometry.plane_of(block));
         }
     }
@@ -269,7 +268,7 @@ impl State {
         }
     }
 
-    /// A collector leaves a block as it was.
+    /// A collector leaves a block unchanged.
     pub(super) fn leave(&mut self, block: BlockId, retiring: bool) {
         let plane = self.geometry.plane_of(block);
         self.collectors.of_mut(plane).without_victim();

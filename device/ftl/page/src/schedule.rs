@@ -73,7 +73,7 @@ pub(super) struct Collector {
     pub(super) left_off: Option<Cursor>,
     /// Blocks to be emptied because they have gone bad.
     pub(super) retiring: Vec<BlockId>,
-    /// Blocks to be written anew because their data grows old or is disturbed.
+    /// Blocks to be rewritten because of retention or disturb.
     pub(super) aged: Vec<BlockId>,
 }
 

@@ -107,7 +107,7 @@ impl State {
         whole.or_else(|| handles.iter().copied().filter(|_| is_urgent).map(of).find(|(_, slots)| !slots.is_empty()))
     }
 
-    /// Whether there is enough for a stripe, partial slots included, or a command waits.
+    /// Whether the data is enough for an allocation stripe, including partial slots, or a command waits.
     fn is_time_to_write(&self) -> bool {
         (self.buffer.queued() >= self.stripe_units() || self.buffer.is_urgent()) && self.may_program()
     }
@@ -325,7 +325,7 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
 }
 
 impl PageFtl {
-    /// Starts programs while there is data and planes are ready, and fills that are due. Called whenever either changes.
+    /// Starts programs while data is available and planes are ready, and due fills. Called whenever either changes.
     pub(super) fn pump(&self) {
         self.check_read_only();
         if !self.is_running() {

@@ -308,7 +308,7 @@ impl DurableMemory {
         payload(&self.spec)
     }
 
-    /// Reads a chunk of the FTL's part of the latest snapshot; `false` where it is all zeros, or there is no snapshot.
+    /// Reads a chunk of the FTL's part of the latest snapshot; `false` if it is all zeros, or without a snapshot.
     ///
     /// # Errors
     /// When it cannot be read, or is damaged.

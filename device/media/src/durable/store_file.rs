@@ -145,7 +145,7 @@ impl StoreFile {
     /// When it cannot be created.
     ///
     /// # Panics
-    /// When there is no store.
+    /// If `specs` is empty.
     pub fn create_all(path: &Path, specs: Vec<StoreSpec>, syncs: bool) -> Result<StoreFile, StoreError> {
         let (file, new) = making::begin(path)?;
         let store = StoreFile::create_all_on(file, specs, syncs).inspect_err(|_| {

@@ -16,7 +16,7 @@ use crate::values::{Admission, Choice, FtlKind, ReadRule, Tables, Text};
 /// `ftl.rain.flush_above` of a profile that does not give it.
 const DEFAULT_FLUSH_ABOVE: Ratio = Ratio(0.8);
 
-/// Pages of a stripe, if there are stripes.
+/// Pages of a parity stripe, if the profile has them.
 pub(super) fn width(keys: &FtlKeys, channels: u32) -> Result<Option<u32>> {
     let width = keys.rain.width.unwrap_or(0);
     if width == 0 {

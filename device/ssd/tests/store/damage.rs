@@ -42,7 +42,7 @@ fn left(profile: &Resolved, rng: &mut Rng, is_durable: bool) -> (Arc<MemoryFile>
     (backing, model)
 }
 
-/// Damages one place. Half of the time outside of the data, if there is anything.
+/// Damages one place, half of the time outside of the data, if anything is there.
 fn damage(backing: &MemoryFile, profile: &Resolved, rng: &mut Rng) -> String {
     let len = backing.len().unwrap();
     let geometry = profile.store_spec(true, Seed::new(5)).checked_geometry().unwrap();

@@ -267,7 +267,7 @@ fn keeps_its_data(name: &str, draw: fn(&mut Rng) -> Vec<String>) {
             true => conformance::all(&make, seed),
             false => conformance::data(&make, &load, seed),
         };
-        // A panic of the model does not say which drive it was.
+        // A panic of the model does not name its drive.
         let result = catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Err("panicked, see above".to_owned()));
         result.unwrap_or_else(|what| {
             panic!("seed {seed}, drive {index}, {plant:?}, {entries} entries, {load:?}, {changes:?}: {what}")

@@ -211,7 +211,7 @@ fn outside_its_window_a_drive_writes_its_buffer_when_that_is_nearly_full() {
         }
         let written = rig.ssd.ftl_stats().host_units;
         assert!((350..600).contains(&written), "{written}");
-        // Its window has come.
+        // Its window has begun.
         rig.sim.sleep(Span::from_ms(1_100)).await;
         assert_eq!(rig.ssd.ftl_stats().host_units, 1_400);
         // Flush does not wait for a window.

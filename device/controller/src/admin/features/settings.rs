@@ -1,7 +1,7 @@
 //! The values of features: current ones of a controller, and those that hosts have saved, which outlast resets, power cuts
 //! and the controller itself.
 //!
-//! Where a feature has several values, a selector tells them apart: the threshold that Temperature Threshold names, the
+//! Where a feature has several values, a selector distinguishes them: the threshold that Temperature Threshold names, the
 //! namespace of Error Recovery, the vector of Interrupt Vector Configuration.
 
 use std::cell::{Cell, RefCell};
@@ -40,7 +40,7 @@ pub(crate) struct SavedNote {
     value: u32,
 }
 
-/// What the host has set, as commands see it.
+/// The host's settings, as commands use them.
 #[derive(Default)]
 pub struct Settings {
     /// Values other than the defaults.
@@ -231,7 +231,7 @@ impl Settings {
         self.notices.replace(port);
     }
 
-    /// How many entries of one queue are fetched in a row.
+    /// The maximum of entries fetched from one queue in a row.
     #[inline]
     pub(crate) fn arbitration_burst(&self) -> Option<u32> {
         self.hot.burst.get()

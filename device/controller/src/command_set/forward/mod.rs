@@ -35,7 +35,7 @@ use crate::config::{BufferMode, ControllerConfig, Duplex, LinkConfig};
 use crate::namespace::{Namespace, lba_formats};
 use crate::refusal::Refusal;
 
-/// What a drive takes besides Read, Write and Flush.
+/// The features of a drive beyond Read, Write and Flush.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Offers {
     /// Compare.

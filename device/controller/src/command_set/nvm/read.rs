@@ -86,7 +86,7 @@ impl Destination for Inside {
 }
 
 impl<F: Ftl> Nvm<F> {
-    /// Where the data of a Read goes.
+    /// The destination of a Read's data.
     #[inline]
     pub(super) fn to_host(&self, command: &Command<'_>) -> ToHost {
         let rejects_unmapped = command.settings.reports_deallocated(command.namespace.nsid);

@@ -54,7 +54,7 @@ impl NvmSets {
     /// The commands of a drive with these sets, at least two.
     ///
     /// # Panics
-    /// When there are fewer, or more than [`MAX_SETS`], or their mapping units differ.
+    /// With fewer sets, more than [`MAX_SETS`], or different mapping units.
     pub fn new(mut sets: Vec<NvmSet>) -> NvmSets {
         assert!((2..=MAX_SETS).contains(&sets.len()), "a drive has several sets or a command set of its own kind");
         let infos: Vec<SetInfo> = sets.iter().map(NvmSet::info).collect();

@@ -69,7 +69,7 @@ pub trait CachedWrites {
 /// The next step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Submission {
-    /// Nothing yet. SUBMIT is asked again when there is more data, when room is wanted, and when a program has ended.
+    /// Nothing yet. SUBMIT is called again on more data, on a request for room, and after a program.
     Wait,
     /// The sectors that a slot lacks are read. SUBMIT is asked again at once.
     Fill(SlotId),

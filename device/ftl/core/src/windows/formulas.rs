@@ -5,7 +5,7 @@
 //!
 //! Left out: which window within the bounds is best.
 
-/// What collections of a drive do, on average. Times are in seconds, sizes in bytes.
+/// Mean figures of a drive's collections. Times are in seconds, sizes in bytes.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Collections {
     /// The current share of a block, which has to be moved (beta).

@@ -145,7 +145,7 @@ impl Core {
         }
     }
 
-    /// Collects a channel: a number of blocks, or as many as there are to collect.
+    /// Collects a channel: a number of blocks, or fewer if fewer are due.
     pub(super) async fn collect(&self, channel: u32) -> Result<(), Stopped> {
         let is_closed = self.close_channel(channel);
         while is_closed && self.state.borrow().channels.contexts(channel) > 0 {

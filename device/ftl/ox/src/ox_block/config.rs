@@ -17,7 +17,7 @@ pub struct OxBlockConfig {
     pub buffer_units: u32,
     /// Who is served first by planes and channels.
     pub priority: Priority,
-    /// What firmware takes for work on tables.
+    /// Firmware times for work on tables.
     pub firmware: FirmwareTimes,
     /// Whether each write is a transaction: after a power cut all of it is present, or nothing.
     pub transactions: bool,

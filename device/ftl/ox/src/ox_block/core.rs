@@ -1,8 +1,8 @@
 //! The state from one start of the drive to the next power cut: its tables, and the processes that work on them.
 //!
-//! After a power cut there is a new core, made from the content of the flash. The processes of the old core end at
-//! their next step: they find that power was cut since they began ([`Stopped`]). Nothing that was in memory can
-//! therefore leak into the result of recovery.
+//! After a power cut, a new core is built from the content of the flash. The processes of the old core end at their next
+//! step: they find that power was cut since they began ([`Stopped`]). Nothing that was in memory can therefore leak into the
+//! result of recovery.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -72,7 +72,7 @@ pub(super) struct Core {
     pub(super) kept_records: RefCell<Vec<(u64, Record)>>,
     /// The write cache as the file has kept it, until the drive is in service.
     pub(super) kept_cache: RefCell<Option<WriteCache>>,
-    /// The results of the start so far, where there is no log.
+    /// The results of the start so far, without a log.
     pub(super) scan: RefCell<Scan>,
     /// The records that the start has replayed.
     pub(super) recovered: Cell<Recovered>,

@@ -38,7 +38,7 @@ impl KeptCache {
         Some(KeptCache { durable, last })
     }
 
-    /// A write of the host has gone to slots. It counts as a whole or not at all.
+    /// Saves a host write to slots. It counts as a whole or not at all.
     ///
     /// # Errors
     /// [`MediaError::Store`].

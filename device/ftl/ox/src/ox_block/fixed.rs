@@ -1,8 +1,9 @@
 //! The fixed places: blocks that are found before any table is known.
 //!
 //! Each channel has one, in its first good block and a copy on another plane, with the channel's identifier and its table of
-//! bad blocks (OX 6.1.1). The drive has one for checkpoints, on channel 0, with a copy on another channel if there is one.
-//! Good here means not marked by the maker, which can be read from the flash; a copy that goes bad later is abandoned.
+//! bad blocks (OX 6.1.1). The drive has one for checkpoints, on channel 0, with a copy on another channel if the drive has
+//! several. Good here means not marked by the maker, which can be read from the flash; a copy that goes bad later is
+//! abandoned.
 
 use nandscape_device_ftl_core::component::Stopped;
 use nandscape_device_ftl_core::ftl::ReadOnly;
@@ -194,7 +195,7 @@ impl Core {
                 let erased = self.media.erase(copy.block, who, &mut Breakdown::new()).await;
                 self.still_running()?;
                 if erased.is_err() {
-                    // There is no other block for it: it is not abandoned for one failure.
+                    // It has no replacement block, so one failure does not abandon it.
                     continue;
                 }
                 copy.next = 0;

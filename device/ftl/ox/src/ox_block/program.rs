@@ -23,7 +23,7 @@ pub(super) struct ProgramJob {
     pub(super) then: Then,
 }
 
-/// What follows.
+/// The next step after a program.
 pub(super) enum Then {
     /// The slots of the write cache become current.
     Slots(SmallVec<[SlotId; 8]>),

@@ -27,9 +27,9 @@ use super::streams::HOT;
 enum Step {
     Program(ProgramJob),
     Fill(SlotId),
-    /// There is too little data, or no plane takes another program.
+    /// Too little data, or no plane takes another program.
     Wait,
-    /// There is data, but no page for it.
+    /// Data, but no page for it.
     NoRoom,
 }
 

@@ -22,7 +22,7 @@ use crate::parts::{FIXED, FixedPage, LogPage, numbers_of_bytes};
 pub struct OxSummary {
     /// The results of the start's replay of the log.
     pub recovered: Recovered,
-    /// The epoch of the log's chain, which begins anew with each start.
+    /// The epoch of the log's chain; each start begins a new chain.
     pub log_epoch: u64,
     /// The number of the log's next page.
     pub log_next: u64,

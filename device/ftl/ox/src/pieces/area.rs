@@ -30,7 +30,7 @@ impl Area {
         Area { runs, frames, sectors }
     }
 
-    /// How many frames there are.
+    /// The number of frames.
     pub fn frames(&self) -> u32 {
         self.frames
     }

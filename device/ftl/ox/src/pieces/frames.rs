@@ -1,5 +1,5 @@
-//! What each frame holds: bytes of pieces, and bytes of the store itself (heads of packs, a checkpoint). A frame
-//! without either is free once no reader uses it.
+//! The use of each frame: bytes of pieces, and bytes of the store itself (heads of packs, a checkpoint). A frame without
+//! either is free once no reader uses it.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ impl Frames {
         }
     }
 
-    /// How many frames there are.
+    /// The number of frames.
     pub(super) fn count(&self) -> u32 {
         self.live.len() as u32
     }

@@ -1,7 +1,7 @@
 //! The reads before a stripe is written: the pages from which its new parity follows.
 //!
 //! The parity changes by the difference of its data, so the old data and the old parity determine it (read, modify, write).
-//! Or it is computed anew from all data: then the units that are not written are read. Slots that lack sectors need their old
+//! Or it is recomputed from all data: then the units that are not written are read. Slots that lack sectors need their old
 //! units in any case. The variant with fewer reads is chosen.
 //!
 //! A unit that cannot be read, or whose plane collects while reads avoid such planes, is reconstructed from all others
@@ -35,7 +35,7 @@ pub(super) struct Wanted {
     pub(super) bad: u32,
     /// Members that reads avoid if they can.
     pub(super) slow: u32,
-    /// Whether all members are written anew, elsewhere.
+    /// Whether all members are rewritten elsewhere.
     pub(super) is_moving: bool,
 }
 

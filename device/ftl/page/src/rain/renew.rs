@@ -152,7 +152,7 @@ impl PageFtl {
         sum.into()
     }
 
-    /// What a member held on flash: as it was read, or as reconstructed from the others.
+    /// The old data of a member: as read, or as reconstructed from the others.
     fn old_data(&self, old: &Old, member: u32) -> Option<Rc<[u8]>> {
         let Old { snapshot, plan } = old;
         if plan.derived == 1 << member {

@@ -67,7 +67,7 @@ impl State {
         }
     }
 
-    /// The block that is scrubbed next, if there is one.
+    /// The block to scrub next, if any.
     fn next_to_scrub(&mut self) -> Option<BlockId> {
         let blocks = &self.tables.blocks;
         let scrub = self.rain.as_deref_mut()?.scrub.as_mut()?;

@@ -22,7 +22,7 @@ const LEAST_GAIN: u64 = 16;
 enum Stuck {
     /// Its flash does not answer; others may be emptied.
     There,
-    /// There is no room, or no power.
+    /// No room, or no power.
     Everywhere,
 }
 
@@ -33,7 +33,7 @@ enum Unmoved {
     Unreadable,
     /// Its flash does not answer.
     Silent,
-    /// There is no room for it, or no power.
+    /// No room for it, or no power.
     NoRoom,
 }
 

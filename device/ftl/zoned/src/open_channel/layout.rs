@@ -1,5 +1,5 @@
-//! Where each address lies in the flash. A parallel unit is a die, or a plane where planes work independently. A chunk is a block
-//! of each plane of a parallel unit, and lies there for good.
+//! Where each address lies in the flash. A parallel unit is a die, or a plane where planes work independently. A chunk is a
+//! block of each plane of a parallel unit, permanently.
 //!
 //! A chunk is written in strips, each by one program command: a word line's pages of all planes of the parallel unit. Within
 //! a strip, the pages of the first plane come first.

@@ -35,7 +35,7 @@ pub(super) enum Found {
     Unknown,
 }
 
-/// What the heads of a copy record of all writes to slots.
+/// The records of all writes to slots in the heads of a copy.
 #[derive(Copy, Clone, Default)]
 pub(super) struct Numbers {
     /// The last write that is known.

@@ -7,7 +7,7 @@ use crate::durable::superblock::{Reader, Writer};
 /// Bytes of a head.
 pub(super) const HEAD: usize = 64;
 
-/// What a head records of its copy, a bit each.
+/// The flags of a copy in its head, a bit each.
 pub(super) mod flags {
     /// It is a separate write: it counts without a commit.
     pub(crate) const ALONE: u32 = 1;

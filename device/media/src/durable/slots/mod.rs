@@ -42,7 +42,7 @@ pub(crate) fn region_bytes(slots: u64, stride: u64) -> u64 {
     committed::BYTES + slots * 2 * stride
 }
 
-/// What a slot holds in addition to its data.
+/// The metadata of a slot.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SlotRecord {
     /// Its number.

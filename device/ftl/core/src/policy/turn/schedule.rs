@@ -54,7 +54,7 @@ impl TurnPolicy for Schedule {
             return None;
         }
         let (_, mut ends) = self.window(now);
-        // A turn of some range comes within as many windows as there are drives.
+        // Some range has a turn within as many windows as drives.
         for _ in 0..self.width {
             let begins = Time::from_ns(u64::try_from(ends).ok()?);
             if (0..self.ranges).any(|range| self.is_open(range, begins)) {

@@ -19,7 +19,7 @@ impl Line {
         Line { head: NIL, tail: NIL, len: 0, links: vec![[NIL; 2]; slots as usize].into() }
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub(super) fn len(&self) -> u32 {
         self.len
     }

@@ -1,4 +1,4 @@
-//! What each record of the log changes in the tables, a second time. A record is checked before: flash is input.
+//! Redoes the change of each log record in the tables. A record is checked first, because flash is untrusted input.
 
 use nandscape_device_ftl_core::component::{
     BlockMetadata, BlockState, CachedMapping, Entry, Mapping, Moved, Record, Remap, ReplayEnded, StoredBlocks, Stream,

@@ -10,7 +10,7 @@ use crate::ox_block::streams::{HOT, LOG};
 use crate::parts::ChannelTable;
 
 impl State {
-    /// The next page for the host's data, if there is one where the plane is not busy.
+    /// The next page for the host's data, if a plane that is not busy has one.
     pub(in crate::ox_block) fn host_page(&mut self) -> Option<PageId> {
         if self.ready_planes == 0 || self.programs >= self.host_programs {
             return None;
@@ -98,7 +98,7 @@ impl State {
         self.ready_planes = self.ready();
     }
 
-    /// The next page of another stream, on `channel` if there is room there.
+    /// The next page of another stream, on `channel` if it has room.
     pub(in crate::ox_block) fn page_for(&mut self, stream: Stream, channel: Option<u32>) -> Option<PageId> {
         let State { provisioning, chunks, dead, geometry, .. } = self;
         let alive = |plane: PlaneId| !dead[plane.0 as usize];

@@ -13,7 +13,7 @@ impl State {
         (self.pending.len() + self.in_flight.len()) * size_of::<u32>() + self.dead.len()
     }
 
-    /// Whether there are fewer usable blocks than are needed.
+    /// Whether fewer blocks are usable than needed.
     pub(in crate::ox_block) fn has_lost_too_much(&self) -> bool {
         self.new_blocks - self.lost_blocks < self.needed
     }
