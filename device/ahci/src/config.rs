@@ -11,7 +11,7 @@ pub struct Config {
     pub uplink: Rate,
     /// Bytes of consecutive addresses on one drive, where the drives are used as one (RAID-0).
     pub chunk: u64,
-    /// Its name as a layer in breakdowns.
+    /// Its layer name in breakdowns.
     pub layer: &'static str,
 }
 
@@ -47,7 +47,7 @@ impl Config {
     /// Changes a setting: `ahci.slots=32`.
     ///
     /// # Errors
-    /// What is wrong with it, and what would be valid.
+    /// The problem, and what would be valid.
     pub fn set(&mut self, change: &str) -> Result<(), ConfigError> {
         let bad = |key: &str, problem: String| ConfigError { key: key.to_owned(), problem };
         let Some((key, value)) = change.split_once('=') else {

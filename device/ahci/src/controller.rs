@@ -14,7 +14,7 @@ pub struct Ahci {
     pub(crate) uplink: Rc<Uplink>,
 }
 
-/// What a controller has counted since it began.
+/// Counters of a controller since its start.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Counters {
     /// Time in which the uplink moved data to the host.
@@ -25,7 +25,7 @@ pub struct Counters {
     pub waited: u64,
 }
 
-/// The way between all ports and the host.
+/// The link between all ports and the host.
 pub(crate) struct Uplink {
     pub(crate) sim: Sim,
     pub(crate) config: Config,
@@ -37,7 +37,7 @@ impl Ahci {
     /// A controller with a port for each drive, at most [`Config::MOST_PORTS`].
     ///
     /// # Errors
-    /// That there are too many drives, or none.
+    /// If no drive or too many drives are given.
     pub fn new(sim: &Sim, config: Config, drives: Vec<Rc<dyn Drive>>) -> Result<Ahci, String> {
         let (count, most) = (drives.len(), Config::MOST_PORTS);
         if !(1..=most).contains(&count) {
@@ -54,7 +54,7 @@ impl Ahci {
         &self.ports
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub fn counters(&self) -> Counters {
         let Uplink { to_host, to_drives, .. } = &*self.uplink;
         Counters {

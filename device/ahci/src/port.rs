@@ -22,7 +22,7 @@ pub struct Port {
     /// Commands in slots.
     slots: RefCell<Slots<Command>>,
     line: RefCell<VecDeque<(Io, Time)>>,
-    /// Commands that have waited.
+    /// Commands that waited.
     waited: Cell<u64>,
     me: Weak<Port>,
 }
@@ -91,7 +91,7 @@ impl Port {
         self.drive.submit(Io { command, mem, token: Token::new(self.me(), key.to_bits()) });
     }
 
-    /// What a command does, and with how many bytes.
+    /// The work of a command, and its bytes.
     fn data_of(&self, command: &SubmissionEntry) -> (Option<BlockWork>, u64) {
         let work = IoOpcode(command.opcode).block_work();
         (work, u64::from(command.blocks_named()) * self.lba_bytes)
@@ -130,7 +130,7 @@ impl Drive for Port {
 
     fn submit(&self, io: Io) {
         let now = self.uplink.sim.now();
-        // A command that is submitted from within a completion must not overtake those in line.
+        // A command submitted from within a completion must not overtake those in line.
         if self.line.borrow().is_empty() && self.has_slot() {
             self.begin(io, now);
         } else {

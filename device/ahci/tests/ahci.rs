@@ -16,7 +16,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 /// The time of each command in the drives.
 const DRIVE: Span = Span::from_us(100);
 
-/// When commands have ended, by tag, with what their layers say.
+/// The ends of commands, by tag, with the breakdowns of their layers.
 struct Ended(Sim, RefCell<Vec<(u64, Time, Completion)>>);
 
 impl Sink for Ended {
@@ -53,7 +53,7 @@ impl Rig {
         self.ahci.ports()[port].submit(Io { command, mem: HostMem::none(), token });
     }
 
-    /// When each command has ended, in microseconds, in the order of their tags.
+    /// The end of each command in microseconds, in the order of tags.
     fn run(&mut self) -> Vec<u64> {
         self.executor.block_on(self.ended.0.sleep(Span::from_ms(10))).unwrap();
         let mut ended: Vec<(u64, u64)> =

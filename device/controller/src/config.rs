@@ -1,4 +1,4 @@
-//! What can be set about a controller.
+//! Configuration of controllers: write buffer modes, link, processors, limits.
 
 use nandscape_device_ftl_core::windows::WindowRules;
 use nandscape_device_media::Priority;
@@ -10,17 +10,17 @@ use crate::arbiter::ArbiterKind;
 /// When a write is complete, and what a flush does (the key `buffer.mode`).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum BufferMode {
-    /// The write buffer survives a power cut: a write completes when it is in, a flush has nothing to do.
+    /// The write buffer survives a power cut: a write completes once it is buffered, and a flush returns at once.
     Capacitor,
-    /// The write buffer is lost in a power cut: a write completes when it is in, a flush waits until all of it is on flash.
+    /// A power cut loses the write buffer: a write completes once it is buffered, and a flush waits until the whole buffer is
+    /// on flash.
     Volatile,
-    /// A write completes when its page is in the register of its die, whose program goes on behind it; Flush waits until
-    /// all is on flash.
+    /// A write completes once its page is in the register of its die, and the program continues. Flush waits until everything
+    /// is on flash.
     Register,
-    /// A write completes when its page is programmed, without waiting for tables that say where it is; Flush waits for those
-    /// too.
+    /// A write completes once its page is programmed, without waiting for the mapping tables. Flush also waits for those.
     Programmed,
-    /// A write completes when it is on flash, and is found there after a power cut.
+    /// A write completes once it is on flash and recoverable after a power cut.
     Through,
 }
 
@@ -38,7 +38,7 @@ impl BufferMode {
 /// Whether the two directions of the link can be used at the same time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Duplex {
-    /// Each has the bandwidth for itself.
+    /// Each direction has the full bandwidth.
     Full,
     /// They share it.
     Half,
@@ -56,16 +56,16 @@ pub struct LinkConfig {
     pub bandwidth: Rate,
     /// Whether the directions share it.
     pub duplex: Duplex,
-    /// The bytes after which a transfer lets others have a turn; `None` is all of it.
+    /// Bytes of a packet, after which other transfers get a turn; `None` sends a transfer in one piece.
     pub packet: Option<u32>,
-    /// Time that every command takes on the way besides, however short it is.
+    /// Additional latency of every command, independent of its length.
     pub latency: Span,
 }
 
 /// The processors of a controller, and the time of their work.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ProcessorsConfig {
-    /// How many there are.
+    /// The number of processors.
     pub count: u32,
     /// Work on an I/O command.
     pub command: Span,
@@ -81,12 +81,12 @@ pub struct ProcessorsConfig {
     pub flash_kib: Span,
 }
 
-/// What can be set about a controller.
+/// The configuration of a controller.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ControllerConfig {
     /// Time that firmware spends on each command.
     pub firmware_time: Span,
-    /// Its processors; `None` is a controller whose work takes no time besides.
+    /// Its processors; `None` if work takes no further time.
     pub processors: Option<ProcessorsConfig>,
     /// Commands in work at a time; others wait in their queues.
     pub command_slots: u32,
@@ -106,17 +106,17 @@ pub struct ControllerConfig {
     pub arbiter: ArbiterKind,
     /// Commands of a round of the high, medium and low priority class, 1 to 256 each, unless the host sets Arbitration.
     pub weights: [u32; 3],
-    /// Who is served first by planes and channels.
+    /// Which operations planes and channels serve first.
     pub priority: Priority,
     /// Erases that a block is rated for, which SMART's Percentage Used refers to.
     pub rated_erases: u32,
-    /// How long windows are to be in which the drive does its own work; `None` is a drive that has none.
+    /// The lengths of windows for the drive's background work; `None` for a drive without windows.
     pub windows: Option<WindowRules>,
-    /// Whether there is Predictable Latency Mode, where there are windows.
+    /// Whether a drive with windows offers Predictable Latency Mode.
     pub predictable_latency: bool,
-    /// How long before the end of a read its notice is due, unless the host says; `None` is a drive without notices.
+    /// How long before the end of a read its notice is due, unless the host sets it; `None` for a drive without notices.
     pub notices: Option<Span>,
-    /// Whether PCI hosts and those in this process see a subsystem with several controllers and shared namespaces. Hosts of messages always
-    /// do: each that connects has a controller of its own.
+    /// Whether PCI hosts and those in this process see a subsystem with several controllers and shared namespaces. Hosts over
+    /// messages always do: each connection has its own controller.
     pub multipath: bool,
 }

@@ -17,19 +17,19 @@ use crate::config::ControllerConfig;
 use crate::notices::{Precompletion, Tracker};
 use crate::{Nvm, NvmSubsystem, NvmeController};
 
-/// What is in front of the FTLs of a drive.
+/// The front end of a drive, above its FTLs.
 pub trait Front {
     /// The controller of hosts in this process.
     fn controller(&self) -> Rc<dyn Controller>;
     /// Its subsystem, for hosts elsewhere.
     fn subsystem(&self) -> Rc<dyn Subsystem>;
-    /// What the host link has carried: to the device, and to the host.
+    /// Usage of the host link: to the device, and to the host.
     fn link_usage(&self) -> [Totals; 2];
     /// The controller's processors, if it has any.
     fn processors(&self) -> Option<&Rc<Processors>>;
-    /// How right notices were; `None` of a drive that has none.
+    /// The accuracy of notices; `None` for a drive without notices.
     fn precompletion(&self) -> Option<Precompletion>;
-    /// Counts notices from now on.
+    /// Restarts the counts of notices.
     fn count_notices_anew(&self);
     /// The FTLs were planted.
     fn was_filled(&self);
@@ -41,9 +41,9 @@ pub trait Front {
 pub struct FrontConfig {
     /// Its controllers.
     pub controller: ControllerConfig,
-    /// What it is called.
+    /// Its names.
     pub names: Names,
-    /// Where its notes are kept, if they outlast it.
+    /// The memory of its notes, if they outlast the process.
     pub notes: Option<Rc<DurableMemory>>,
 }
 

@@ -1,23 +1,23 @@
 //! The NVM subsystem of an emulated drive: controllers, each a queue engine, over one command set.
 //!
-//! The way of a command: a doorbell makes [`NvmeController`] fetch entries, queue by queue as its arbiter says. Admin
-//! commands are served by `admin`, others by the [`CommandSet`], which turns the raw entry into a typed command, once, and
-//! does it. The completion is posted to the completion queue.
+//! The path of a command: a doorbell makes [`NvmeController`] fetch entries, from the queue that its arbiter chooses. `admin`
+//! serves admin commands. The [`CommandSet`] serves I/O commands: it parses the raw entry once into a typed command, and
+//! executes it. The engine posts the completion to the completion queue.
 //!
 //! | folder | what |
 //! |---|---|
 //! | `subsystem` | what the controllers of a drive share |
 //! | `engine` | a controller: queues, fetching, completing; registers, reset, deletion of queues |
-//! | `arbiter` | whose turn it is: one trait, one file an answer |
+//! | `arbiter` | the choice of the next queue: one trait, one file per policy |
 //! | `admin` | identify, features, logs, events, abort |
-//! | `command_set` | what the engine asks of a command set; `nvm` is the NVM command set over an FTL, `sets` over several, `forward` over any drive; `zns` is the Zoned Namespace command set, `open_channel` the vector commands on chunks, `runs` sorted runs of LSM-trees |
-//! | `namespace` | namespaces: where they lie, what identifies them, who has them attached |
-//! | `front` | a subsystem whatever its command set is, as drives are assembled with |
-//! | `notices` | notices ahead of completions, and who predicts when they are due |
+//! | `command_set` | the interface of a command set to the engine; `nvm` is the NVM command set over an FTL, `sets` over several, `forward` over any drive; `zns` is the Zoned Namespace command set, `open_channel` the vector commands on chunks, `runs` sorted runs of LSM-trees |
+//! | `namespace` | namespaces: layout, identifiers, attachment |
+//! | `front` | a subsystem over any command set, used to assemble drives |
+//! | `notices` | notices ahead of completions, and their predictors |
 //! | `link` | the host link |
 //! | `work` | the work of the controller's processors |
-//! | `config` | what can be set |
-//! | `refusal` | a command that is refused, and the field at fault |
+//! | `config` | the configuration |
+//! | `refusal` | rejected commands, and the field at fault |
 //!
 //! Left out: a read cache, firmware update.
 

@@ -22,7 +22,7 @@ pub struct Link {
     sim: Sim,
     config: LinkConfig,
     rate: Remembering,
-    /// What copies the data, and the time of 1 KiB, where that takes time.
+    /// The processors that copy the data, and their time for 1 KiB, if copying takes time.
     copying: Option<(Rc<Processors>, Span)>,
     to_host: Resource,
     to_device: Resource,
@@ -69,7 +69,7 @@ impl Link {
         Crossing { sim: &self.sim, begun: self.sim.now(), way, breakdown }
     }
 
-    /// Moves data that processors copy: before it goes, or when it has come.
+    /// Moves data that processors copy: before sending, or after receiving.
     async fn send_copied(&self, lane: &Resource, bytes: u64, who: Who) -> Copied {
         let copying = self.copying.as_ref().map(|(processors, kib)| {
             let work = Span::from_ns(kib.ns() * bytes / 1_024);
@@ -92,7 +92,7 @@ impl Link {
     async fn send_packets(&self, lane: &Resource, bytes: u64, packet: u64, who: Who) {
         let (mut sent, mut spent) = (0, Span::ZERO);
         loop {
-            // Packets are rounded so that all of them take the time of the whole.
+            // Packet times are rounded so that they sum to the time of the whole.
             sent = bytes.min(packet.saturating_add(sent));
             let time = self.rate.time_for(sent) - spent;
             lane.keep_busy(time, who).await;
@@ -122,7 +122,7 @@ enum Way<'a> {
     Copied(Pin<Box<dyn Future<Output = Copied> + 'a>>),
 }
 
-/// The work of processors on data: when it had its turn, and how long it took; `None` where there was none.
+/// The work of processors on data: its turn and its duration; `None` without such work.
 type Copied = Option<(Turn, Span)>;
 
 impl Future for Crossing<'_, '_> {
@@ -166,8 +166,8 @@ mod tests {
     use nandscape_sim::units::Rate;
     use std::cell::RefCell;
 
-    /// When transfers end that begin at the same instant: (bytes, whether from the host), in that order, at 1 byte a
-    /// nanosecond and a seventh.
+    /// The ends of transfers that begin at the same instant: (bytes, whether from the host), in that order, at 7 bytes per 8
+    /// ns.
     fn ends(duplex: Duplex, packet: Option<u32>, transfers: &[(u64, bool)]) -> Vec<u64> {
         let mut executor = Executor::new();
         let sim = executor.sim();
@@ -195,11 +195,11 @@ mod tests {
         let transfers = [(700, false), (700, true)];
         assert_eq!(ends(Duplex::Full, None, &transfers), [800, 800]);
         assert_eq!(ends(Duplex::Half, None, &transfers), [800, 1_600]);
-        // Packet by packet, in turn: the last of the first is next to last.
+        // Packet by packet, in turn: the last packet of the first transfer is next to last.
         assert_eq!(ends(Duplex::Half, Some(70), &transfers), [1_520, 1_600]);
     }
 
-    /// A small transfer behind a large one waits for a packet of it, not for all. Both take as long in all as without packets.
+    /// A small transfer behind a large one waits for one packet of it. In total, both take as long as without packets.
     #[test]
     fn packets_let_the_small_pass() {
         let transfers = [(7_000, false), (70, false)];

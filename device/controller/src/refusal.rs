@@ -1,7 +1,7 @@
-//! A command that is refused before it does anything: its status, and the field that is at fault where the status alone
-//! does not say (Parameter Error Location, Base 5.1.12.1.2).
+//! A command rejected before it has any effect: its status, and the field at fault where the status does not imply it
+//! (Parameter Error Location, Base 5.1.12.1.2).
 //!
-//! Left out: fields that follow from the status, such as the opcode of an invalid one: the error log finds those
+//! Left out: fields that follow from the status, such as the opcode of Invalid Command Opcode: the error log finds those
 //! ([`by_status`]).
 
 use nandscape_wire_nvme::command::FLAGS_FUSED;
@@ -17,23 +17,23 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    /// Invalid Field in Command, of the field that begins at a bit of a command dword.
+    /// Invalid Field in Command, for the field that begins at a bit of a command dword.
     pub(crate) const fn field(dword: u16, bit: u16) -> Refusal {
         Refusal::of(Status::INVALID_FIELD, Parameter::at(dword, bit))
     }
 
-    /// A status, and the field that it is about.
+    /// A status, and the field at fault.
     pub(crate) const fn of(status: Status, parameter: Parameter) -> Refusal {
         Refusal { status, parameter }
     }
 
-    /// Flags of a command, some of which may not be set where it stands.
+    /// Invalid Field in Command, for flags that must not be set here.
     pub(crate) const fn flags(flags: u8) -> Refusal {
         let field = if flags & FLAGS_FUSED != 0 { Parameter::FUSE } else { Parameter::PSDT };
         Refusal::of(Status::INVALID_FIELD, field)
     }
 
-    /// The same command would fail again.
+    /// Marks that a retry of the same command would fail.
     pub(crate) const fn final_(self) -> Refusal {
         Refusal { status: self.status.final_(), ..self }
     }
@@ -62,7 +62,7 @@ pub(crate) const OF_BLOCKS: [IoOpcode; 6] = [
     IoOpcode::WRITE_UNCORRECTABLE,
 ];
 
-/// The field that a status is about in every command that can end with it.
+/// The field at fault that a status implies in every command.
 pub(crate) fn by_status(status: Status, entry: &SubmissionEntry, is_admin: bool) -> Parameter {
     let is_io = |opcodes: &[IoOpcode]| !is_admin && opcodes.contains(&IoOpcode(entry.opcode));
     match status.meaning() {

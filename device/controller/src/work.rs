@@ -1,9 +1,10 @@
-//! The work of the controller's processors: what commands and their data cost them, accounted by cause.
+//! The work of the controller's processors on commands and their data, accounted by cause.
 //!
-//! A drive without processors has none of this: `firmware_time` delays each of its commands, and keeps no others waiting. The work on
-//! operations of the flash is that of the [media](nandscape_device_media::FlashWork).
+//! A drive without processors has no such work: `firmware_time` delays each command separately, and others do not wait. The
+//! work on flash operations is in the [media](nandscape_device_media::FlashWork).
 //!
-//! Left out: admin commands beside their data, and the work of the FTL beside its operations of the flash: its choices, and searches of its tables.
+//! Left out: admin commands apart from their data, and the work of the FTL apart from its flash operations: its choices, and
+//! searches of its tables.
 
 use std::rc::Rc;
 
@@ -29,12 +30,12 @@ impl Work {
         Work { processors, unit: unit.max(1).into() }
     }
 
-    /// The processors, if there are any.
+    /// The processors, if any.
     pub(crate) fn processors(&self) -> Option<&Rc<Processors>> {
         self.processors.as_ref().map(|(processors, _)| processors)
     }
 
-    /// What does the work on data that crosses the link, and the time of 1 KiB; none where that is no work.
+    /// The processors for data that crosses the link, and their time for 1 KiB; `None` if data costs no work.
     pub(crate) fn on_data(&self) -> Option<(Rc<Processors>, Span)> {
         self.processors.clone().map(|(processors, config)| (processors, config.kib)).filter(|(_, kib)| !kib.is_zero())
     }
@@ -52,7 +53,7 @@ impl Work {
         spend(processors, work, cause_of(entry.opcode), breakdown).await;
     }
 
-    /// The work on pages of a buffer or a batch of a log-structured store, and on the mapping units that they are.
+    /// The work on pages of a buffer or a batch of a log-structured store, and on their mapping units.
     pub(crate) async fn on_pages(&self, pages: usize, bytes: usize, cause: Cause, breakdown: &mut Breakdown) {
         let Some((processors, config)) = &self.processors else { return };
         let work = config.page * pages as u64 + config.unit * (bytes as u64).div_ceil(self.unit);
@@ -67,7 +68,7 @@ async fn spend(processors: &Processors, work: Span, cause: Cause, breakdown: &mu
     }
 }
 
-/// Adds work that was done to where the time of a command went.
+/// Adds completed work to the breakdown of a command.
 pub(crate) fn note(turn: Turn, work: Span, breakdown: &mut Breakdown) {
     breakdown.waits(Stage::Queue).add(turn.behind, turn.wait);
     breakdown.spend(Stage::Firmware, work);

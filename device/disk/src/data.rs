@@ -64,7 +64,7 @@ impl Data {
         }
     }
 
-    /// Whether a command's memory holds the same.
+    /// Whether a command's memory holds the same data.
     pub(crate) fn is_same(&self, extent: Extent, mem: &HostMem) -> bool {
         let mut other = [0; PIECE as usize];
         parts(extent).all(|Part { piece, from, at, bytes }| {

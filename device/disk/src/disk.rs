@@ -19,7 +19,7 @@ use crate::data::Data;
 use crate::mechanics::Mechanics;
 use crate::spec::{DiskSpec, SECTOR, SpecError};
 
-/// The most that one command moves, in sectors.
+/// Maximum of sectors that one command moves.
 const MOST: u32 = 2_048;
 
 /// Counters of a disk.
@@ -29,7 +29,7 @@ pub struct Counters {
     pub accesses: u64,
     /// Time that the arm moved.
     pub seek: Span,
-    /// Time that it waited for sectors to come.
+    /// Rotational latency: time that it waited for sectors.
     pub rotation: Span,
     /// Time in which sectors passed.
     pub transfer: Span,
@@ -43,7 +43,7 @@ pub struct Disk {
     data: RefCell<Data>,
     queue: RefCell<VecDeque<Waiting>>,
     came: Signal,
-    /// On whose behalf the last command was.
+    /// The cause of the last command.
     last: Cell<Cause>,
     counters: Cell<Counters>,
 }
@@ -54,10 +54,10 @@ struct Waiting {
 }
 
 impl Disk {
-    /// A disk that holds nothing and serves from now on.
+    /// An empty disk, which serves from now on.
     ///
     /// # Errors
-    /// When there is no such disk.
+    /// If the data sheet is invalid.
     pub fn new(sim: &Sim, spec: &DiskSpec) -> Result<Rc<Disk>, SpecError> {
         spec.check()?;
         let disk = Rc::new(Disk {

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `spec` | the data sheet of a disk |
-//! | `mechanics` | where the arm is, where the platters are, and how long a command takes |
+//! | `mechanics` | positions of arm and platters, and the time of a command |
 //! | `data` | the contents |
 //! | `disk` | the drive: commands one at a time, in order of arrival |
 //! | `shingled` | a disk whose tracks overlap: a media cache, and bands that are cleaned |

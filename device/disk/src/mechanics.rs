@@ -1,7 +1,7 @@
-//! Where the arm is, where the platters are, and how long a command takes.
+//! Positions of the arm and the platters, and the time of a command.
 //!
-//! Sectors are numbered along a track, then along the tracks of a cylinder, then along cylinders. The first sector of each track is set off
-//! against that of the track before it, so that it comes just when the arm has got there.
+//! Sectors are numbered along a track, then along the tracks of a cylinder, then along cylinders. Track skew offsets the
+//! first sector of each track against the previous track, so that it arrives just when the arm does.
 
 use nandscape_drive::command::Extent;
 use nandscape_sim::{Span, Time};
@@ -13,7 +13,7 @@ use crate::spec::{DiskSpec, Seek};
 pub(crate) struct Access {
     /// Moving the arm, or changing to another head.
     pub(crate) seek: Span,
-    /// Until the first sector comes.
+    /// The rotational latency until the first sector.
     pub(crate) rotation: Span,
     /// From the first sector to the end of the last.
     pub(crate) transfer: Span,
@@ -23,11 +23,11 @@ pub(crate) struct Access {
 pub(crate) struct Mechanics {
     spec: DiskSpec,
     revolution: u64,
-    /// Sectors by which the first of a track is set off.
+    /// The track skew in sectors.
     skew: u64,
     /// Of reads and of writes.
     curves: [Curve; 2],
-    /// The track that the arm is at.
+    /// The track of the arm.
     track: u64,
 }
 
@@ -80,7 +80,7 @@ impl Mechanics {
         if to == self.track { Span::ZERO } else { curve.over(distance.max(1)) }
     }
 
-    /// Until a sector of a track comes.
+    /// The time until a sector of a track arrives.
     fn until(&self, track: u64, sector: u64, now: Time) -> Span {
         let sectors = u64::from(self.spec.sectors);
         let place = (sector + track % sectors * self.skew) % sectors;
@@ -125,7 +125,7 @@ mod tests {
         let at = |ns| Time::from_ns(ns);
         let first = arm.access(extent(0, 8), false, at(0));
         assert_eq!((first.seek, first.rotation), (Span::ZERO, Span::ZERO));
-        // The next sectors come at once, and those just read after nearly a revolution.
+        // The next sectors arrive at once, and those just read after nearly a revolution.
         let next = arm.access(extent(8, 8), false, at(first.transfer.ns()));
         assert!(next.rotation <= Span::from_ns(1), "{}", next.rotation);
         let again = arm.access(extent(0, 8), false, at(first.transfer.ns()));

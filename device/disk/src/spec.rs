@@ -37,7 +37,7 @@ pub struct DiskSpec {
     pub keeps_data: bool,
 }
 
-/// Why there is no such disk.
+/// Why a data sheet is invalid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("disk: {field}: {problem}")]
 pub struct SpecError {
@@ -73,7 +73,7 @@ impl DiskSpec {
         Span::from_ns(60_000_000_000 / u64::from(self.rpm))
     }
 
-    /// Whether there is such a disk.
+    /// Checks that such a disk is possible.
     ///
     /// # Errors
     /// The first impossible field, and its valid values.

@@ -1,4 +1,4 @@
-//! Shingled disks pass the checks of drives, clean when they are idle and when they have to, and report it.
+//! Shingled disks pass the checks of drives, clean when idle and when they must, and report it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -71,7 +71,7 @@ fn an_idle_disk_cleans_and_a_read_that_comes_then_waits_for_the_band() {
             sim.sleep(Span::from_ms(19)).await;
             assert_eq!(disk.cleanings().bands, 0);
             sim.sleep(Span::from_ms(2)).await;
-            // The band of the first two is under way: it is read, then both pieces, and it is written.
+            // The band of the first two is being cleaned: the band is read, then both pieces, and the band is written.
             let place = cache + 1_280;
             let step = |is_write, place, sectors| CleaningStep { is_write, place, sectors };
             let steps = vec![step(false, place, 128), step(false, 0, 8), step(false, 8, 8), step(true, place, 128)];

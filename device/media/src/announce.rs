@@ -32,7 +32,7 @@ impl Media {
         self.reads.set(watch).is_ok()
     }
 
-    /// Marks an operation as a read that is watched, if it is: one that hangs is not.
+    /// Marks an operation as a watched read, if it is one: a read that hangs is not watched.
     pub(crate) fn mark_watched(&self, operation: Operation, struck: &mut Option<Struck>) {
         let is_wanted = operation == Operation::Read && self.reads.get().is_some_and(|watch| watch.wants());
         if is_wanted && struck.as_ref().is_none_or(|struck| struck.hang.is_none()) {

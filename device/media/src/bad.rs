@@ -1,7 +1,6 @@
-//! Blocks that an FTL must not use: those that the maker has marked, and those that went bad in the drive's life before
-//! the run.
+//! Blocks that an FTL must not use: factory-bad blocks, and those that went bad in the drive's life before the run.
 //!
-//! Left out: blocks that go bad during the run, of which the FTL keeps account.
+//! Left out: blocks that go bad during the run, which the FTL tracks.
 
 use nandscape_sim::Seed;
 
@@ -19,7 +18,7 @@ impl Media {
         self.grown_bad.get(block.0 as usize).is_some_and(|is_bad| *is_bad)
     }
 
-    /// How many did.
+    /// The number of such blocks.
     pub fn grown_bad_blocks(&self) -> u64 {
         self.grown_bad.iter().filter(|is_bad| **is_bad).count() as u64
     }
@@ -42,7 +41,7 @@ impl Media {
     }
 }
 
-/// Marks `count` blocks of each plane, at random.
+/// Marks `count` random blocks of each plane.
 pub(crate) fn choose_bad(geometry: &Geometry, count: u32, seed: Seed) -> Vec<bool> {
     let mut rng = seed.rng();
     let plane = |_| {
@@ -53,8 +52,8 @@ pub(crate) fn choose_bad(geometry: &Geometry, count: u32, seed: Seed) -> Vec<boo
     (0..geometry.planes()).flat_map(plane).collect()
 }
 
-/// The first block of each channel is good, as makers of NAND promise for the first block of a chip. If it was chosen
-/// to be bad, the first good block of its plane is bad instead.
+/// The first block of each channel is good, as makers of NAND promise for the first block of a chip. If it was chosen as bad,
+/// the first good block of its plane is bad instead.
 pub(crate) fn keep_first_blocks(geometry: &Geometry, bad: &mut [bool]) {
     let planes_of_channel = (geometry.planes() / geometry.channels()) as usize;
     for plane in bad.chunks_exact_mut(geometry.blocks_per_plane() as usize).step_by(planes_of_channel) {

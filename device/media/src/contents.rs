@@ -1,4 +1,4 @@
-//! The contents of the cells: data, out-of-band areas, how far each block is programmed, and which pages cannot be read.
+//! The contents of the cells: data, out-of-band areas, programmed pages of each block, and unreadable pages.
 //!
 //! The ordering rules of NAND are enforced here: pages of a block are programmed in order, once, after an erase, and only
 //! programmed pages are read. An operation that breaks them fails with a
@@ -70,7 +70,7 @@ pub(crate) struct Contents {
     metadata: Sparse<UnitData>,
     /// The out-of-band bytes that the FTL defines.
     oob_bytes: Sparse<OobBytes>,
-    /// Where the cells are in a file, which then holds all of the above but what counts operations.
+    /// The file of the cells, if any. It then holds all of the above except counts of operations.
     file: Option<Box<FileCells>>,
     pub(crate) counts: OpCounts,
 }
@@ -79,7 +79,7 @@ impl Contents {
     /// Erased flash.
     ///
     /// # Errors
-    /// When the system does not give the memory for out-of-band tags.
+    /// If the system does not provide memory for out-of-band tags.
     pub(crate) fn new(geometry: &Geometry, store: StoreKind) -> io::Result<Contents> {
         Contents::over(geometry, store::open(store, geometry))
     }
@@ -87,7 +87,7 @@ impl Contents {
     /// Erased flash over a store.
     ///
     /// # Errors
-    /// When the system does not give the memory for out-of-band tags.
+    /// If the system does not provide memory for out-of-band tags.
     pub(crate) fn over(geometry: &Geometry, store: Box<dyn Store>) -> io::Result<Contents> {
         Ok(Contents {
             stores: store.keeps_data(),
@@ -106,7 +106,7 @@ impl Contents {
     /// Flash in a file, with its blocks programmed and erased so far.
     ///
     /// # Errors
-    /// When the system does not give an empty table.
+    /// If the system does not provide an empty table.
     pub(crate) fn in_file(geometry: &Geometry, file: FileCells) -> io::Result<Contents> {
         let (programmed, erased) = (file.recorded().to_vec(), file.erases());
         let store = store::open(StoreKind::None, geometry);
@@ -155,7 +155,7 @@ impl Contents {
         &mut self.oob_bytes
     }
 
-    /// The host's data of a unit, where it is kept.
+    /// The host's data of a unit, if it is kept.
     pub(crate) fn stored(&self, unit: UnitId) -> Option<UnitData> {
         self.store.get(unit)
     }
@@ -200,7 +200,7 @@ impl Contents {
     pub(crate) fn set_tag(&mut self, unit: UnitId, tag: u32) {
         match self.file.as_deref_mut() {
             None => self.tags.set(unit.0, tag),
-            // The file notes that it failed, and nothing can be written any more.
+            // The file records its failure, and nothing can be written any more.
             Some(file) => _ = file.set_tag(unit, tag),
         }
     }
@@ -264,7 +264,7 @@ impl Contents {
         }
     }
 
-    /// Pages of a block were under way when power went, and are unreadable: those up to `used`.
+    /// Pages of a block up to `used` were being programmed at a power cut, and are unreadable.
     pub(crate) fn tear_rest(&mut self, geometry: &Geometry, block: BlockId, used: u32) {
         (self.programmed(block)..used).for_each(|page| self.set_unreadable(geometry.page_at(block, page)));
         self.programmed[block.0 as usize] = used;
@@ -278,7 +278,7 @@ impl Contents {
     /// Inverts one bit of each unit of a page.
     pub(crate) fn corrupt(&mut self, geometry: &Geometry, page: PageId) {
         if let Some(file) = self.file_mut() {
-            // The file notes that it failed.
+            // The file records its failure.
             let _ = file.corrupt(page);
             return;
         }
@@ -346,7 +346,7 @@ impl Contents {
         self.programmed(geometry.block_of(page)) == geometry.page_in_block(page) + 1
     }
 
-    /// The last page that was used up in a block is as erased as before.
+    /// The last used-up page of a block is erased again.
     pub(crate) fn give_back_last(&mut self, geometry: &Geometry, page: PageId) {
         self.give_back(geometry, std::iter::once(page));
     }

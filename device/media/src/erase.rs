@@ -35,7 +35,7 @@ impl Media {
     /// Erases blocks with one command, in the time of the slowest of them. Returns how each ended, in their order.
     ///
     /// # Panics
-    /// When they are not those of a group of [`Media::erased_together`].
+    /// If they are not a group of [`Media::erased_together`].
     pub async fn erase_together(
         &self,
         blocks: &[BlockId],
@@ -66,7 +66,7 @@ impl Media {
         begun.iter().zip(blocks).map(end).collect()
     }
 
-    /// Blocks in groups that [`Media::erase_together`] erases at once; each alone, where planes do not work together.
+    /// Blocks in groups that [`Media::erase_together`] erases at once; single blocks if planes do not work together.
     pub fn erased_together(&self, blocks: &[BlockId]) -> Vec<ErasedTogether> {
         if !self.planes_together {
             return blocks.iter().map(|block| ErasedTogether::from_slice(&[*block])).collect();
@@ -86,7 +86,7 @@ impl Media {
         self.begin(Operation::Erase, std::iter::empty(), block, For::new(who.cause, 0))
     }
 
-    /// The command, and the time of the array; or, of a LUN that hangs, the time until it is reset.
+    /// The command and the array time; for a LUN that hangs, the time until its reset.
     async fn erase_step_of(
         &self,
         blocks: &[BlockId],

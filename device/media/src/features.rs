@@ -7,10 +7,10 @@ use nandscape_sim::{Seed, Span};
 
 use crate::interleave::Interleaving;
 
-/// Which operations the planes of a die can do at a time.
+/// Which operations the planes of a die can do concurrently.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum PlaneMode {
-    /// Each plane works on its own.
+    /// Planes work independently.
     #[default]
     Independent,
     /// One operation at a time on the whole die.
@@ -94,7 +94,7 @@ impl ReadRetry {
 pub struct Suspend {
     /// Time from the suspend command of a program until the array is free; `None` where programs cannot be suspended.
     pub program: Option<Span>,
-    /// The same of an erase.
+    /// The same for an erase.
     pub erase: Option<Span>,
     /// Time from the resume command until the operation continues.
     pub resume: Span,
@@ -104,18 +104,18 @@ pub struct Suspend {
     pub limit: Option<u32>,
 }
 
-/// All of it.
+/// All options.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Features {
     /// Command and address cycles of a command, on the channel.
     pub command: Span,
-    /// What the planes of a die can do at the same time.
+    /// The concurrency of the planes of a die.
     pub planes: PlaneMode,
     /// What one program command programs.
     pub program_unit: ProgramUnit,
     /// When a LUN may program again.
     pub interleaving: Interleaving,
-    /// With two registers: whether a page is sent while the array works.
+    /// With two registers: whether a page is transferred out while the array works.
     pub cache_read: bool,
     /// With two registers: whether a page is loaded while the array works.
     pub cache_program: bool,

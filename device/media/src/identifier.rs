@@ -1,5 +1,5 @@
-//! The identifier in the first block of each channel: which FTL owns the channel, and which other channels that FTL has. It is
-//! written when a drive of several FTLs is made, and read when it starts. FTLs never use the block: to them it is bad.
+//! The identifier in the first block of each channel: the FTL that owns the channel, and the FTL's other channels. It is
+//! written at the creation of a drive with several FTLs, and read at each start. FTLs treat the block as bad.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -15,8 +15,8 @@
 //! | 595:594 | of version 2: count of dies of each channel |
 //! | 1107:596 | of version 2: their numbers in their channels, two bytes each |
 //!
-//! It is in the first two pages of the block: a damaged one has a copy. All numbers are little-endian. Reading it takes no drive
-//! time: it happens before the drive's clock begins.
+//! It is in the first two pages of the block, so a damaged page has a copy. All numbers are little-endian. Reading it takes
+//! no drive time, because the drive's clock begins later.
 //!
 //! Left out: moving a channel from one FTL to another.
 
@@ -36,7 +36,7 @@ const NAME: usize = 32;
 /// The most channels of a drive.
 const CHANNELS: usize = 256;
 const BYTES: usize = 82 + 2 * CHANNELS;
-/// The most dies of a channel of which a part can own some.
+/// Maximum of dies of a shared channel.
 pub const MOST_DIES: usize = 256;
 const BYTES_WITH_DIES: usize = BYTES + 2 + 2 * MOST_DIES;
 /// Pages that hold it.
@@ -56,7 +56,7 @@ pub struct Owner {
     pub instance: [u8; 16],
     /// The numbers of its channels in the drive.
     pub channels: Vec<u32>,
-    /// The numbers of its dies in each of these channels; empty where it owns all.
+    /// The numbers of its dies in each of these channels; empty if it owns all.
     pub dies: Vec<u32>,
 }
 
@@ -101,7 +101,7 @@ impl Owner {
         bytes
     }
 
-    /// The channel that an identifier is of, and its owner.
+    /// The channel of an identifier, and its owner.
     fn decode(bytes: &[u8]) -> Result<(u32, Owner), &'static str> {
         if !bytes.starts_with(MAGIC) {
             return Err("it does not begin with NANDFTL1");
@@ -198,7 +198,7 @@ impl Media {
         found
     }
 
-    /// Whether no block is programmed but those of identifiers.
+    /// Whether only blocks of identifiers are programmed.
     pub fn is_blank(&self) -> bool {
         let mut blocks = (0..self.geometry.blocks()).map(BlockId);
         blocks.all(|block| self.pages_programmed(block) == 0 || self.holds_identifier(block))

@@ -1,4 +1,4 @@
-//! The image of pages to program: for each unit its out-of-band area, and its data where any is kept.
+//! The image of pages to program: for each unit its out-of-band area, and its data if kept.
 //!
 //! A unit's out-of-band area is a tag, which is its logical address, and bytes that the FTL defines, such as a sequence
 //! number. Host data is for the store. The data of a metadata image is kept whatever the store. An FTL can therefore
@@ -44,7 +44,7 @@ const ERASED: u8 = 0xff;
 #[derive(Clone, Default, Debug)]
 pub struct PageImage {
     pub(crate) units: SmallVec<[(u32, Option<UnitData>); 4]>,
-    /// What only some images have.
+    /// Parts that only some images have.
     rare: Option<Box<Rare>>,
 }
 
@@ -118,7 +118,7 @@ impl PageImage {
         self.rare.as_ref().is_some_and(|rare| rare.is_metadata)
     }
 
-    /// The FTL's bytes of the units from `first` on, as far as it gave any.
+    /// The FTL's bytes of the units from `first` on, if it gave any.
     pub(crate) fn oob_bytes(&self, first: usize) -> &[OobBytes] {
         self.rare.as_ref().and_then(|rare| rare.bytes.get(first..)).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Flash in a file: how it is opened and closed, and what an FTL can ask of it when it starts.
+//! Flash in a file: opening, closing, and the queries of an FTL at its start.
 
 use std::io;
 use std::ops::Range;
@@ -24,9 +24,9 @@ pub struct Changed {
 }
 
 impl Media {
-    /// Flash in a file, as it was left. New flash has its life behind it, if it has one, and the file keeps that life.
-    /// If its process was killed, power failed at that instant: in each block that was being written, the next page, or
-    /// word line, was under way and is torn.
+    /// Opens flash in a file, in its last state. New flash gets its life before the run, if configured, and the file keeps
+    /// it. If its process was killed, power failed at that instant: in each block that was being written, the next page, or
+    /// word line, is torn.
     ///
     /// # Errors
     /// When the file cannot be read or written, or is damaged.
@@ -71,7 +71,7 @@ impl Media {
         if begins { self.keep_ages().map_err(|_| not_written(&memory)) } else { Ok(()) }
     }
 
-    /// A kill may have left one of two copies.
+    /// Makes copies equal: a kill may have left only one.
     fn mend(&self) -> Result<(), MediaError> {
         let (contents, Some(memory)) = (self.contents.borrow(), &self.durable) else { return Ok(()) };
         memory.mend()?;
@@ -93,7 +93,7 @@ impl Media {
         }
     }
 
-    /// The durable memory, where the flash is in a file.
+    /// The durable memory, if the flash is in a file.
     #[inline]
     pub fn durable(&self) -> Option<&Rc<DurableMemory>> {
         self.durable.as_ref()
@@ -116,7 +116,7 @@ impl Media {
         self.contents.borrow().file()?.record(page)
     }
 
-    /// The records of a block's pages in a range, as far as there are any, without a read.
+    /// The existing records of a block's pages in a range, without a read.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -130,7 +130,7 @@ impl Media {
         contents.file().map_or(Ok(()), |file| file.records(block, pages, each))
     }
 
-    /// Whether the file, or the drive, that holds the flash cannot be written any more.
+    /// Whether the file or the remote drive that holds the flash can no longer be written.
     #[inline]
     pub fn store_has_failed(&self) -> bool {
         self.durable.as_ref().is_some_and(|memory| memory.has_failed()) || self.is_out_of_reach()
@@ -141,14 +141,14 @@ impl Media {
         self.contents.borrow().erases(block)
     }
 
-    /// Whether data of programmed units could not be read back from the file since this was asked last.
+    /// Whether data of programmed units was unreadable in the file since the last call.
     #[inline]
     pub fn take_read_failure(&self) -> bool {
         self.durable.is_some() && self.contents.borrow().file().is_some_and(FileCells::take_failure)
             || self.take_failure_elsewhere()
     }
 
-    /// Whether the data of a page is as programmed; always, where the flash is not in a file.
+    /// Checks that the data of a page is intact; without a file, it always is.
     ///
     /// # Errors
     /// [`MediaError::Uncorrectable`].
@@ -159,17 +159,17 @@ impl Media {
         }
     }
 
-    /// Whether the data of a page was whole once, and is damaged now. Without a file this is unknown.
+    /// Whether the data of a page was whole once, and is damaged now. Unknown without a file.
     pub fn is_damaged(&self, page: PageId) -> bool {
         self.contents.borrow().file().is_some_and(|file| file.is_damaged(page))
     }
 
-    /// An FTL marks a block as bad, for good.
+    /// An FTL marks a block as permanently bad.
     pub fn mark_bad(&self, block: BlockId) {
         self.mark(block, marks::BAD);
     }
 
-    /// An FTL marks a block as one to be emptied, for good.
+    /// An FTL permanently marks a block as one to be emptied.
     pub fn mark_retiring(&self, block: BlockId) {
         self.mark(block, marks::RETIRING);
     }
@@ -195,7 +195,7 @@ impl Media {
         self.contents.borrow().file().is_some_and(|file| file.is_marked(block, mark))
     }
 
-    /// Makes everything acknowledged so far safe from a loss of the host's power, where the file promises that.
+    /// Makes everything acknowledged so far safe from a loss of the host's power, if the file promises that.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -204,7 +204,7 @@ impl Media {
         self.durable.as_ref().map_or(Ok(()), |memory| memory.sync())
     }
 
-    /// Begins a snapshot: how far blocks are written, and an FTL's tables, whose chunks are given to the durable memory. The
+    /// Begins a snapshot: the programmed pages of blocks, and an FTL's tables, whose chunks go to the durable memory. The
     /// journal continues with the entries that are `carried` over.
     ///
     /// # Errors
@@ -219,7 +219,7 @@ impl Media {
         memory.begin_snapshot(blocks, carried)
     }
 
-    /// Writes a snapshot at once, of which `fill` gives each chunk, whose bytes are zeros before.
+    /// Writes a whole snapshot. `fill` fills each chunk, whose bytes are initially zero.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -250,7 +250,7 @@ impl Media {
         memory.damage()
     }
 
-    /// The drive is off from now on: the file need not be looked through when it is opened again.
+    /// Turns the drive off: the next opening of the file needs no scan.
     ///
     /// # Errors
     /// [`MediaError::Store`].

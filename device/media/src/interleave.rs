@@ -1,8 +1,9 @@
 //! Interleaving of programs over the LUNs of a channel (ONFI: interleaved operations): when a LUN may program again.
 //!
-//! With [`Interleaving::Rows`] a channel programs in rows: each LUN once, in any order, and none a second time before all of the
-//! row have ended. A controller does so that learns from one line of the channel, or from one loop of its firmware, that programs
-//! have ended. It is one reading of Picoli 2019, 4.4.2.1, where one thread that returns to a unit waits for all previous writes.
+//! With [`Interleaving::Rows`] a channel programs in rows: each LUN once, in any order, and none again before all of the row
+//! have ended. This models a controller that learns the ends of programs from one ready line of the channel, or from one
+//! firmware loop. It is one reading of Picoli 2019, 4.4.2.1, where one thread that returns to a unit waits for all previous
+//! writes.
 //!
 //! Left out: programs of a collector that holds its plane or channel, which works alone and waits for no one; programs
 //! that a fault hangs; and remote flash.
@@ -40,7 +41,7 @@ pub(crate) struct Rows {
 
 /// The state of one LUN.
 struct OfLun {
-    /// Its die in the channel of the drive, and its number in the die: other flash may own other dies of the channel.
+    /// Its die in the channel of the drive, and its number in the die. Other flash may own other dies of the channel.
     key: (u32, u32),
     /// One program of it at a time waits for its row; the others wait for that one, by class and then in order.
     turn: Resource,
@@ -107,7 +108,7 @@ impl Rows {
 }
 
 impl<'a> Turn<'a> {
-    /// The LUN has admitted the program, which is in the row from now on: what waits for a LUN holds up no row.
+    /// The LUN has admitted the program, which joins the row now: a program that waits for a LUN delays no row.
     pub(crate) fn begin(self) -> InRow<'a> {
         let is_first = self.row.begun.borrow_mut().insert(self.key);
         debug_assert!(is_first, "a LUN begins one program of a row");

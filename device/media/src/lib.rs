@@ -1,40 +1,40 @@
-//! NAND flash as a controller sees it: dies behind channels, planes with registers, operations that take time.
+//! NAND flash as seen by a controller: dies behind channels, planes with registers, operations that take time.
 //!
 //! | file | what |
 //! |---|---|
 //! | `geometry` | the counts of parts, and the addresses that follow |
 //! | `cell` | page types: which pages of a block are fast and which slow |
-//! | `timing` | how long everything takes |
+//! | `timing` | the times of the flash |
 //! | `features` | options beyond reading, programming and erasing page by page |
 //! | `interleave` | when a LUN of a channel may program again |
-//! | `lun` | the registers and the array of one plane or die, and who may use them |
+//! | `lun` | the registers and the array of one plane or die, and their arbitration |
 //! | `multi_plane` | reads of several planes of a die at once |
 //! | `erase` | erases of a block, and of several planes of a die at once |
-//! | `suspend` | how operations of the array are suspended for reads |
-//! | `priority` | who is served first |
+//! | `suspend` | suspension of array operations for reads |
+//! | `priority` | the order of service |
 //! | `media` | read, program, erase: the steps of each, as in a data sheet |
 //! | `bad` | blocks that an FTL must not use |
 //! | `planted` | states that are constructed in no time |
-//! | `seized` | the same steps under a garbage collection that keeps others out |
+//! | `seized` | the same steps under a garbage collection that holds its resources |
 //! | `contents` | the contents of the cells |
 //! | `image` | the image of programs: data and out-of-band areas |
 //! | `sparse` | values that few units have |
-//! | `store` | where data is kept, if it is |
+//! | `store` | the store of host data |
 //! | `durable` | flash in a file, and durable memory of the controller |
-//! | `in_file` | opening, asking and closing flash in a file |
+//! | `in_file` | opening, querying and closing flash in a file |
 //! | `supply` | power, faults and decoders, which all channels of a drive share; groups of channels |
 //! | `identifier` | which FTL owns a channel |
 //! | `fault` | the fault model, and the fault plan of a drive |
 //! | `aging` | errors, slowness and failures that grow with wear, time and reads |
-//! | `power` | whether power is on, and what was under way when it was cut |
-//! | `outcome` | how operations end, and their effect on the cells |
+//! | `power` | power, and operations in progress when it was cut |
+//! | `outcome` | the end of operations, and their effect on the cells |
 //! | `remote` | remote flash, reached by commands |
 //! | `watch` | a host that is notified of each operation |
 //! | `announce` | reads that report their issue to a chip, for a predictor of their remaining time |
-//! | `work` | what operations cost the controller's processors |
+//! | `work` | the cost of operations for the controller's processors |
 //! | `saved` | the contents of the cells, moved to other flash |
 //! | `plain` | numbers as bytes |
-//! | `torn` | what operations leave when a power cut interrupts them |
+//! | `torn` | the remains of operations that a power cut interrupts |
 //!
 //! Every operation queues for its plane and its channel as a separate event; nothing computes in advance when a
 //! resource will be free. Each operation has a cause and a priority, and adds its time to a

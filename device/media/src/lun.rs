@@ -31,7 +31,7 @@ use crate::features::PlaneMode;
 use crate::multi_plane::{Groups, Membership, ReadTarget};
 use crate::timing::{Registers, Timing};
 
-/// What an operation does with the registers.
+/// The use of the registers by an operation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Kind {
     /// Array to data register, and out through the cache register if there is one.
@@ -369,7 +369,7 @@ impl State {
     }
 }
 
-/// The right to a register of a LUN, given back when dropped.
+/// The right to a register of a LUN, released on drop.
 pub(crate) struct Register<'a> {
     pub(super) lun: &'a Lun,
     /// Which register. The member of a group has the register of its group instead.

@@ -53,12 +53,12 @@ pub struct MediaConfig {
     pub lba_bytes: u32,
     /// The fault rules.
     pub faults: Vec<Rule>,
-    /// How it ages; `None` is flash that does not.
+    /// Its aging; `None` is flash that does not age.
     pub aging: Option<Aging>,
     /// Seed of factory-bad blocks, read retries, faults and aging.
     pub seed: Seed,
-    /// Which channels of the drive these are; `None` is all that there are. With a group, fault rules and decoders are those of
-    /// its [`Supply`].
+    /// Which channels of the drive these are; `None` is all. With a group, fault rules and decoders are those of its
+    /// [`Supply`].
     pub group: Option<Group>,
 }
 
@@ -92,21 +92,21 @@ pub struct Media {
     most_retries: u32,
     pub(crate) aging: Option<Box<AgingCells>>,
     pub(crate) supply: Rc<Supply>,
-    /// The group of channels, where there are others.
+    /// The group of channels, if the drive has others.
     group: Option<Group>,
     /// The number of each channel in the drive.
     channels_of_drive: Rc<[u32]>,
     /// The number of each die in its channel.
     dies_of_drive: Rc<[u32]>,
-    /// Where the flash is in a file.
+    /// The durable memory, if the flash is in a file.
     pub(crate) durable: Option<Rc<DurableMemory>>,
-    /// Where the flash is elsewhere. Each operation is struck then.
+    /// The remote array, if the flash is remote. Then every operation is diverted.
     pub(crate) remote: Option<Box<Remote>>,
     /// The host that is notified of each operation, if one exists.
     pub(crate) watch: OnceCell<Rc<dyn FlashWatch>>,
     /// The watch that is notified of the issue of reads, if one exists.
     pub(crate) reads: OnceCell<Rc<dyn ReadWatch>>,
-    /// What operations cost the controller's processors, if anything.
+    /// The cost of operations for the controller's processors, if any.
     pub(crate) work: OnceCell<FlashWork>,
 }
 
@@ -126,10 +126,10 @@ struct Tracks {
 }
 
 impl Media {
-    /// Erased flash, as worn as its life has left it.
+    /// Erased flash, with the wear of its life before the run.
     ///
     /// # Errors
-    /// When the system does not give the memory for out-of-band tags.
+    /// If the system does not provide memory for out-of-band tags.
     pub fn new(sim: &Sim, config: MediaConfig) -> io::Result<Media> {
         let contents = Contents::new(&config.geometry, config.store)?;
         let mut media = Media::with_contents(sim, config, contents, None);
@@ -137,7 +137,7 @@ impl Media {
         Ok(media)
     }
 
-    /// New flash has its life behind it, if it has one. A file that cannot be written any more reports this when asked.
+    /// Applies the life before the run, if any, to new flash. A file that can no longer be written reports this later.
     pub(crate) fn live(&mut self) {
         let Some(mut aging) = self.aging.take() else { return };
         let mut grown = vec![false; self.geometry.blocks() as usize];
@@ -166,7 +166,7 @@ impl Media {
         self.aging.as_ref().map(|cells| &cells.aging)
     }
 
-    /// What aging has done so far, if it ages.
+    /// The effects of aging so far, if it ages.
     pub fn aging_counts(&self) -> Option<AgingCounts> {
         self.aging.as_ref().map(|cells| cells.counts())
     }
@@ -266,7 +266,7 @@ impl Media {
         &self.dies_of_drive
     }
 
-    /// Whether each channel begins with a block that holds an identifier: the drive has other flash, too.
+    /// Whether each channel begins with a block that holds an identifier, because the drive also has other flash.
     pub(crate) fn has_identifiers(&self) -> bool {
         self.group.is_some()
     }
@@ -351,7 +351,7 @@ impl Media {
         self.end_read(&under_way, page)
     }
 
-    /// The attempts of a read after the first, each the whole way again. Others wait for the die behind a retry then.
+    /// The retries of a read, each with all steps again. Others wait for the die behind a retry then.
     pub(crate) async fn retry(&self, page: PageId, bytes: u32, retries: u32, who: Who, breakdown: &mut Breakdown) {
         let (who, mut again) = (Who { cause: cause::RETRY, ..who }, Breakdown::new());
         let (plane, channel, _) = self.locate(page);
@@ -570,7 +570,7 @@ impl Media {
         !self.timing.features.command.is_zero()
     }
 
-    /// Those cycles.
+    /// The command and address cycles.
     pub(crate) async fn command(&self, channel: usize, who: Who, breakdown: &mut Breakdown) {
         self.transfer(channel, self.timing.features.command, who, breakdown).await;
     }
@@ -645,7 +645,7 @@ impl Media {
         self.timing.features.read_retry.count(self.retries, page.0, erases)
     }
 
-    /// How many retries a read takes: all there are, if the page cannot be read.
+    /// The number of retries of a read: the maximum, if the page is uncorrectable.
     #[inline]
     pub(crate) fn retries_of(&self, page: PageId, reading: &Underway<'_>) -> u32 {
         let most = self.most_retries;
@@ -722,12 +722,12 @@ impl Media {
         self.whole_page
     }
 
-    /// The array of a plane has done something that took `time`.
+    /// Traces an array operation of `time` in a plane.
     pub(crate) fn trace_array(&self, plane: PlaneId, name: &'static str, time: Span, detail: u32) {
         self.trace(|tracks| tracks.planes[plane.0 as usize], name, time, u64::from(detail));
     }
 
-    /// A channel has done a transfer that took `time`.
+    /// Traces a transfer of `time` on a channel.
     pub(crate) fn trace_transfer(&self, channel: usize, time: Span, who: Who) {
         self.trace(|tracks| tracks.channels[channel], "transfer", time, who.cause.index() as u64);
     }

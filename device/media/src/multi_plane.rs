@@ -63,7 +63,7 @@ struct Member {
     progress: Progress,
 }
 
-/// How far a member is.
+/// The progress of a member.
 #[derive(Copy, Clone)]
 enum Progress {
     Commands,

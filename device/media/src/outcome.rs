@@ -1,4 +1,4 @@
-//! How operations end, and their effect on the cells: the fault model applied.
+//! The end of operations, and their effect on the cells: applies the fault model.
 
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
@@ -50,7 +50,7 @@ impl Media {
                 cells.look(block, |block| self.contents.borrow().erases(block), now, &self.geometry);
             }
             if cells.is_keeping_due(now) {
-                // A file that cannot be written any more reports this when asked.
+                // A file that can no longer be written reports this later.
                 let _ = self.keep_changed_ages(now);
             }
         }
@@ -65,7 +65,7 @@ impl Media {
     /// Begins to program pages, which uses them up.
     ///
     /// # Errors
-    /// When there is no power, or the command breaks a rule of NAND; nothing is used up then.
+    /// Without power, or if the command breaks a rule of NAND; nothing is used up then.
     #[inline]
     pub(crate) fn begin_program(&self, pages: &[PageId], of: For) -> Result<Underway<'_>, Broken> {
         let page = pages[0];

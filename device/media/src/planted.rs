@@ -1,4 +1,4 @@
-//! States that are made in no time instead of being simulated: pages that are programmed, blocks that are erased, data that is lost.
+//! States that are constructed in no time instead of simulated: programmed pages, erased blocks, lost data.
 
 use crate::geometry::{BlockId, PageId, UnitId};
 use crate::image::PageImage;

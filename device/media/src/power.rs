@@ -1,7 +1,7 @@
 //! Power: on or off, and the operations under way when it is cut.
 //!
-//! Operations under way at a power cut take their time and fail; operations that begin without power fail at once. No
-//! task therefore waits forever, and the flash can be used again when the last operation has ended.
+//! Operations in progress at a power cut take their time and fail; operations that begin without power fail at once. No task
+//! therefore waits forever, and the flash can be used again when the last operation has ended.
 
 use std::cell::{Cell, RefCell};
 
@@ -16,9 +16,9 @@ use crate::watch::{For, Watched};
 
 pub(crate) struct Power {
     on: Cell<bool>,
-    /// How often it was cut.
+    /// The number of power cuts.
     cuts: Cell<u32>,
-    /// It is off until then at least.
+    /// Power is off at least until then.
     off_until: Cell<Time>,
     /// The fate of the operations under way at the last cut.
     torn: Cell<Torn>,
@@ -118,8 +118,8 @@ impl Media {
         self.supply.power.on_cut.borrow().iter().for_each(|told| told());
     }
 
-    /// Calls `told` whenever power is cut, in addition to the callbacks of other owners of the flash. The cut may come
-    /// in the middle of any operation, so `told` may only start a task.
+    /// Calls `told` at each power cut, in addition to the callbacks of other owners of the flash. The cut may come in the
+    /// middle of any operation, so `told` may only start a task.
     pub fn on_power_cut(&self, told: impl Fn() + 'static) {
         self.supply.power.on_cut.borrow_mut().push(Box::new(told));
     }
@@ -129,13 +129,13 @@ impl Media {
         self.supply.power.under_way.get() > 0
     }
 
-    /// Whether there is power.
+    /// Whether power is on.
     #[inline]
     pub fn is_powered(&self) -> bool {
         self.supply.power.on.get()
     }
 
-    /// How often power was cut.
+    /// The number of power cuts.
     #[inline]
     pub fn power_cuts(&self) -> u32 {
         self.supply.power.cuts.get()
@@ -170,7 +170,7 @@ impl Media {
 }
 
 impl Underway<'_> {
-    /// Notes the rules of the fault plan that have struck it.
+    /// Records the rules of the fault plan that struck it.
     #[inline]
     pub(crate) fn tell(&self, breakdown: &mut Breakdown) {
         if let Some(struck) = &self.struck
@@ -186,7 +186,7 @@ impl Underway<'_> {
         self.struck.as_ref().map_or(Span::ZERO, |struck| struck.slow)
     }
 
-    /// How long the LUN hangs, if it does.
+    /// How long the LUN hangs, if at all.
     #[inline]
     pub(crate) fn hang(&self) -> Option<Span> {
         self.struck.as_ref().and_then(|struck| struck.hang)

@@ -1,13 +1,12 @@
-//! Remote flash, reached by commands: the flash of an open-channel drive, whose host runs the FTL. Reads, programs,
-//! erases and copies are sent to it, with all their data and time. Out-of-band areas, and how far each block is
-//! programmed, are in the memory of the host.
+//! Remote flash, reached by commands: the flash of an open-channel drive, whose host runs the FTL. Reads, programs, erases
+//! and copies are sent to it, with all their data and time. Out-of-band areas, and the programmed pages of each block, are in
+//! host memory.
 //!
 //! A plane is a parallel unit, a block a chunk, a page what one program writes at least. Programs and erases of a plane go
 //! one after the other, as they have to in a chunk.
 //!
-//! Left out: out-of-band areas in the flash, and therefore a start from flash that holds data; programs of several
-//! pages; planned faults and aging of this flash, which the drive has; times of this flash; power cuts that leave a
-//! part of an operation.
+//! Left out: out-of-band areas in the flash, and therefore a start from flash with data; programs of several pages; fault
+//! plans and aging, which the remote drive has; times of this flash; power cuts in the middle of an operation.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,16 +28,16 @@ use crate::outcome::Broken;
 use crate::power::Underway;
 use crate::store::{Arrived, Shelf};
 
-/// An operation elsewhere.
+/// A remote operation.
 pub type Elsewhere<'a, T> = Pin<Box<dyn Future<Output = Result<T, MediaError>> + 'a>>;
 
-/// Flash elsewhere. An operation that fails is [`MediaError::Failed`]. A read or a copy of units that cannot be read is
+/// Remote flash. A failed operation is [`MediaError::Failed`]. A read or a copy of unreadable units is
 /// [`MediaError::Uncorrectable`]; then nothing was written.
 pub trait RemoteArray {
     /// Whether a block is out of use.
     fn is_bad(&self, block: BlockId) -> bool;
 
-    /// Whether units are copied there without their data coming here.
+    /// Whether the remote flash copies units without transferring their data.
     fn copies(&self) -> bool;
 
     /// Whether it went out of reach during a write or an erase: an operation was [`MediaError::Store`]. It stays so:
@@ -79,7 +78,7 @@ struct Wanted {
 /// The remote flash.
 pub(crate) struct Remote {
     array: Rc<dyn RemoteArray>,
-    /// What reads of a page are for, by page.
+    /// The purposes of reads, by page.
     wanted: RefCell<BTreeMap<PageId, Wanted>>,
     /// The data that has arrived from there.
     shelf: Rc<Shelf>,
@@ -87,14 +86,14 @@ pub(crate) struct Remote {
     unreadable: RefCell<BTreeSet<UnitId>>,
     /// Units that could not be read for a move. The move writes zeros, whatever a later read of the units returns.
     lost: RefCell<BTreeSet<UnitId>>,
-    /// A reader was given such a unit.
+    /// Whether a reader was given such a unit.
     failed: Cell<bool>,
-    /// Metadata of units, which has no room there.
+    /// Metadata of units, for which the remote flash has no room.
     metadata: RefCell<BTreeMap<UnitId, Rc<[u8]>>>,
 }
 
 impl Media {
-    /// Flash that is elsewhere, and was never written. Of the configuration only the geometry counts.
+    /// Remote flash that was never written. Only the geometry of the configuration counts.
     ///
     /// # Errors
     /// When the system does not give the memory for out-of-band tags.
@@ -119,24 +118,25 @@ impl Media {
         Ok(media)
     }
 
-    /// Whether the flash is elsewhere.
+    /// Whether the flash is remote.
     #[inline]
     pub fn is_remote(&self) -> bool {
         self.remote.is_some()
     }
 
-    /// Whether the flash is elsewhere, and copies units by itself.
+    /// Whether the flash is remote, and copies units by itself.
     #[inline]
     pub fn copies_remotely(&self) -> bool {
         self.remote.as_ref().is_some_and(|remote| remote.array.copies())
     }
 
-    /// Whether flash elsewhere went out of reach.
+    /// Whether remote flash went out of reach.
     pub(crate) fn is_out_of_reach(&self) -> bool {
         self.remote.as_ref().is_some_and(|remote| remote.array.is_out_of_reach())
     }
 
-    /// A reader is about to read the pages of these units, each once, and needs no others. Without that, a read is for all of a page.
+    /// A reader is about to read the pages of these units, each once, and needs no others. Otherwise, a read covers the whole
+    /// page.
     #[cold]
     pub fn want(&self, units: impl Iterator<Item = UnitId>) {
         let remote = self.elsewhere();
@@ -175,7 +175,7 @@ impl Media {
         (page, unit.0 - self.geometry.unit_at(page, 0).0)
     }
 
-    /// Whether a unit could not be read when it was to be moved.
+    /// Whether a unit was unreadable when it was to be moved.
     pub fn is_lost_elsewhere(&self, unit: UnitId) -> bool {
         self.remote.as_ref().is_some_and(|remote| remote.lost.borrow().contains(&unit))
     }
@@ -201,7 +201,7 @@ impl Media {
         }
     }
 
-    /// Whether a reader was given a unit that could not be read, since this was asked last.
+    /// Whether a reader was given an unreadable unit since the last call.
     pub(crate) fn take_failure_elsewhere(&self) -> bool {
         self.remote.as_ref().is_some_and(|remote| remote.failed.take())
     }
@@ -315,7 +315,7 @@ impl Media {
         ended
     }
 
-    /// Programs pages elsewhere.
+    /// Programs remote pages.
     pub(crate) async fn put_all(
         &self,
         under_way: &Underway<'_>,
@@ -338,7 +338,7 @@ impl Media {
         self.end_elsewhere(under_way, pages, image, ended)
     }
 
-    /// Copies units to a page elsewhere. `image` has their out-of-band areas, and their data as far as there is metadata.
+    /// Copies units to a remote page. `image` has their out-of-band areas, and their data as far as there is metadata.
     pub(crate) async fn copy_elsewhere(
         &self,
         under_way: &Underway<'_>,

@@ -1,6 +1,7 @@
-//! The state of flash, taken out of it and put into other flash of the same geometry. Nothing may be under way.
+//! The state of flash, saved and restored to other flash of the same geometry. No operation may be in progress.
 //!
-//! Left out: where it is kept meanwhile; resources, whose busy time begins anew; and flash in a file, which is its own state.
+//! Left out: the storage of the state; resources, whose busy time restarts at zero; and flash in a file, which is its own
+//! state.
 
 use nandscape_sim::table::Table;
 
@@ -15,7 +16,7 @@ use crate::plain::{Malformed, Reader, Writer};
 const FACTORY_BAD: u8 = 1;
 const GROWN_BAD: u8 = 2;
 
-/// What flash holds.
+/// The contents of flash.
 pub struct SavedMedia {
     /// Its geometry.
     pub geometry: Counts,
@@ -23,12 +24,12 @@ pub struct SavedMedia {
     pub tags: Table,
     /// Blocks, pages that cannot be read, out-of-band bytes and metadata, as bytes.
     pub cells: Vec<u8>,
-    /// The host's data, where it was kept, as bytes.
+    /// The host's data, if kept, as bytes.
     pub data: Vec<u8>,
 }
 
 impl Media {
-    /// Takes out the state of the flash, which must not be used afterwards.
+    /// Takes the state of the flash, which must not be used afterwards.
     ///
     /// # Errors
     /// When the flash is in a file, or an operation is under way.
@@ -60,10 +61,10 @@ impl Media {
         Ok(SavedMedia { geometry: *geometry.counts(), tags, cells: cells.finish(), data })
     }
 
-    /// Puts in what other flash held. This flash is erased, and nothing is built on it yet.
+    /// Restores the contents of other flash. This flash is erased and not in use yet.
     ///
     /// # Errors
-    /// When it is not of such flash.
+    /// If the state is not of such flash.
     pub fn put_saved(&mut self, saved: SavedMedia) -> Result<(), String> {
         let SavedMedia { geometry, tags, cells, data } = saved;
         if geometry != *self.geometry.counts() || tags.len() != self.geometry.units() as usize {
@@ -152,7 +153,7 @@ impl Contents {
         Ok(())
     }
 
-    /// The host's data. It leaves the store unit by unit, so that it is not in memory twice.
+    /// Writes the host's data. Units leave the store one by one, so that data is not in memory twice.
     fn write_data(&mut self, geometry: &Geometry) -> Vec<u8> {
         let mut to = Writer::default();
         if self.keeps_data() {

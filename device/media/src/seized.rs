@@ -4,7 +4,7 @@
 //! with others, transfer by transfer. A preemptible holder lets urgent reads in between its steps, and within those of the
 //! array that can be suspended.
 //!
-//! Left out: which collection holds what, and collections that stop the whole drive. The FTL decides that.
+//! Left out: the choice of held resources, and collections that stop the whole drive, which belong to the FTL.
 
 use nandscape_drive::Breakdown;
 use nandscape_sim::resource::Hold;
@@ -24,7 +24,7 @@ use crate::watch::{For, Watched};
 /// The resources that a collector holds while it works.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Holding {
-    /// Nothing, and its work takes no time: the ideal drive that others are compared with.
+    /// Nothing, and its work takes no time: the ideal drive for comparison.
     Nothing,
     /// The plane it cleans.
     Plane,
@@ -188,7 +188,7 @@ impl<'a> Seized<'a> {
         (page_times.read(geometry.page_in_block(from)), page_times.program(geometry.page_in_block(to)))
     }
 
-    /// Copies a page that has been taken. Returns whether it could be read, as far as the controller knows.
+    /// Copies a page that has been taken. Returns whether it was readable, as far as the controller can detect.
     async fn copy_page(&mut self, from: PageId, to: PageId, crossing: Crossing) -> Result<bool, Broken> {
         let Media { geometry, timing, contents, .. } = self.media;
         if self.media.is_remote() {
@@ -289,7 +289,7 @@ impl<'a> Seized<'a> {
     /// Programs a page from the controller.
     ///
     /// # Errors
-    /// As of [`Media::program`].
+    /// Like [`Media::program`].
     pub async fn program(&mut self, page: PageId, image: PageImage) -> Result<(), Broken> {
         self.program_together(&[page], &image).await
     }
@@ -297,7 +297,7 @@ impl<'a> Seized<'a> {
     /// Programs the pages of a word line with one command, `image` into all of them: 80h, address, data in, 1Ah between pages, 10h.
     ///
     /// # Errors
-    /// As of [`Media::program_together`].
+    /// Like [`Media::program_together`].
     pub async fn program_together(&mut self, pages: &[PageId], image: &PageImage) -> Result<(), Broken> {
         let programming = self.media.begin_program(pages, self.use_for(0))?;
         match programming.hang() {
@@ -314,7 +314,7 @@ impl<'a> Seized<'a> {
         self.media.end_program(&programming, pages, image)
     }
 
-    /// Whether [`Seized::copy_together`] may take the place of reads and programs: the flash is elsewhere, and copies by itself.
+    /// Whether [`Seized::copy_together`] may replace reads and programs: the flash is remote, and copies by itself.
     pub fn can_copy_together(&self) -> bool {
         self.media.copies_remotely()
     }
@@ -323,7 +323,7 @@ impl<'a> Seized<'a> {
     /// copied with them.
     ///
     /// # Errors
-    /// As of [`Media::program_together`].
+    /// Like [`Media::program_together`].
     pub async fn copy_together(&mut self, units: &[UnitId], page: PageId) -> Result<(), Broken> {
         let programming = self.media.begin_program(&[page], self.use_for(0))?;
         self.media.copy_elsewhere(&programming, units, page).await

@@ -1,4 +1,4 @@
-//! A value for some units, until their block is erased: room is taken by blocks that have any.
+//! Values of some units, until their block is erased. Only blocks with values take memory.
 
 use std::collections::BTreeMap;
 

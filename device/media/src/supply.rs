@@ -1,4 +1,4 @@
-//! What all flash of a drive shares, whoever owns its channels and dies: power, the fault plan, the decoders of error
+//! Resources shared by all flash of a drive, whoever owns its channels and dies: power, the fault plan, the decoders of error
 //! correction, and channels whose dies have several owners. Also the place of a group of dies in the drive.
 
 use std::cell::RefCell;
@@ -59,7 +59,7 @@ impl fmt::Debug for Supply {
     }
 }
 
-/// A channel as one of its owners sees it.
+/// One owner's view of a channel.
 pub(crate) struct Channel {
     pub(crate) bus: Rc<Resource>,
     pub(crate) track: Track,
@@ -77,6 +77,6 @@ pub struct Group {
     pub dies: Rc<[u32]>,
     /// The bytes of the drive's address space that it holds, by which faults are placed.
     pub bytes: Range<u64>,
-    /// What it shares with the other groups.
+    /// The resources shared with the other groups.
     pub supply: Rc<Supply>,
 }

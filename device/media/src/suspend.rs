@@ -14,7 +14,7 @@ use nandscape_sim::{Span, Time};
 use crate::features::Suspend;
 use crate::lun::Register;
 
-/// How an operation may be suspended.
+/// The terms of suspension of an operation.
 #[derive(Copy, Clone)]
 pub(crate) struct Terms {
     /// From the command until the array is free.
@@ -34,7 +34,7 @@ impl Suspend {
 }
 
 impl Register<'_> {
-    /// Keeps the array busy for `time` in all, on the given terms. Calls `part` after each part with how long it was.
+    /// Keeps the array busy for `time` in all, on the given terms. Calls `part` after each part with its length.
     pub(crate) async fn array_suspendable(
         &mut self,
         time: Span,

@@ -1,4 +1,4 @@
-//! Operations that a power cut has interrupted: what they leave in the cells, by the fault plan.
+//! The remains in the cells of operations that a power cut interrupted, by the fault plan.
 
 use crate::contents::Contents;
 use crate::fault::Torn;
@@ -6,7 +6,7 @@ use crate::geometry::{BlockId, PageId};
 use crate::image::{PageImage, Part};
 use crate::media::Media;
 
-/// Bytes that are programmed or not as a whole.
+/// Bytes that are programmed atomically.
 const SECTOR: u32 = 512;
 
 impl Media {
@@ -35,7 +35,7 @@ impl Media {
     pub(crate) fn tear_erase(&self, contents: &mut Contents, block: BlockId) {
         match self.supply.faults.draw_torn(self.supply.power.torn()) {
             Torn::Untouched => {}
-            // Where the file cannot be written, the block is as it was.
+            // If the file cannot be written, the block is unchanged.
             Torn::Whole => _ = contents.erase(&self.geometry, block),
             Torn::Unreadable | Torn::Prefix | Torn::Area | Torn::Data | Torn::Any => {
                 contents.tear(&self.geometry, block);

@@ -1,6 +1,6 @@
 //! A host that manages the flash itself is notified of each operation when it is sent, and of its end ([`FlashWatch`]).
 //!
-//! Left out: what happens to an operation in between, which is the flash's own.
+//! Left out: the steps of an operation in between, which are internal to the flash.
 
 use std::rc::Rc;
 
@@ -25,7 +25,7 @@ impl Drop for Watched {
     }
 }
 
-/// What an operation is for.
+/// The purpose of an operation.
 #[derive(Copy, Clone)]
 pub(crate) struct For {
     pub(crate) cause: Cause,

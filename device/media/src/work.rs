@@ -1,5 +1,5 @@
-//! What operations of the flash cost the controller's processors. Each operation gives them its work when it begins,
-//! and does not wait for them.
+//! The cost of flash operations for the controller's processors. Each operation charges its work when it begins, and does not
+//! wait for it.
 //!
 //! Left out: an operation begins no later where all processors are busy. The processors are still occupied, so commands
 //! wait.
@@ -14,7 +14,7 @@ use crate::watch::For;
 
 /// See the module.
 pub struct FlashWork {
-    /// What does it.
+    /// The processors.
     pub processors: Rc<Processors>,
     /// Time of an operation: its submission and its completion.
     pub operation: Span,

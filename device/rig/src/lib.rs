@@ -1,5 +1,4 @@
-//! Flash for the tests of media, FTLs and controllers: small, with round times. A test names what matters to it and leaves
-//! the rest:
+//! Flash for the tests of media, FTLs and controllers: small, with round times. A test sets only what matters to it:
 //!
 //! ```
 //! # use nandscape_device_rig::TestFlash;
@@ -9,7 +8,7 @@
 //! assert_eq!(media.geometry().planes(), 2);
 //! ```
 //!
-//! Left out: FTLs and controllers. Tests of those make them over a flash from here.
+//! Left out: FTLs and controllers, whose tests build them over this flash.
 
 use std::rc::Rc;
 
@@ -26,7 +25,7 @@ pub const UNIT: u32 = 4_096;
 pub const LBA: u32 = 512;
 
 /// A flash to be made. The default is one plane of 4 blocks of 8 pages of one unit, SLC with a single register: 50 us to
-/// sense, 300 us to program, 2 ms to erase, 10 us for a unit on the channel; it keeps no data, and nothing goes wrong.
+/// sense, 300 us to program, 2 ms to erase, 10 us for a unit on the channel; it keeps no data, and has no faults.
 #[derive(Clone, Debug)]
 pub struct TestFlash {
     /// Channels.
@@ -41,7 +40,7 @@ pub struct TestFlash {
     pub pages: u32,
     /// Units of each page.
     pub units_per_page: u32,
-    /// Which pages of a block are of which type.
+    /// The page types of a block.
     pub cell: Cell,
     /// Time to sense a page, of each page type, or one for all.
     pub read: Vec<Span>,
@@ -53,19 +52,19 @@ pub struct TestFlash {
     pub bus: Rate,
     /// Registers of a LUN.
     pub registers: Registers,
-    /// Whether a read moves the units asked for, or the page.
+    /// Whether a read moves only the requested units, instead of the page.
     pub partial_transfer: bool,
-    /// What the flash does beyond the plain operations.
+    /// Options beyond the plain operations.
     pub features: Features,
     /// Where data is kept.
     pub store: StoreKind,
     /// Blocks of each plane that are bad from the factory.
     pub factory_bad: u32,
-    /// What goes wrong, as rules.
+    /// Faults, as rules.
     pub faults: Vec<String>,
-    /// How it ages.
+    /// Its aging.
     pub aging: Option<Aging>,
-    /// Decides what is left to chance.
+    /// The seed of random choices.
     pub seed: Seed,
 }
 
@@ -99,7 +98,7 @@ impl TestFlash {
     /// The geometry.
     ///
     /// # Panics
-    /// When it cannot be that of a drive.
+    /// If it is not a valid geometry.
     pub fn geometry(&self) -> Geometry {
         let counts = Counts {
             channels: self.channels,
@@ -113,10 +112,10 @@ impl TestFlash {
         Geometry::new(counts).expect("the geometry of a test is possible")
     }
 
-    /// All of it.
+    /// The whole configuration.
     ///
     /// # Panics
-    /// When a fault is no rule.
+    /// If a fault is not a valid rule.
     pub fn config(&self) -> MediaConfig {
         let rule = |rule: &String| rule.parse().unwrap_or_else(|error| panic!("{rule:?}: {error:?}"));
         MediaConfig {
@@ -144,7 +143,7 @@ impl TestFlash {
     /// Erased flash.
     ///
     /// # Panics
-    /// When the system does not give the memory for its tables.
+    /// If the system does not provide memory for its tables.
     pub fn media(&self, sim: &Sim) -> Rc<Media> {
         Rc::new(Media::new(sim, self.config()).expect("memory for small tables"))
     }

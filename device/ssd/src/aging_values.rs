@@ -55,7 +55,7 @@ impl FromStr for Age {
 }
 
 impl fmt::Display for Age {
-    /// In the largest unit of which it is a whole number.
+    /// Prints the largest unit that gives a whole number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.ns() / 1_000_000_000;
         let units = [("years", 8_760), ("months", 730), ("days", 24), ("hours", 1)];
@@ -80,10 +80,10 @@ pub enum ErrorModel {
 }
 
 impl ErrorModel {
-    /// The model that is meant; `None` is none.
+    /// The model; `None` is no model.
     ///
     /// # Errors
-    /// What would be valid.
+    /// The valid values.
     pub(crate) fn rates(&self) -> Result<Option<ErrorRates>, String> {
         match self {
             ErrorModel::Named(name) if name == "none" => Ok(None),
@@ -107,7 +107,7 @@ impl ErrorModel {
     }
 }
 
-/// A number as one writes it: not with hundreds of zeros.
+/// A number in short notation, without hundreds of zeros.
 pub(crate) fn shown(number: f64) -> String {
     if number != 0.0 && !(1e-6..1e15).contains(&number.abs()) { format!("{number:e}") } else { number.to_string() }
 }

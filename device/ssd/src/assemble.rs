@@ -1,4 +1,4 @@
-//! From a profile to media and FTLs under a controller: one FTL, or several that own channels.
+//! Assembles media and FTLs under a controller from a profile: one FTL, or several that own channels.
 
 use std::io;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::store::part_seeds;
 use crate::values::{PartStore, Tables};
 use crate::{owners, policies};
 
-/// A drive with one FTL, whose flash holds what was saved.
+/// A drive with one FTL, restored from a saved state.
 pub(crate) fn one_restored(
     sim: &Sim,
     profile: &Resolved,
@@ -39,7 +39,7 @@ fn put(media: &mut Media, saved: SavedMedia) -> io::Result<()> {
     media.put_saved(saved).map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, problem))
 }
 
-/// A drive's parts and what is in front of them.
+/// A drive's parts and their front end.
 pub(crate) type Assembled = (Vec<Part>, Box<dyn Front>);
 
 /// A drive with one FTL.
@@ -61,10 +61,10 @@ pub(crate) fn one(sim: &Sim, profile: &Resolved, media: Media, names: Names) -> 
     Ok((vec![part], front))
 }
 
-/// Where the flash of a new drive is, or the files of one that there is.
+/// The stores of a new drive's flash, or the files of an existing drive.
 pub(crate) enum Stores {
     New(StoreKind, Seed),
-    /// New flash that holds what was saved of each.
+    /// New flash with the saved state of each.
     Saved(StoreKind, Seed, Vec<SavedMedia>),
     Files(Vec<StoreFile>),
 }
@@ -118,7 +118,7 @@ pub(crate) fn media_of(sim: &Sim, profile: &Resolved, stores: Stores) -> io::Res
     Ok((media, seed))
 }
 
-/// A drive with several FTLs, as its profile has them. The identifiers on the channels must say the same.
+/// A drive with the several FTLs of its profile. The identifiers on the channels must agree with the profile.
 pub(crate) fn several(sim: &Sim, profile: &Resolved, stores: Stores, names: Names) -> io::Result<Assembled> {
     let (media, seed) = media_of(sim, profile, stores)?;
     owners::settle(profile.parts(), &media, seed)?;
@@ -156,7 +156,7 @@ fn new_media(sim: &Sim, part: &ResolvedPart, group: Group, store: StoreKind, see
 }
 
 fn open_media(sim: &Sim, part: &ResolvedPart, group: Group, file: StoreFile) -> io::Result<Media> {
-    // The seed of the drive that was made, so that what was left to chance stays.
+    // The seed from the creation of the drive, so that random choices stay the same.
     let seed = Seed::new(file.spec().seed);
     let expected = part.drive.spec_with(String::new(), file.spec().keeps_data, seed);
     if expected.geometry != file.spec().geometry {
@@ -188,13 +188,13 @@ fn part(sim: &Sim, profile: &Resolved, name: Option<&str>, media: Media) -> io::
     Ok(part)
 }
 
-/// What the profile says of its controllers. `media` holds their notes, where it is in a file.
+/// The controller configuration of the profile. File-backed `media` holds the controllers' notes.
 fn front_config(profile: &Resolved, names: Names, media: &Media) -> FrontConfig {
     FrontConfig { controller: profile.controller(), names, notes: media.durable().cloned() }
 }
 
 impl Resolved {
-    /// Whether a drive in memory finds its tables again in its flash.
+    /// Whether a drive in memory rebuilds its tables from its flash.
     pub(crate) fn rebuilds_in_memory(&self) -> bool {
         self.tables() == Tables::Rebuilt && self.ox_block().is_none()
     }

@@ -1,24 +1,24 @@
-//! An emulated SSD: a profile read, checked and turned into a drive.
+//! An emulated SSD: reads and checks a profile, and assembles a drive from it.
 //!
 //! | file | what |
 //! |---|---|
-//! | `ssd` | a drive: its parts, and what can be asked of it |
-//! | `saved` | the state of a drive at rest, taken out and put into a new one |
-//! | `managed` | its flash and map, for a host that knows both |
+//! | `ssd` | a drive: its parts, reports and operations |
+//! | `saved` | the state of a drive at rest: saved, and restored to a new drive |
+//! | `managed` | the flash and map of a drive, for a host that runs the FTL |
 //! | `part` | an FTL with its flash |
-//! | `assemble` | from a profile to media, FTLs and controller |
+//! | `assemble` | assembles media, FTLs and controller from a profile |
 //! | `owners` | which FTL owns which channel |
-//! | `profile` | a profile as written: TOML, one on top of another, with changes |
+//! | `profile` | a profile as written: layers of TOML, with changes |
 //! | `keys` | every key, with its meaning |
-//! | `values`, `aging_values` | how values are written |
-//! | `resolve` | from keys to a drive's configuration, checked |
-//! | `orders` | orders for collections of a drive that runs |
+//! | `values`, `aging_values` | the syntax of values |
+//! | `resolve` | derives a drive's configuration from keys, and checks it |
+//! | `orders` | orders for garbage collection of a running drive |
 //! | `settings` | settings that can be changed while a drive runs |
-//! | `store` | what a file says of the drive that it holds |
-//! | `soundness` | whether a drive that was started from a file is sound |
-//! | `policies` | which policy stands behind which name |
+//! | `store` | the description of a drive in its file |
+//! | `soundness` | a check of a drive started from a file |
+//! | `policies` | policies by name |
 //! | `sizing` | how much flash a capacity needs |
-//! | `builtin` | the profiles that come with it (`profiles/*.toml`) |
+//! | `builtin` | the built-in profiles (`profiles/*.toml`) |
 
 mod aging_values;
 mod assemble;

@@ -1,4 +1,4 @@
-//! The flash and the map of a drive's FTL, for a host that knows both: one that runs the FTL itself, as LightNVM's does.
+//! The flash and the map of a drive's FTL, for a host that runs the FTL itself, as LightNVM's does.
 //!
 //! Left out: drives of several FTLs, and namespaces other than the first.
 
@@ -9,7 +9,7 @@ use nandscape_drive::flash::{FlashMap, FlashPage, FlashSheet};
 
 use crate::ssd::Ssd;
 
-/// Where the FTL of a drive has its data.
+/// The placement of a drive's data by its FTL.
 pub struct ManagedFlash {
     ssd: Rc<Ssd>,
     lba_bytes: u64,
@@ -17,7 +17,7 @@ pub struct ManagedFlash {
 }
 
 impl ManagedFlash {
-    /// Of a drive with one FTL that maps units; `None` of others.
+    /// For a drive with one FTL that maps units; `None` for others.
     pub fn of(ssd: &Rc<Ssd>) -> Option<ManagedFlash> {
         let info = ssd.controller().info();
         let [part] = ssd.parts() else { return None };
@@ -29,7 +29,7 @@ impl ManagedFlash {
         })
     }
 
-    /// What its vendor says of the flash.
+    /// The data sheet of the flash.
     pub fn sheet(&self) -> FlashSheet {
         let media = self.ssd.media();
         let (geometry, timing) = (media.geometry(), media.timing());

@@ -1,4 +1,4 @@
-//! Orders for collections as text, for the operator of a drive that runs: `gc.run=100ms`.
+//! Orders for garbage collection as text, for the operator of a running drive: `gc.run=100ms`.
 //!
 //! | order | effect |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `gc.run=TIME` | collects for that time, or up to the high watermark |
 //! | `gc.ready_for_read=ask` | asks for reads without internal work in their way; counters tell when the drive is ready |
 //!
-//! Left out: `changes` of a profile, which are settings alone.
+//! Left out: `changes` of a profile, which only change settings.
 
 use nandscape_device_ftl_core::{Collections, Watermarks};
 use nandscape_sim::Span;
@@ -25,7 +25,7 @@ pub(crate) fn is_key(key: &str) -> bool {
 /// Gives an order.
 ///
 /// # Errors
-/// What is wrong with it, and what would be valid.
+/// The problem, and what would be valid.
 pub(crate) fn order(collections: Option<&dyn Collections>, key: &str, value: &str) -> Result<(), ProfileError> {
     let wrong = |problem: String| ProfileError::new(key, problem);
     let Some(collections) = collections else {
@@ -48,7 +48,7 @@ pub(crate) fn order(collections: Option<&dyn Collections>, key: &str, value: &st
     Ok(())
 }
 
-/// What can be set, as it is now.
+/// The current values of the settings.
 pub(crate) fn settings(collections: Option<&dyn Collections>) -> Option<(String, String)> {
     let Watermarks { low, high } = collections?.status().watermarks;
     Some((WATERMARKS.to_owned(), format!("{low}-{high}")))

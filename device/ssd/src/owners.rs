@@ -1,8 +1,8 @@
-//! Which FTL owns which channel. A drive of several FTLs is made by writing an identifier into the first block of each channel;
-//! whenever it starts, the identifiers are read, and must agree with each other and with the profile.
+//! Which FTL owns which channel. The creation of a drive with several FTLs writes an identifier into the first block of each
+//! channel. Every start reads the identifiers; they must agree with each other and with the profile.
 //!
-//! Left out: a drive that starts without a profile's word on its parts. The identifiers say which FTL is whose, not how it is
-//! set.
+//! Left out: a start without the parts in a profile. The identifiers name the owner of a channel, but not the settings of its
+//! FTL.
 
 use std::io;
 
@@ -13,10 +13,10 @@ use nandscape_sim::Seed;
 use crate::resolve::ResolvedPart;
 use crate::values::{Channels, PartStore};
 
-/// Writes the identifiers of a drive that is new, and of parts in memory of one that is in a file. Reads all.
+/// Writes the identifiers of a new drive, and those of parts in memory of a file-backed drive. Reads all.
 ///
 /// # Errors
-/// The first channel whose identifier is missing, damaged, or says something else than the profile.
+/// The first channel whose identifier is missing or damaged, or differs from the profile.
 pub(crate) fn settle(parts: &[ResolvedPart], media: &[Media], seed: Seed) -> io::Result<()> {
     let is_kept = |part: &ResolvedPart| part.store == PartStore::Drive;
     let is_new = parts.iter().zip(media).all(|(part, media)| !is_kept(part) || media.is_blank());
@@ -47,7 +47,7 @@ fn owner(part: &ResolvedPart, instance: [u8; 16]) -> Owner {
     }
 }
 
-/// A UUID of version 8 (RFC 9562): its bits are those of the seed.
+/// A UUID of version 8 (RFC 9562), with the bits of the seed.
 fn instance(seed: Seed) -> [u8; 16] {
     let halves = [seed.child("high").value(), seed.child("low").value()];
     let mut bytes = [0; 16];
@@ -57,7 +57,7 @@ fn instance(seed: Seed) -> [u8; 16] {
     bytes
 }
 
-/// Checks the identifiers of a part's channels. The instance of the FTL that owns them.
+/// Checks the identifiers of a part's channels. Returns the instance of the owning FTL.
 fn check(part: &ResolvedPart, media: &Media) -> Result<[u8; 16], String> {
     let mut instance = None;
     for (number, found) in media.channels_of_drive().iter().zip(media.identifiers()) {

@@ -14,7 +14,7 @@ use nandscape_device_ftl_zoned::{LsmFtl, OpenChannel, ZoneFtl};
 use nandscape_device_media::{BlockId, Media, MediaError, OpCounts, PlaneId, UnitId};
 use nandscape_sim::Seed;
 
-/// See the file. Commands do not pass here: their way is made for each kind of FTL by the compiler.
+/// See the module. Commands do not pass here: their path is compiled for each kind of FTL.
 pub struct Part {
     pub(crate) name: String,
     pub(crate) kind: String,
@@ -23,7 +23,7 @@ pub struct Part {
     pub(crate) ftl: AnyFtl,
 }
 
-/// An FTL of one of the kinds that there are.
+/// An FTL of any kind.
 pub(crate) enum AnyFtl {
     Page(Rc<PageFtl>),
     OxBlock(Rc<OxBlock>),
@@ -32,7 +32,7 @@ pub(crate) enum AnyFtl {
     OpenChannel(Rc<OpenChannel>),
 }
 
-/// Does the same with an FTL whatever its kind.
+/// Evaluates an expression for an FTL of any kind.
 macro_rules! on {
     ($part:expr, $ftl:ident => $does:expr) => {
         match &$part.ftl {
@@ -46,7 +46,7 @@ macro_rules! on {
 }
 
 impl Part {
-    /// Its name; that of the kind of FTL, where the drive has only this part.
+    /// Its name; the kind of FTL if the drive has only this part.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -56,7 +56,7 @@ impl Part {
         &self.kind
     }
 
-    /// Whether it owns some of the dies of its channels only.
+    /// Whether it owns only some of the dies of its channels.
     pub fn has_some_dies(&self) -> bool {
         self.has_some_dies
     }
@@ -90,7 +90,7 @@ impl Part {
         on!(self, ftl => ftl.inspection())
     }
 
-    /// What the FTL knows of a block.
+    /// The FTL's information on a block.
     pub fn block(&self, block: BlockId) -> BlockInfo {
         self.inspection().block(block)
     }
@@ -105,13 +105,12 @@ impl Part {
         on!(self, ftl => ftl.locate(lpn))
     }
 
-    /// What the FTL knows of the handles by which hosts place data, if it has any.
+    /// The report of the handles by which hosts place data, if the FTL has any.
     pub fn placement(&self) -> Option<PlacementReport> {
         on!(self, ftl => ftl.offers().placement.map(|placement| placement.report()))
     }
 
-    /// The range of the logical blocks that has this plane for itself, where ranges have planes of their own
-    /// (`ftl.windows.ranges_own`).
+    /// The range of logical blocks that owns this plane, if ranges own planes (`ftl.windows.ranges_own`).
     pub fn range_of(&self, plane: PlaneId) -> Option<u8> {
         if let AnyFtl::Page(ftl) = &self.ftl { ftl.range_of(plane) } else { None }
     }
@@ -121,7 +120,7 @@ impl Part {
         on!(self, ftl => ftl.offers().collections)
     }
 
-    /// What the FTL's tables hold, counted.
+    /// A summary of the FTL's tables.
     pub fn tables(&self) -> TableSummary {
         self.inspection().tables()
     }
@@ -154,13 +153,13 @@ impl Part {
         self.inspection().memory()
     }
 
-    /// Why it takes no writes, if it takes none.
+    /// Why it is read-only, if it is.
     pub fn read_only(&self) -> Option<ReadOnly> {
         on!(self, ftl => ftl.read_only())
     }
 
-    /// Whether the life that the drive has behind it has left it fit for use: one without a spare block could hold no data, for it was
-    /// never written in the run. `key` says how worn it is. A drive in a file that was started before has had its use since.
+    /// Checks that the drive is usable after its life before the run: without a spare block it could hold no data, because it
+    /// was never written in the run. `key` is the setting of the wear. A file-backed drive that was started before is exempt.
     pub(crate) fn check_life(&self, key: &str) -> Result<(), String> {
         let (grown, (left, new)) = (self.media.grown_bad_blocks(), self.stats().spare_blocks);
         let was_started = self.media.durable().is_some_and(|memory| memory.before().starts > 0);
@@ -186,11 +185,11 @@ impl Part {
     pub(crate) async fn come_to_rest(&self) {
         match &self.ftl {
             AnyFtl::Page(ftl) => ftl.come_to_rest().await,
-            // An orderly stop, after which all that counts is in the flash.
+            // An orderly stop, after which the whole state is in the flash.
             AnyFtl::OxBlock(ftl) => ftl.shut_down().await,
             AnyFtl::Zone(ftl) => ftl.come_to_rest().await,
             AnyFtl::Lsm(ftl) => ftl.come_to_rest().await,
-            // Their state cannot be taken: [`crate::Resolved::check_can_be_saved`].
+            // Their state cannot be saved: [`crate::Resolved::check_can_be_saved`].
             AnyFtl::OpenChannel(_) => {}
         }
     }
@@ -205,7 +204,7 @@ impl Part {
         }
     }
 
-    /// What an FTL knows that is not in its flash, taken out of it.
+    /// Takes the state of an FTL that is not in its flash.
     pub(crate) fn take_tables(&self) -> Result<Option<SavedFtl>, String> {
         match &self.ftl {
             AnyFtl::Page(ftl) => ftl.take_saved().map(Some),
@@ -232,11 +231,11 @@ impl Part {
         }
     }
 
-    /// Flushes the FTL too: its namespaces may be those of hosts that have left without a Flush.
+    /// Flushes the FTL too: hosts may have left without a Flush.
     pub(crate) async fn shut_down(&self) {
         on!(self, ftl => {
             if let Some(settling) = ftl.flush() {
-                // What the drive cannot write any more is lost by its faults.
+                // Data that the drive can no longer write is lost to its faults.
                 let _ = settling.settled().await;
             }
             if let Some(tables) = ftl.offers().stored_tables {
@@ -249,7 +248,7 @@ impl Part {
         match &self.ftl {
             AnyFtl::Page(ftl) => ftl.save(),
             AnyFtl::OxBlock(ftl) => ftl.save(),
-            // It is in no file.
+            // Not file-backed.
             AnyFtl::Zone(_) | AnyFtl::OpenChannel(_) | AnyFtl::Lsm(_) => Ok(()),
         }
     }

@@ -1,5 +1,5 @@
-//! Makes policies from their names in a profile. A technique that decides something is a policy: a trait where the decision is
-//! needed, a file that implements it, and its name here.
+//! Makes policies from their names in a profile. Each technique that makes a decision is a policy: a trait at the point of
+//! decision, a file that implements it, and its name here.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -32,11 +32,11 @@ pub(crate) const DEFAULT_READ: ReadRule = ReadRule::FailFast;
 /// `ftl.rain.flush` of a profile that does not give it.
 pub(crate) const DEFAULT_FLUSH: FlushOrder = FlushOrder::InOrder;
 
-/// Makes a policy for a drive, of its geometry and of the seed of what the policy decides by chance: the same run has the same
-/// seed. All policies of a drive get the same one; each takes a child by its own name.
+/// Makes a policy for a drive, from its geometry and a seed for the policy's random decisions: the same run has the same
+/// seed. All policies of a drive get the same seed; each derives a child seed by its own name.
 pub type MakePolicy<P> = Arc<dyn Fn(&Geometry, Seed) -> Box<P> + Send + Sync>;
 
-/// Policies of the page-mapping FTL that a program brings itself, each in place of the one that the profile names.
+/// A program's own policies for the page-mapping FTL, each replacing the policy that the profile names.
 #[derive(Clone, Default)]
 pub struct OwnPolicies {
     /// Which block is cleaned next.
@@ -45,14 +45,14 @@ pub struct OwnPolicies {
     pub allocation: Option<MakePolicy<dyn AllocationPolicy>>,
     /// Which planes may collect at the same time.
     pub admission: Option<MakePolicy<dyn AdmissionPolicy>>,
-    /// When a write is let into the write buffer.
+    /// When a write is admitted to the write buffer.
     pub buffer: Option<MakePolicy<dyn BufferPolicy>>,
-    /// What becomes of reads that background work is in the way of.
+    /// The fate of reads that background work delays.
     pub read: Option<MakePolicy<dyn ReadPolicy>>,
 }
 
 impl OwnPolicies {
-    /// What they decide.
+    /// The names of the replaced policies.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let all = [
             ("victim", self.victim.is_some()),
@@ -84,7 +84,7 @@ impl PartialEq for OwnPolicies {
     }
 }
 
-/// The policies of an FTL: a program's own, and those that the profile names.
+/// The policies of an FTL: a program's own policies, and otherwise those that the profile names.
 pub(crate) fn of_ftl(keys: &FtlKeys, geometry: &Geometry, seed: Seed, own: &OwnPolicies) -> Policies {
     let allocation = own.allocation.as_ref().map(|make| make(geometry, seed)).unwrap_or_else(|| {
         let order = keys.allocation.map_or(DEFAULT_ALLOCATION, |text| text.0.0);

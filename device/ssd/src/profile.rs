@@ -1,4 +1,4 @@
-//! A profile as written: a TOML file, laid on top of the one it starts from, with changes on top of that.
+//! A profile as written: a TOML file on top of its base profile, with changes on top.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +7,13 @@ use toml::{Table, Value};
 use crate::builtin::{BUILTIN, Builtin};
 use crate::keys::{GeometryKeys, KeyDoc, ProfileKeys, key_docs};
 
-/// What is wrong with a profile: where, what, and what would be valid.
+/// An error in a profile: where, what, and what would be valid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{origin}: {problem}")]
 pub struct ProfileError {
     /// The file with line and column, the change on the command line, or the key.
     pub origin: String,
-    /// What is wrong, and what would be valid.
+    /// The problem, and what would be valid.
     pub problem: String,
 }
 
@@ -23,19 +23,19 @@ impl ProfileError {
     }
 }
 
-/// A profile and the name it goes by.
+/// A profile and its name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Profile {
     /// The built-in name, or the file's name without its ending.
     pub name: String,
-    /// All keys that are given, the base's included.
+    /// All given keys, including those of the base.
     pub keys: ProfileKeys,
-    /// What of the geometry a small capacity leaves as it is.
+    /// The geometry counts that a small capacity keeps.
     pub(crate) kept: Kept,
 }
 
-/// Counts of the geometry that a small capacity leaves as they are: those given together with the capacity or on top of it.
-/// The others are of the profile below, and are made to fit.
+/// Geometry counts that a small capacity keeps: those given in the layer of the capacity or above. The others, from lower
+/// layers, are adjusted to fit.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Kept {
     pub(crate) channels: bool,
@@ -55,7 +55,7 @@ impl Kept {
         }
     }
 
-    /// With a layer on top.
+    /// The kept counts with a layer on top.
     fn under(self, over: &ProfileKeys) -> Kept {
         let given = Kept::given(over);
         if over.capacity.is_some() {
@@ -69,19 +69,19 @@ impl Kept {
     }
 }
 
-/// How many profiles may stand on top of each other: more is a circle.
+/// Maximum depth of base profiles: more is a cycle.
 const MAX_BASES: usize = 16;
 
 impl Profile {
-    /// Reads a profile by name or path, and those it stands on.
+    /// Reads a profile by name or path, with its bases.
     ///
     /// # Errors
-    /// When there is none, or it is not a profile.
+    /// If the file does not exist or is not a profile.
     pub fn load(name_or_path: &str) -> Result<Profile, ProfileError> {
         Source::find(name_or_path, Path::new(""))?.profile()
     }
 
-    /// The files of a profile and of those it stands on, as far as they can be read. Built-in profiles have none.
+    /// The readable files of a profile and its bases. Built-in profiles have none.
     pub fn files(name_or_path: &str) -> Vec<PathBuf> {
         let (mut files, mut next) = (Vec::new(), Source::find(name_or_path, Path::new("")).ok());
         while let Some(source) = next.take_if(|_| files.len() <= MAX_BASES) {
@@ -97,7 +97,7 @@ impl Profile {
     /// Reads a profile from text; `origin` names it in errors.
     ///
     /// # Errors
-    /// When it is not a profile.
+    /// If the text is not a profile.
     pub fn parse(origin: &str, text: &str) -> Result<Profile, ProfileError> {
         Source { origin: origin.to_owned(), text: text.to_owned(), folder: PathBuf::new() }.profile()
     }
@@ -107,20 +107,20 @@ impl Profile {
         Profile { name: name.into(), keys, kept: Kept::ALL }
     }
 
-    /// Makes one change, as [`Profile::set_all`] makes many. Each call counts over the ones before.
+    /// Makes one change, like [`Profile::set_all`]. A later call overrides earlier ones.
     ///
     /// # Errors
-    /// When there is no such key, or the value is not one of its.
+    /// If the key does not exist, or the value is invalid for it.
     pub fn set(&mut self, change: &str) -> Result<(), ProfileError> {
         self.set_all([change])
     }
 
     /// Makes changes of the form `KEY=VALUE`, as `ftl.gc.victim=greedy`. A value is read as TOML, else as text.
     ///
-    /// They are one layer on top of the profile: given both, capacity and blocks a plane must agree.
+    /// They are one layer on top of the profile: if both are given, capacity and blocks per plane must agree.
     ///
     /// # Errors
-    /// When there is no such key, or the value is not one of its. Nothing is changed then.
+    /// If the key does not exist, or the value is invalid for it. Then nothing changes.
     pub fn set_all<S: AsRef<str>>(&mut self, changes: impl IntoIterator<Item = S>) -> Result<(), ProfileError> {
         let mut over = ProfileKeys::default();
         for change in changes {
@@ -136,7 +136,7 @@ impl Profile {
     }
 }
 
-/// The one key that a change gives.
+/// The key of a change.
 fn change_keys(change: &str) -> Result<ProfileKeys, ProfileError> {
     let origin = || format!("--set {change}");
     let (key, value) = change
@@ -155,8 +155,8 @@ fn change_keys(change: &str) -> Result<ProfileKeys, ProfileError> {
     nested.try_into().map_err(|error: toml::de::Error| ProfileError::new(origin(), message(&error)))
 }
 
-/// Lays one profile on another. Capacity and blocks a plane follow from each other: what the upper one gives of them
-/// counts. If it gives both, they must agree, which is checked when everything is decided.
+/// Puts one profile on top of another. Capacity and blocks per plane follow from each other: the upper layer's value counts.
+/// If it gives both, they must agree, which is checked at resolution.
 fn layer((mut under, kept): (ProfileKeys, Kept), over: ProfileKeys) -> (ProfileKeys, Kept) {
     let kept = kept.under(&over);
     match (over.capacity.is_some(), over.geometry.blocks_per_plane.is_some()) {
@@ -168,11 +168,11 @@ fn layer((mut under, kept): (ProfileKeys, Kept), over: ProfileKeys) -> (ProfileK
     (under, kept)
 }
 
-/// Where the text of a profile comes from.
+/// The source of a profile's text.
 struct Source {
     origin: String,
     text: String,
-    /// Where relative bases are looked for.
+    /// The folder for relative paths of bases.
     folder: PathBuf,
 }
 
@@ -235,14 +235,14 @@ impl Source {
     }
 }
 
-/// The most bytes of a profile: what is longer, or never ends, is something else.
+/// The maximum of bytes of a profile: a longer or endless file is no profile.
 const MAX_BYTES: u64 = 1 << 20;
 
 fn read(path: &Path) -> std::io::Result<String> {
     nandscape_files::input::text(path, MAX_BYTES, "profile")
 }
 
-/// The error in one line, without TOML's own picture of the place and the names of our types.
+/// The error in one line, without TOML's excerpt and without names of Rust types.
 fn message(error: &toml::de::Error) -> String {
     let text = error
         .message()
@@ -259,11 +259,11 @@ fn message(error: &toml::de::Error) -> String {
     }
 }
 
-/// The key that somebody may have meant, in full.
+/// The full name of the key that the user probably meant.
 fn meant(unknown: &str) -> Option<String> {
     let likeness = |doc: &KeyDoc| strsim::jaro_winkler(unknown, doc.key);
     let docs = key_docs();
-    // Of several that are alike, the first of the page of keys.
+    // Of equally similar keys, the first on the page of keys.
     let nearest = docs.iter().rev().max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
     let full = || {
         if nearest.section.is_empty() { nearest.key.to_owned() } else { format!("{}.{}", nearest.section, nearest.key) }
@@ -341,7 +341,7 @@ mod tests {
         assert!(profile.keys.capacity.is_none());
         profile.set("capacity=1GiB").unwrap();
         assert!(profile.keys.geometry.blocks_per_plane.is_none());
-        // Side by side neither is the upper one.
+        // In one layer, neither overrides the other.
         for changes in
             [["capacity=1GiB", "geometry.blocks_per_plane=100"], ["geometry.blocks_per_plane=100", "capacity=1GiB"]]
         {

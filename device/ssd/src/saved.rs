@@ -1,10 +1,11 @@
-//! The state of a drive at rest: what its flash holds and what its FTLs know. It is taken out of a drive and put into a new one, of
-//! the same profile or of one that differs in what the state does not depend on.
+//! The state of a drive at rest: the contents of its flash and the tables of its FTLs. It can be restored to a new drive with
+//! the same profile, or with one that differs only in keys that do not affect the state.
 //!
-//! A drive is at rest when it was only planted, or after [`Ssd::come_to_rest`]. An OX-Block finds its tables in its flash, so that
-//! its flash is its state, and a restored one starts as after an orderly stop and a loss of power. Open zones are closed, as after that.
+//! A drive is at rest when it was only planted, or after [`Ssd::come_to_rest`]. An OX-Block has its tables in flash, so its
+//! flash is its state. A restored OX-Block starts as after an orderly stop and a loss of power. Open zones become closed, as
+//! after a loss of power.
 //!
-//! Left out: drives in files, which are their own states; counters, logs and namespaces of the controller, which begin anew.
+//! Left out: file-backed drives, whose file is the state; counters, logs and namespaces of the controller, which start fresh.
 
 use std::io;
 
@@ -27,20 +28,20 @@ pub struct SavedDrive {
 
 /// The state of an FTL and its flash.
 pub struct SavedPart {
-    /// What the flash holds.
+    /// The contents of the flash.
     pub media: SavedMedia,
-    /// What an FTL knows that is not in its flash.
+    /// The state of an FTL that is not in its flash.
     pub ftl: Option<SavedFtl>,
 }
 
-/// The kinds of FTL whose state can be taken.
+/// The kinds of FTL whose state can be saved.
 const KINDS: &str = "\"page\" with ftl.tables = \"saved\", \"zone\", \"lsm\", and \"ox_block\"";
 
 impl Resolved {
-    /// Whether the state of such a drive can be taken out.
+    /// Checks that the state of such a drive can be saved.
     ///
     /// # Errors
-    /// Why not, and what can be.
+    /// The reason, and which drives can be saved.
     pub fn check_can_be_saved(&self) -> Result<(), String> {
         let parts = self.parts().iter().map(|part| &part.drive);
         let cannot = |drive: &&Resolved| {
@@ -61,22 +62,22 @@ impl Resolved {
 }
 
 impl Ssd {
-    /// Brings the drive to rest. No command is under way, and none may come any more.
+    /// Brings the drive to rest. No command is in progress, and none may follow.
     pub async fn come_to_rest(&self) {
         for part in self.parts() {
             part.come_to_rest().await;
         }
-        // An OX-Block goes on with collections and checkpoints of its own. Without power they end, and the start after that
-        // deals with what they leave.
+        // An OX-Block continues with its own collections and checkpoints. A power cut ends them, and the next start recovers
+        // from their state.
         if self.parts().iter().any(|part| part.ox_block().is_some()) {
             self.media().lose_power().await;
         }
     }
 
-    /// Takes out the state of a drive at rest, which is not to be used any more.
+    /// Takes the state of a drive at rest, which must not be used afterwards.
     ///
     /// # Errors
-    /// Why it cannot be taken.
+    /// Why it cannot be saved.
     pub fn take_saved(&self) -> Result<SavedDrive, String> {
         let is_filled = self.parts().iter().any(crate::Part::holds_data);
         let take = |part: &crate::Part| {
@@ -86,10 +87,10 @@ impl Ssd {
         Ok(SavedDrive { parts: self.parts().iter().map(take).collect::<Result<_, String>>()?, is_filled })
     }
 
-    /// A drive in this state. What is left to chance from now on is as `seed` says.
+    /// A drive in this state. `seed` determines its random choices from now on.
     ///
     /// # Errors
-    /// When the state is not of such a drive, or the system does not give the memory for tables.
+    /// If the state is not of such a drive, or the system does not provide memory for tables.
     pub fn restore(sim: &Sim, profile: &Resolved, store: StoreKind, seed: Seed, saved: SavedDrive) -> io::Result<Ssd> {
         profile.check_can_be_saved().map_err(io::Error::other)?;
         let SavedDrive { parts, is_filled } = saved;

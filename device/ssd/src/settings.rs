@@ -1,8 +1,8 @@
-//! Settings that can be changed while a drive runs: at drive times that its profile names, or by an operator.
+//! Settings of a running drive: changed at drive times in its profile, or by an operator.
 //!
-//! A change lasts until the drive is turned off; a power cut does not undo it.
+//! A change lasts until the drive is turned off, and survives power cuts.
 //!
-//! Of a drive with several FTLs, a setting names its part: `archive:ftl.ox_block.gc_slots=4`.
+//! On a drive with several FTLs, a setting names its part: `archive:ftl.ox_block.gc_slots=4`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,15 +25,15 @@ const CHANGEABLE: [&str; 5] = [
 ];
 
 impl Resolved {
-    /// The number of the part that a setting is for, of a drive with several FTLs, and the setting without the part's name.
+    /// The part number of a setting on a drive with several FTLs, and the setting without the part's name.
     ///
     /// # Errors
-    /// When it names none.
+    /// If the setting names no part.
     fn part_of<'a>(&self, setting: &'a str) -> Result<(usize, &'a str), ProfileError> {
         let of = |(index, part): (usize, &ResolvedPart)| {
             Some((index, setting.strip_prefix(part.name.as_str())?.strip_prefix(':')?))
         };
-        // Of two names of which one begins as the other, the longer one.
+        // If one name is a prefix of another, the longer name counts.
         let found = self.parts().iter().enumerate().filter_map(of).min_by_key(|(_, rest)| rest.len());
         found.ok_or_else(|| {
             let names: Vec<&str> = self.parts().iter().map(|part| part.name.as_str()).collect();
@@ -45,7 +45,7 @@ impl Resolved {
         })
     }
 
-    /// The same drive after a change, `KEY=VALUE` or `PART:KEY=VALUE`, that can be made while it runs.
+    /// The same drive after a change at run time, `KEY=VALUE` or `PART:KEY=VALUE`.
     fn changed(&self, setting: &str) -> Result<Resolved, ProfileError> {
         if self.parts().is_empty() {
             return self.changed_alone(setting, |setting| {
@@ -77,7 +77,7 @@ impl Resolved {
         change(setting)
     }
 
-    /// The changes at drive times, in the order in which they are made.
+    /// The changes at drive times, in order.
     fn changes(&self) -> Vec<Change> {
         let given = self.keys.changes.iter().flat_map(|changes| &changes.0);
         let mut changes: Vec<Change> = given.map(|change| change.0.clone()).collect();
@@ -86,7 +86,7 @@ impl Resolved {
     }
 
     /// # Errors
-    /// The change that cannot be made, and what would be valid.
+    /// The invalid change, and what would be valid.
     pub(crate) fn check_changes(&self) -> Result<(), ProfileError> {
         let mut now = None;
         for change in self.changes() {
@@ -106,7 +106,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Those of a drive with these FTLs, as far as they are OX-Blocks. Its changes are made at their times.
+    /// The settings of a drive with these FTLs, as far as they are OX-Blocks. Its changes are made at their times.
     pub(crate) fn new(sim: &Sim, profile: &Resolved, ftls: Vec<Option<Rc<OxBlock>>>) -> Rc<Settings> {
         let settings = Rc::new(Settings { drive: RefCell::new(profile.clone()), ftls });
         let changes = profile.changes();
@@ -126,7 +126,7 @@ impl Settings {
     /// Makes a change, `KEY=VALUE` or `PART:KEY=VALUE`.
     ///
     /// # Errors
-    /// Why it cannot be made, and what would be valid. Nothing is changed then.
+    /// Why it cannot be made, and what would be valid. Then nothing changes.
     pub(crate) fn change(&self, setting: &str) -> Result<(), ProfileError> {
         let changed = self.drive.borrow().changed(setting)?;
         let index = if changed.parts().is_empty() { 0 } else { changed.part_of(setting)?.0 };
@@ -138,7 +138,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The settings as they are now, by key, after the name of the part where there are several.
+    /// The current settings by key, with the name of the part if the drive has several.
     pub(crate) fn now(&self) -> Vec<(String, String)> {
         let drive = self.drive.borrow();
         match drive.parts() {

@@ -1,14 +1,14 @@
 //! The flash that a capacity needs.
 //!
 //! Data gets logical x (1 + over-provisioning), in whole blocks of every plane. Every plane also has a reserve for garbage
-//! collection: an open block for each stream, and the free blocks at which it begins. Where pages hold several mapping units
-//! and over-provisioning is small, the reserve has as many blocks more as it takes for some block to hold a whole page of
-//! garbage whenever the host waits for one.
+//! collection: an open block for each stream, and the free blocks at which it begins. If pages hold several mapping units and
+//! over-provisioning is small, the reserve has further blocks, so that some block always holds a whole page of garbage when
+//! the host waits for space.
 //!
-//! A small drive has fewer blocks in each plane than the profile. Where that would leave fewer than [`MIN_BLOCKS`] for data,
-//! it has fewer channels, then fewer dies on the channel that is left, so that a die and its blocks stay what they are. Only a
-//! drive that is smaller still has smaller blocks, which changes what garbage collection costs. What is given together
-//! with the capacity stays ([`Kept`]).
+//! A small drive has fewer blocks in each plane than the profile. If fewer than [`MIN_BLOCKS`] would remain for data, it has
+//! fewer channels, then fewer dies on the remaining channel, so that dies and blocks stay unchanged. Only an even smaller
+//! drive has smaller blocks, which changes the cost of garbage collection. Counts given together with the capacity stay
+//! ([`Kept`]).
 
 use nandscape_device_ftl_ox::ox_block::{list_pages, reserve_per_plane};
 
@@ -38,19 +38,20 @@ pub(crate) struct Demand {
     pub units_per_page: u64,
     /// Pages that are programmed at once: a block that gains fewer is not worth cleaning.
     pub word_line: u64,
-    /// Blocks of a plane that are open at a time: one a stream.
+    /// Open blocks of a plane: one per stream.
     pub open_blocks: u64,
     /// Free blocks of a plane at which garbage collection begins.
     pub gc_free_blocks: u64,
-    /// Whether the FTL keeps its tables in flash, for which it has blocks of its own.
+    /// Whether the FTL keeps its tables in flash, in separate blocks.
     pub keeps_tables: bool,
     /// Bytes of a mapping unit, where each block ends with a list of its units; otherwise 0.
     pub list_unit: u64,
     /// Share of blocks that are bad from the factory.
     pub factory_bad: f64,
-    /// Whether channels begin with a block that holds an identifier. Each plane gets a block for it, as all planes are alike.
+    /// Whether channels begin with a block that holds an identifier. Each plane gets a block for it, because all planes are
+    /// equal.
     pub has_identifiers: bool,
-    /// Members of a stripe, of which one is parity; 1 where there are no stripes. Channels are a multiple of it.
+    /// Members of a parity stripe, including the parity; 1 without stripes. Channels are a multiple of it.
     pub stripe: u64,
     /// The counts that do not shrink with the capacity.
     pub kept: Kept,
@@ -71,12 +72,12 @@ pub struct Sizing {
     pub bad_per_plane: u32,
     /// Blocks of a plane that are the reserve of garbage collection.
     pub reserve_per_plane: u32,
-    /// Over-provisioning as achieved, the reserve not counted.
+    /// Actual over-provisioning, without the reserve.
     pub over_provisioning: f64,
 }
 
 impl Demand {
-    /// The flash needed; `None` when that is more than can be counted.
+    /// The flash needed; `None` if it exceeds what can be addressed.
     pub(crate) fn size(&self) -> Option<Sizing> {
         let shape = self.shape();
         let data = shape.data_blocks();
@@ -123,7 +124,7 @@ impl Demand {
     /// Blocks of each plane for data.
     fn data_blocks(&self) -> u64 {
         if self.stripe > 1 {
-            // A stripe has its place in a group of planes, and each plane its share of all stripes.
+            // A parity stripe belongs to a group of planes, and each plane has its share of all stripes.
             let of_plane = self.stripes().div_ceil((self.planes() / self.stripe).max(1));
             let data = (of_plane as f64 * (1.0 + self.over_provisioning)).ceil() as u64;
             return data.div_ceil(self.pages_per_block * self.units_per_page);
@@ -154,7 +155,7 @@ impl Demand {
         Some(fits * step)
     }
 
-    /// Units that are mapped: those of the host, and the parities.
+    /// Mapped units: those of the host, and parity.
     fn mapped_units(&self) -> u64 {
         self.logical_units + if self.stripe > 1 { self.stripes() } else { 0 }
     }
@@ -167,15 +168,15 @@ impl Demand {
         (self.logical_units as f64 * (1.0 + self.over_provisioning)).ceil() as u64
     }
 
-    /// Blocks of each plane beyond `data` that are the reserve of garbage collection.
+    /// Blocks of each plane in the reserve of garbage collection, in addition to `data`.
     fn reserve(&self, data: u64) -> u64 {
         let turning = match self.keeps_tables {
             true => reserve_per_plane(self.channels, self.planes()) + self.blocks_for_lists(data),
-            // Stripes that are not complete keep a block from being cleaned.
+            // Incomplete parity stripes keep a block from being cleaned.
             false => self.open_blocks + self.gc_free_blocks + u64::from(self.stripe > 1),
         };
-        // When the host waits, each plane has at least as much garbage as it is over-provisioned. Spread evenly, some block
-        // has a page of it if there is a page of it for each block. Blocks missing for that are added.
+        // When the host waits, each plane has at least as much garbage as its over-provisioning. Spread evenly, some block
+        // has a page of garbage if there is one page per block. Blocks missing for that are added.
         let garbage_pages = (data as f64 * self.over_provisioning.max(0.0)) * self.pages_per_block as f64;
         let partial = (self.word_line * self.units_per_page - 1) as f64 / self.units_per_page as f64;
         let lacking = ((data + turning) as f64 * partial - garbage_pages) / self.pages_per_block as f64;
@@ -184,7 +185,7 @@ impl Demand {
             + (self.needed_blocks(turning) + 1).saturating_sub(self.planes() * (data + reserve)).div_ceil(self.planes())
     }
 
-    /// Blocks of each plane that make up for the pages that lists take in `data` blocks.
+    /// Blocks of each plane that compensate for the pages of lists in `data` blocks.
     fn blocks_for_lists(&self, data: u64) -> u64 {
         if self.list_unit == 0 {
             return 0;
@@ -193,9 +194,9 @@ impl Demand {
         (data * pages).div_ceil(self.pages_per_block - pages)
     }
 
-    /// Good blocks of the whole drive without which it is read-only: for its data, for each plane's reserve, and for the
-    /// garbage that is less than a page in each of them. The drive has at least one block more, or its first bad block
-    /// would end it.
+    /// Good blocks below which the whole drive is read-only: for its data, for each plane's reserve, and for garbage of less
+    /// than a page in each of them. The drive has at least one more block; otherwise its first bad block would make it
+    /// read-only.
     fn needed_blocks(&self, turning: u64) -> u64 {
         let units = self.pages_per_block * self.units_per_page;
         let least = self.mapped_units().div_ceil(units) + self.planes() * turning;
@@ -207,7 +208,7 @@ impl Demand {
     }
 }
 
-/// The largest count up to `all` that is enough, else 1.
+/// The largest count up to `all` that is enough, or else 1.
 fn most(all: u64, is_enough: impl Fn(u64) -> bool) -> u64 {
     (1..=all).rev().find(|count| is_enough(*count)).unwrap_or(1)
 }

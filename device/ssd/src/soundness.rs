@@ -1,7 +1,7 @@
-//! Whether a drive that was started from a file is sound: what its start has found damaged, its tables against each other, all
-//! records, and all data against its checksums.
+//! Checks a drive that was started from a file: damage found at the start, tables against each other, all records, and all
+//! data against its checksums.
 //!
-//! Left out: data that has changed together with its checksum.
+//! Left out: data that changed together with its checksum.
 
 use nandscape_device_media::durable::PageStatus;
 use nandscape_device_media::{BlockId, UnitId};
@@ -9,7 +9,7 @@ use nandscape_device_media::{BlockId, UnitId};
 use crate::{Part, Ssd};
 
 impl Ssd {
-    /// What is wrong, a sentence each; the part is named where there are several. Reads all of the file.
+    /// The problems, a sentence each, with the name of the part if the drive has several. Reads the whole file.
     pub fn problems(&self) -> Vec<String> {
         let several = self.parts().len() > 1;
         let named = |part: &Part, what| if several { format!("part {}: {what}", part.name()) } else { what };
@@ -33,7 +33,7 @@ impl Part {
                     media.page_record(page).is_some_and(|record| record.status == PageStatus::Programmed);
                 let units = || (0..geometry.units_per_page()).map(|unit| geometry.unit_at(page, unit));
                 let damaged = units().filter(|unit| is_programmed && !self.is_unit_sound(*unit));
-                // A page is moved as a whole: a unit that is out of date takes current ones with it.
+                // A page is moved as a whole: a damaged stale unit also affects the current ones.
                 let matters = units().any(|unit| self.matters(unit));
                 let (current, old): (Vec<UnitId>, Vec<UnitId>) = damaged.partition(|_| matters);
                 stale += old.len();

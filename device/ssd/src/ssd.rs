@@ -32,7 +32,7 @@ impl Ssd {
     /// A new drive, erased.
     ///
     /// # Errors
-    /// When the system does not give the memory for its tables.
+    /// If the system does not provide memory for its tables.
     pub fn new(sim: &Sim, profile: &Resolved, store: StoreKind, seed: Seed) -> io::Result<Ssd> {
         let names = profile.names(seed.child("identity"));
         if !profile.parts().is_empty() {
@@ -47,11 +47,11 @@ impl Ssd {
         Ok(Ssd::of(sim, profile, assemble::one(sim, profile, media, names)?))
     }
 
-    /// A new drive whose flash is elsewhere: that of an open-channel drive, whose host runs the FTL. The profile has one FTL, which maps
-    /// pages, keeps its tables in memory, and has the geometry of that flash.
+    /// A new drive over remote flash: that of an open-channel drive, whose host runs the FTL. The profile has one
+    /// page-mapping FTL with tables in memory, and the geometry of that flash.
     ///
     /// # Errors
-    /// When the profile has another FTL, or the system does not give the memory for its tables.
+    /// If the profile has another FTL, or the system does not provide memory for its tables.
     pub fn over_remote(sim: &Sim, profile: &Resolved, array: Rc<dyn RemoteArray>, seed: Seed) -> io::Result<Ssd> {
         let maps_pages = profile.kind() == "page" && profile.parts().is_empty() && !profile.rebuilds_in_memory();
         if !maps_pages || profile.ages() {
@@ -63,7 +63,7 @@ impl Ssd {
         Ok(Ssd::of(sim, profile, assemble::one(sim, profile, media, names)?))
     }
 
-    /// The drive that a file holds, which fits `profile` ([`Resolved::check_store`]): as it was left, if it was closed;
+    /// Opens a drive in a file, which fits `profile` ([`Resolved::check_store`]): in its last state if it was closed,
     /// otherwise as after a loss of power.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Ssd {
         Ok(Ssd::of(sim, profile, assemble::one(sim, profile, open_media(sim, profile, file)?, names)?))
     }
 
-    /// The flash of each part of the drive that a file holds, as it was left: no FTL is started on it. The profile fits.
+    /// The flash of each part of a drive in a file, in its last state: no FTL is started on it. The profile fits.
     ///
     /// # Errors
     /// When the file cannot be read or written, or is damaged.
@@ -101,8 +101,8 @@ impl Ssd {
         Ssd { parts, front, settings }
     }
 
-    /// Its FTLs with their flash, by their lowest channel: one, unless its profile has parts. Each of several is the NVM Set of its
-    /// place, counted from one.
+    /// Its FTLs with their flash, by their lowest channel: one, unless its profile has parts. Several parts are NVM Sets in
+    /// this order, counted from one.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
@@ -117,19 +117,19 @@ impl Ssd {
         self.front.controller()
     }
 
-    /// The drive as a subsystem, which gives every other host a controller of its own.
+    /// The drive as a subsystem, which gives every other host its own controller.
     pub fn subsystem(&self) -> Rc<dyn Subsystem> {
         self.front.subsystem()
     }
 
-    /// Whether [`Ssd::plant`] may be called: drives whose tables are found again in their data have to be written.
+    /// Whether [`Ssd::plant`] may be called: drives that rebuild their tables from their data must be written instead.
     pub fn can_be_planted(&self) -> bool {
         self.parts.iter().all(Part::can_be_planted)
     }
 
-    /// Gives an unused drive that has not started the state of a used one, in no time; see
-    /// [`PageFtl::plant`](nandscape_device_ftl_page::PageFtl::plant) and [`OxBlock::plant`]. Each part gets that state by itself; the
-    /// write amplification that is told is that of all of them.
+    /// Gives an unused, unstarted drive the state of a used one, in no simulated time; see
+    /// [`PageFtl::plant`](nandscape_device_ftl_page::PageFtl::plant) and [`OxBlock::plant`]. Each part gets that state
+    /// separately; the reported write amplification covers all of them.
     pub fn plant(&self, plant: Plant, seed: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
         let count = self.parts.len();
         let each = self.parts.iter().enumerate().map(|(number, part)| {
@@ -145,18 +145,18 @@ impl Ssd {
         PlantReport { overwritten, waf }
     }
 
-    /// Gives an unused open-channel drive chunks that are written as far as `written` returns for the number of each, in units, in
-    /// no time: what the FTL of its host was planted with lies there.
+    /// Gives an unused open-channel drive written chunks, in no simulated time: `written` returns the written units of each
+    /// chunk by number. They hold the data that the host's FTL was planted with.
     ///
     /// # Panics
-    /// When the drive is no open-channel drive, or that is no whole number of its writes.
+    /// If the drive is no open-channel drive, or a count is no multiple of its write size.
     pub fn plant_chunks(&self, written: &dyn Fn(u32) -> u32) {
         let chunks = self.first().open_channel().expect("an open-channel drive");
         chunks.plant_chunks(written, &mut |_| ());
         self.front.was_filled();
     }
 
-    /// The drive was given data other than by commands.
+    /// The drive got data other than by commands.
     pub(crate) fn was_filled(&self) {
         self.front.was_filled();
     }
@@ -166,8 +166,8 @@ impl Ssd {
         if let [part] = &*self.parts { part.ox_block() } else { None }
     }
 
-    /// Changes a setting while the drive runs, as `ftl.ox_block.gc_slots=4`; with the name of its part in front, where there are
-    /// several: `archive:ftl.ox_block.gc_slots=4`. Or gives an order for collections, as `gc.run=100ms`.
+    /// Changes a setting while the drive runs, as `ftl.ox_block.gc_slots=4`, or with several parts
+    /// `archive:ftl.ox_block.gc_slots=4`. Or gives an order for garbage collection, as `gc.run=100ms`.
     ///
     /// # Errors
     /// Why it cannot be changed, and what would be valid.
@@ -183,12 +183,12 @@ impl Ssd {
         if let [part] = &*self.parts { part.collections() } else { None }
     }
 
-    /// How right notices ahead of completions were; `None` of a drive that has none.
+    /// The accuracy of notices ahead of completions; `None` for a drive without notices.
     pub fn precompletion(&self) -> Option<Precompletion> {
         self.front.precompletion()
     }
 
-    /// Counts notices from now on.
+    /// Restarts the counts of notices.
     pub fn count_notices_anew(&self) {
         self.front.count_notices_anew();
     }
@@ -198,26 +198,26 @@ impl Ssd {
         self.parts.iter().map(Part::occupancy).reduce(Occupancy::plus).unwrap_or_default()
     }
 
-    /// The settings that can be changed while the drive runs, as they are now, by key.
+    /// The current values of settings that can be changed while the drive runs, by key.
     pub fn settings(&self) -> Vec<(String, String)> {
         self.settings.now().into_iter().chain(orders::settings(self.collections())).collect()
     }
 
-    /// Waits until the drive is in service, or will never be: one whose tables are in its flash reads them first.
+    /// Waits until the drive is in service, or never will be: a drive with tables in flash reads them first.
     pub async fn in_service(&self) {
         for part in &self.parts {
             part.in_service().await;
         }
     }
 
-    /// Flushes every FTL, and writes what the next start would have to find out, before [`Ssd::close`].
+    /// Flushes every FTL, and writes the tables that the next start would have to reconstruct. Call it before [`Ssd::close`].
     pub async fn shut_down(&self) {
         for part in &self.parts {
             part.shut_down().await;
         }
     }
 
-    /// Turns the drive off, in order: where its flash is in a file, it starts again at once. The drive must not be used
+    /// Turns the drive off in an orderly way, so that a file-backed drive starts quickly. The drive must not be used
     /// afterwards.
     ///
     /// # Errors
@@ -229,14 +229,14 @@ impl Ssd {
         closed.map_err(|_| io::Error::other(self.store_failure().unwrap_or_default()))
     }
 
-    /// A state is being put into the drive, or was. A file in which that did not end is refused.
+    /// Marks the begin or the end of filling the drive with a state. A file in which filling did not end is rejected.
     ///
     /// # Errors
     /// Why the file could not be written.
     pub fn set_filling(&self, is_filling: bool) -> io::Result<()> {
         let tell = |part: &Part| {
             if !is_filling {
-                // What was planted is as old as the life before the run has left it.
+                // Planted data has the age from the life before the run.
                 part.media.keep_ages()?;
             }
             part.media.durable().map_or(Ok(()), |memory| memory.set_filling(is_filling))
@@ -256,7 +256,7 @@ impl Ssd {
         marked.map_err(|_| io::Error::other(self.store_failure().unwrap_or_default()))
     }
 
-    /// Why nothing can be written to the file any more that the flash is in, if that is so.
+    /// Why the file of the flash can no longer be written, if so.
     pub fn store_failure(&self) -> Option<String> {
         self.parts.iter().find_map(|part| part.media.durable()?.failure())
     }
@@ -271,7 +271,7 @@ impl Ssd {
         self.parts.iter().try_for_each(|part| part.check().map_err(|problem| named(part, problem)))
     }
 
-    /// What the tables hold, counted.
+    /// A summary of the tables.
     pub fn tables(&self) -> TableSummary {
         self.parts.iter().map(Part::tables).reduce(|one, other| one.plus(&other)).unwrap_or_default()
     }
@@ -298,7 +298,7 @@ impl Ssd {
         self.parts.iter().map(Part::op_counts).reduce(|one, other| one.plus(&other)).unwrap_or_default()
     }
 
-    /// What aging has done to the flash so far, if it ages.
+    /// The effects of aging so far, if the flash ages.
     pub fn aging_counts(&self) -> Option<AgingCounts> {
         let counts = self.parts.iter().filter_map(|part| part.media.aging_counts());
         counts.reduce(|one, other| one.plus(&other))
@@ -309,7 +309,7 @@ impl Ssd {
         self.parts.iter().any(|part| part.read_only().is_some())
     }
 
-    /// Why some part of the drive takes no writes, in words, with the names of the parts where there are several.
+    /// Why some part of the drive is read-only, in words, with the names of the parts if there are several.
     pub fn read_only(&self) -> Option<String> {
         let why = self.parts.iter().filter_map(|part| Some((part, part.read_only()?)));
         let told: Vec<String> = why
@@ -323,7 +323,7 @@ impl Ssd {
         &self.first().media
     }
 
-    /// Outages after power cuts, as [`Subsystem::outages`] tells them.
+    /// Outages after power cuts, like [`Subsystem::outages`].
     pub fn outages(&self) -> Vec<(Time, Time)> {
         self.front.subsystem().outages()
     }
@@ -353,7 +353,7 @@ fn all_stores(mut file: StoreFile) -> Vec<StoreFile> {
 
 /// The flash of a drive with one FTL.
 fn open_media(sim: &Sim, profile: &Resolved, file: StoreFile) -> io::Result<Media> {
-    // The seed of the drive that was made, so that what was left to chance stays.
+    // The seed from the creation of the drive, so that random choices stay the same.
     let config = profile.media(StoreKind::None, Seed::new(file.spec().seed).child("media"));
     Media::open(sim, config, file)
 }
@@ -361,14 +361,14 @@ fn open_media(sim: &Sim, profile: &Resolved, file: StoreFile) -> io::Result<Medi
 /// Busy time by cause.
 #[derive(Clone, Debug)]
 pub struct Usage {
-    /// Of each array: of a plane, or of a die whose planes do not work independently.
+    /// By array: a plane, or a die whose planes do not work independently.
     pub planes: Vec<Totals>,
-    /// Of the registers of each: one of them was taken.
+    /// By the registers of each: at least one was in use.
     pub registers: Vec<Totals>,
     /// Of each channel.
     pub channels: Vec<Totals>,
     /// Of the link, to the host and from it.
     pub link: [Totals; 2],
-    /// How many processors the controller has, if any, and that of all of them together.
+    /// The number of the controller's processors, if any, and their total busy time.
     pub processors: Option<(u32, Totals)>,
 }

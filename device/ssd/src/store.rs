@@ -1,5 +1,5 @@
-//! What a file says of the drive that it holds: names and profile. A drive is opened with a profile that fits: what the contents
-//! depend on must be the same, such as geometry and capacity; times and policies may differ.
+//! The description of a drive in its file: names and profile. The profile for opening must fit: keys that affect the
+//! contents, such as geometry and capacity, must be equal; times and policies may differ.
 
 use nandscape_device_controller::BufferMode;
 use nandscape_device_ftl_ox::ox_block::Layout;
@@ -40,11 +40,11 @@ const FIXED: [&str; 22] = [
     "ftl.lsm.run_size",
 ];
 
-/// The key that flash has if it ages, and that can say that it does not.
+/// The key that makes flash age, and can also turn aging off.
 const RATES: &str = "wear.rber";
 
-/// The keys of the life before a run, and their values for a drive without one. A state has the life of the drive that it was taken out of,
-/// and a file that of its drive.
+/// The keys of the life before a run, with their values for a drive without one. A state or a file keeps the life of its
+/// drive.
 const LIFE: [(&str, &str); 7] = [
     ("wear.age", "\"0hours\""),
     ("wear.shelf", "\"0hours\""),
@@ -84,7 +84,7 @@ struct NamesText {
     nqn: String,
 }
 
-/// The drive that a file holds.
+/// The drive in a file.
 pub struct StoredDrive {
     /// The name of the profile that it was made from.
     pub profile_name: String,
@@ -95,10 +95,10 @@ pub struct StoredDrive {
 }
 
 impl StoredDrive {
-    /// Reads it.
+    /// Reads the description.
     ///
     /// # Errors
-    /// When it is not the text of a drive that this program knows.
+    /// If the text does not describe a drive that this version supports.
     pub fn of(spec: &StoreSpec) -> Result<StoredDrive, String> {
         let text: Text = toml::from_str(&spec.text)
             .map_err(|error| format!("it does not describe a drive that this version knows: {}", error.message()))?;
@@ -109,7 +109,7 @@ impl StoredDrive {
 }
 
 impl Resolved {
-    /// The stores for a new drive of this profile, built with `seed`: one for each of its FTLs that is in the file.
+    /// The stores for a new drive of this profile, built with `seed`: one for each of its file-backed FTLs.
     pub fn store_specs(&self, keeps_data: bool, seed: Seed) -> Vec<StoreSpec> {
         let text = self.store_text(seed);
         match self.parts() {
@@ -150,7 +150,7 @@ impl Resolved {
         }
     }
 
-    /// Whether a drive that a file holds can be started as one of this profile.
+    /// Checks that the drive in a file can be started with this profile.
     ///
     /// # Errors
     /// The first key that differs and must not.
@@ -191,7 +191,7 @@ impl Resolved {
         Ok(())
     }
 
-    /// Whether the drive of a file that was never started begins with the life that it was made for.
+    /// Checks that a never started drive in a file begins with the life that it was created for.
     ///
     /// # Errors
     /// The first key of the life that differs.
@@ -208,14 +208,14 @@ impl Resolved {
         })
     }
 
-    /// Whether a drive of this profile can be in a state that was taken out of one with these resolved keys.
+    /// Checks that a drive of this profile can have a state that was saved with these resolved keys.
     ///
     /// # Errors
     /// The first key that differs and must not.
     pub fn check_saved(&self, keys: &ProfileKeys) -> Result<(), String> {
         self.check_count(keys)?;
         let (there, here) = (values(keys), values(&self.keys));
-        // The write buffer is empty in a state.
+        // A saved state has an empty write buffer.
         for path in FIXED.iter().filter(|path| !path.starts_with("buffer.")) {
             compare(path, at(&there, path), at(&here, path))?;
         }
@@ -232,7 +232,7 @@ impl Resolved {
         }
     }
 
-    /// Each part that the file holds has its like in the profile, and the other way round.
+    /// Checks that the parts in the file and in the profile match.
     fn check_part_keys(&self, stored: &ProfileKeys) -> Result<(), String> {
         let there = stored.ftl.parts.as_deref().unwrap_or_default();
         let here = self.keys.ftl.parts.as_deref().unwrap_or_default();
@@ -247,8 +247,8 @@ impl Resolved {
     }
 }
 
-/// A life before the run is that of what is there already, or is not given. Flash that aged goes on to age, unless the profile says that it
-/// does not.
+/// Checks that a life before the run equals the stored one, or is not given. Flash that aged keeps aging, unless the profile
+/// turns aging off.
 fn check_life(there: &Value, here: &Value, owner: &str) -> Result<(), String> {
     let ages = at(there, RATES).filter(|rates| rates.as_str() != Some("none"));
     if let (Some(ages), None) = (ages, at(here, RATES)) {
@@ -284,7 +284,7 @@ fn at<'a>(keys: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(keys, |value, key| value.get(key))
 }
 
-/// A section differs in the first of its keys that does.
+/// For a section, reports the first key that differs.
 fn compare(path: &str, there: Option<&Value>, here: Option<&Value>) -> Result<(), String> {
     if there == here {
         return Ok(());
@@ -310,7 +310,7 @@ mod tests {
         profile.resolve().unwrap()
     }
 
-    /// The life of a drive in a file is that of the file: the same keys are fine, and so are none; others are refused.
+    /// The life of a file-backed drive is that of the file: the same keys or none are accepted; others are rejected.
     #[test]
     fn a_drive_in_a_file_keeps_the_life_that_it_began_with() {
         let life = ["wear.cycles=2500", "wear.shelf=3months"];
@@ -333,7 +333,7 @@ mod tests {
         assert!(problem.starts_with("its flash ages there, with wear.rber = \"tlc-72-layers\""), "{problem}");
     }
 
-    /// A drive whose file began without a life gets none later.
+    /// A file created without a life cannot get one later.
     #[test]
     fn a_drive_in_a_file_gets_no_life_later() {
         let spec = drive(&["wear.erase_growth=50%"]).store_spec(true, Seed::new(1));

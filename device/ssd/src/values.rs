@@ -15,7 +15,7 @@ use nandscape_sim::units::{Bytes, Ratio, UnitError};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// A value that is written as text: "40us", "16KiB", "greedy". A bare number is read as its text.
+/// A value in text form: "40us", "16KiB", "greedy". A bare number is read as text.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Text<T>(pub T);
 
@@ -46,7 +46,7 @@ where
             }
 
             fn visit_f64<E: de::Error>(self, number: f64) -> Result<Text<T>, E> {
-                // No quantity is as large; the message does not need its digits.
+                // No quantity is that large; the message does not need its digits.
                 let text = if number.abs() >= 1e18 { format!("{number:e}") } else { number.to_string() };
                 self.visit_str(&text)
             }
@@ -140,7 +140,7 @@ pub struct Faults(pub Vec<Text<Rule>>);
 /// A setting that changes while the drive runs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
-    /// The drive time at which it does.
+    /// The drive time of the change.
     pub at: Span,
     /// `KEY=VALUE`.
     pub setting: String,
@@ -202,7 +202,7 @@ impl<T: Named> fmt::Display for Choice<T> {
     }
 }
 
-/// How pages are mapped: the kinds of FTL.
+/// The kinds of FTL.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FtlKind {
     /// The page-mapping FTL.
@@ -221,7 +221,7 @@ pub enum FtlKind {
     OpenChannel,
 }
 
-/// Which part of the drive a zone is spread over.
+/// The part of the drive over which a zone is spread.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ZoneSpread {
     /// All of it.
@@ -232,7 +232,7 @@ pub enum ZoneSpread {
     Dies,
 }
 
-/// What a group of channels is made of.
+/// The medium of a group of channels.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum MediaKind {
     /// NAND flash.
@@ -244,9 +244,9 @@ pub enum MediaKind {
 /// Where a part of a drive keeps its flash.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum PartStore {
-    /// Where the drive does.
+    /// With the drive.
     Drive,
-    /// In memory of the process: it is new at each start.
+    /// In memory of the process: new at each start.
     Ram,
 }
 
@@ -291,19 +291,19 @@ impl fmt::Display for Channels {
     }
 }
 
-/// What becomes of the mapping in a power cut.
+/// The fate of the mapping in a power cut.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Tables {
     /// It survives.
     Saved,
-    /// It is found again in the flash.
+    /// It is rebuilt from the flash.
     Rebuilt,
 }
 
 /// Which block is cleaned next.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Victim {
-    /// The one with the least current data.
+    /// The block with the least current data.
     Greedy,
     /// Space gained times age over cost.
     CostBenefit,
@@ -312,9 +312,9 @@ pub enum Victim {
 /// Which stripe of the write buffer goes to flash next.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FlushOrder {
-    /// The one that has waited longest.
+    /// The stripe that has waited longest.
     InOrder,
-    /// Full ones first, and those that no collection holds up.
+    /// Full stripes first, and stripes that no collection delays.
     GcTolerant,
 }
 
@@ -329,18 +329,18 @@ pub enum Admission {
     OnePerChannel,
     /// One of the drive.
     OnePerDrive,
-    /// One of each group of planes that stripes lie in.
+    /// One of each group of planes of parity stripes.
     Rotating,
 }
 
-/// What becomes of reads that background work is in the way of.
+/// The fate of reads that background work delays.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ReadRule {
     /// They wait.
     Serve,
-    /// They wait, or fail if they say that they would rather.
+    /// They wait, or fail if they request fail-fast.
     FailFast,
-    /// They are served from the other members of their stripe.
+    /// They are reconstructed from the other members of their parity stripe.
     Reconstruct,
 }
 

@@ -1,7 +1,7 @@
-//! The page `docs/keys.md` says what the code says: it is generated from the documentation of the keys and from what
-//! profiles resolve to, and this test fails when it is out of date.
+//! The page `docs/keys.md` agrees with the code: it is generated from the documentation of the keys and from resolved
+//! profiles, and this test fails if it is out of date.
 //!
-//! `NANDSCAPE_RENEW=1 cargo test -p nandscape-device-ssd --test keys_page` writes it anew.
+//! `NANDSCAPE_RENEW=1 cargo test -p nandscape-device-ssd --test keys_page` rewrites it.
 
 use std::fmt::Write as _;
 
@@ -66,7 +66,7 @@ fn code(value: &Value) -> String {
     format!("`{value}`")
 }
 
-/// What holds when the key is left out.
+/// The value when the key is left out.
 fn left_out(doc: &KeyDoc, bare: &Table, filled: &Table) -> String {
     match (value(bare, doc), value(filled, doc), (doc.section, doc.key)) {
         (_, _, ("", "capacity")) | (_, _, ("geometry", "blocks_per_plane")) => "derived from the other".to_owned(),
@@ -117,7 +117,7 @@ fn the_page_of_keys_is_up_to_date() {
     );
 }
 
-/// The column "left out" says **needed** of exactly the keys without which a profile is refused.
+/// The column "left out" has **needed** for exactly the keys without which a profile is rejected.
 #[test]
 fn every_key_called_needed_is() {
     let bare: Table = toml::from_str(BARE).unwrap();

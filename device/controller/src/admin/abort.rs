@@ -1,6 +1,6 @@
-//! Abort (Base 5.1.1): ends a command that has not been fetched, or that waits inside the controller: for room in the write
-//! buffer, for its data to reach the flash, for an event. A command that uses the flash or the link is not aborted, since it
-//! ends soon.
+//! Abort (Base 5.1.1): ends a command that is not fetched yet, or that waits inside the controller for room in the write
+//! buffer, for its data to reach the flash, or for an event. A command that uses the flash or the link ends soon, so Abort
+//! leaves it alone.
 
 use nandscape_drive::breakdown::Stage;
 use nandscape_drive::{Breakdown, QueueId};
@@ -12,13 +12,13 @@ use crate::command_set::DirectSet;
 use crate::engine::{NvmeController, QueueKey, Search};
 use crate::refusal::Refusal;
 
-/// Entries of a submission queue that the firmware looks at in one step, and the time of a further step. A search of tens
-/// of thousands of entries at once would hold up all hosts of a live drive.
+/// Entries of a submission queue that the firmware searches in one step, and the time of each further step. An unbroken
+/// search of tens of thousands of entries would delay all hosts of a live drive.
 const STEP: u32 = 64;
 const STEP_TIME: Span = Span::from_us(1);
 
 impl<C: DirectSet + ?Sized> NvmeController<C> {
-    /// Serves Abort. DW0 says whether the command was aborted.
+    /// Serves Abort. DW0 reports whether the command was aborted.
     pub(super) async fn serve_abort(
         &self,
         entry: &SubmissionEntry,
@@ -46,21 +46,21 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         loop {
             match self.queues.borrow_mut().abort_unfetched(queue, cid, from, STEP) {
                 Search::Unfinished(next) if left > STEP => (from, left) = (Some(next), left - STEP),
-                // It may have been fetched meanwhile.
+                // The command may have been fetched meanwhile.
                 found => return found == Search::Found || self.abort_waiting(queue, cid),
             }
             self.sim.sleep(STEP_TIME).await;
         }
     }
 
-    /// Aborts a command of a queue in memory of this process; whether it was.
+    /// Aborts a command of a queue in memory of this process. Returns whether it was aborted.
     pub(crate) fn abort_at_once(&self, id: QueueId, cid: u16) -> bool {
         let Some(queue) = self.queues.borrow().key(id) else { return false };
         self.abort_waiting(queue, cid)
             || self.queues.borrow_mut().abort_unfetched(queue, cid, None, u32::MAX) == Search::Found
     }
 
-    /// Aborts a command that waits in the controller; whether it was.
+    /// Aborts a command that waits in the controller. Returns whether it was aborted.
     fn abort_waiting(&self, queue: QueueKey, cid: u16) -> bool {
         if queue.id == QueueId::ADMIN && self.admin.events.abort(queue, cid) {
             self.complete(queue, cid, Err(Status::ABORT_REQUESTED).into(), Breakdown::new());

@@ -1,5 +1,5 @@
-//! Garbage collection at a host's command: three vendor commands (Shin 5.3.2). They act on the drive, whichever controller receives them,
-//! and complete at once; what they begin goes on in the drive.
+//! Garbage collection at a host's command: three vendor commands (Shin 5.3.2). They act on the drive, whichever controller
+//! receives them. They complete at once; the collection they start continues in the background.
 
 use nandscape_device_ftl_core::{CollectionStatus, Collections, Watermarks};
 use nandscape_sim::Span;

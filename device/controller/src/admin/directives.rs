@@ -1,7 +1,7 @@
 //! Directive Receive and Directive Send (Base 5.1.6, 5.1.7, 8.1.8): the Identify and the Streams directive.
 //!
-//! Drives with Flexible Data Placement have its directive enabled, and a host cannot change that. Streams are disabled until a
-//! host enables them in a namespace, and end with its last controller that is enabled.
+//! With Flexible Data Placement, the Data Placement directive is always enabled; a host cannot change that. Streams are
+//! disabled until a host enables them in a namespace. They end with the host's last enabled controller.
 
 use nandscape_wire_nvme::directive::{self, Directives};
 use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};
@@ -23,7 +23,7 @@ const TYPE: Refusal = Refusal::field(11, 8);
 const TARGET: Refusal = Refusal::field(12, 8);
 
 impl<C: DirectSet + ?Sized> NvmeController<C> {
-    /// Whether there are directives.
+    /// Whether the drive has directives.
     pub(super) fn has_directives(&self) -> bool {
         self.has_placement() || self.subsystem.set.streams().is_some()
     }
@@ -88,7 +88,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Ok(Answer::default())
     }
 
-    /// What Return Parameters of the Identify directive says.
+    /// The data of Return Parameters of the Identify directive.
     fn directives(&self, entry: &SubmissionEntry) -> Result<Directives, Refusal> {
         let nsid = entry.nsid.get();
         self.check_directed(nsid)?;
@@ -126,7 +126,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// The host in a namespace; or all hosts in all namespaces that they have.
+    /// The host in one namespace, or in each of its namespaces.
     fn users(&self, nsid: u32) -> Result<Vec<User>, Refusal> {
         if nsid != ALL {
             self.check_directed(nsid)?;

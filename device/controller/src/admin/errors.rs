@@ -1,4 +1,4 @@
-//! What is kept of commands that failed: the Error Information log (Base 5.1.12.1.2).
+//! The Error Information log (Base 5.1.12.1.2): a record of failed commands.
 
 use std::collections::VecDeque;
 
@@ -10,10 +10,10 @@ use zerocopy::IntoBytes;
 use crate::command_set::Culprit;
 use crate::refusal;
 
-/// Entries that are kept (Error Log Page Entries of Identify says so).
+/// Entries of the log (ELPE of Identify).
 pub(crate) const KEPT: u8 = 64;
 
-/// Statuses of commands of which the host knows the reason.
+/// Statuses that get no entry: the host knows the reason.
 const NO_ENTRY: [Status; 7] = [
     Status::ABORT_REQUESTED,
     Status::ABORTED_SQ_DELETION,
@@ -32,8 +32,8 @@ pub(crate) struct ErrorLog {
 }
 
 impl ErrorLog {
-    /// A command of `queue` has failed. The entry names the block that `culprit` is, else the first that the command names. Whether
-    /// there is an entry: commands that were aborted, or came too many at a time, have none.
+    /// Records a failed command of `queue`. The entry names the block of `culprit`, or else the first block of the command.
+    /// Returns whether an entry was made: commands that were aborted, or that exceed the limit of outstanding ones, get none.
     pub(crate) fn ended(&mut self, queue: u16, entry: &SubmissionEntry, status: Status, culprit: Culprit) -> bool {
         if NO_ENTRY.contains(&status.meaning()) {
             return false;
@@ -63,18 +63,18 @@ impl ErrorLog {
         true
     }
 
-    /// The controller has failed, by no command.
+    /// Records a failure of the controller that no command caused.
     pub(crate) fn failed(&mut self, status: Status) {
         let none = SubmissionEntry { cid: 0xffff.into(), ..SubmissionEntry::default() };
         self.ended(0xffff, &none, status, Culprit::Unknown);
     }
 
-    /// Entries there ever were.
+    /// Entries ever made.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// The log page: entries that are not used have an error count of zero. While the drive is sanitized, no block is named (NVM,
+    /// The log page. Unused entries have an error count of zero. During a sanitize operation, no entry names a block (NVM,
     /// "Sanitize Operations - Admin Commands Allowed").
     pub(crate) fn page(&self, is_sanitizing: bool) -> Vec<u8> {
         let told = |entry: &ErrorInformation| match is_sanitizing {

@@ -1,7 +1,7 @@
-//! Asynchronous events (Base 5.1.2): what has happened is told to the host with the next Asynchronous Event Request, if its
-//! Asynchronous Event Configuration (Base 5.1.25.1.5) asks for it. After an event of a type, further ones of that type wait
-//! until the host has read the log that the event names, without Retain Asynchronous Event. Those that name the log that was
-//! read are not told any more.
+//! Asynchronous events (Base 5.1.2). The controller reports an event with the next Asynchronous Event Request, if
+//! Asynchronous Event Configuration (Base 5.1.25.1.5) enables it. After an event of a type, further events of that type wait
+//! until the host reads the log page that the event names, without Retain Asynchronous Event. Reading a log page drops the
+//! pending events that name it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use super::EVENT_REQUESTS;
 use crate::command_set::{Culprit, DirectSet, Reply};
 use crate::engine::{NvmeController, QueueKey};
 
-/// What DW0 of a completed Asynchronous Event Request tells.
+/// DW0 of a completed Asynchronous Event Request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Event {
     /// Asynchronous Event Type (bits 2:0).
@@ -32,9 +32,9 @@ const COMMAND_SET: u8 = 6;
 const VENDOR: u8 = 7;
 
 impl Event {
-    /// The host has written a doorbell of a queue that there is not.
+    /// The host wrote to the doorbell of a queue that does not exist.
     pub(crate) const INVALID_DOORBELL: Event = Event { kind: ERROR, information: 0, log: log::ERROR_INFORMATION };
-    /// The host has written a value to a doorbell that is no place of the queue.
+    /// The host wrote a value to a doorbell that is outside the queue.
     pub(crate) const INVALID_DOORBELL_VALUE: Event = Event { kind: ERROR, information: 1, log: log::ERROR_INFORMATION };
     const RELIABILITY: Event = Event { kind: SMART, information: 0, log: log::SMART };
     const TEMPERATURE: Event = Event { kind: SMART, information: 1, log: log::SMART };
@@ -42,24 +42,24 @@ impl Event {
 
     /// A namespace was attached, detached, deleted or formatted.
     pub(crate) const NAMESPACE_CHANGED: Event = Event { kind: NOTICE, information: 0, log: log::CHANGED_NAMESPACES };
-    /// The drive has taken a telemetry snapshot.
+    /// The drive took a telemetry snapshot.
     pub(crate) const TELEMETRY: Event = Event { kind: NOTICE, information: 2, log: log::TELEMETRY_CONTROLLER };
 
-    /// A deterministic window nears its end, or has ended by itself.
+    /// A deterministic window nears its end, or the drive ended it.
     pub(crate) const PREDICTABLE_LATENCY: Event =
         Event { kind: NOTICE, information: 4, log: log::PREDICTABLE_LATENCY_EVENTS };
 
     /// The drive itself has changed a zone (Zone Descriptor Changed, ZNS 3.1.1).
     pub(crate) const ZONE_CHANGED: Event = Event { kind: NOTICE, information: 0xef, log: log::CHANGED_ZONES };
 
-    /// There is a page of the Reservation Notification log.
+    /// The Reservation Notification log has a page.
     pub(crate) const RESERVATION: Event =
         Event { kind: COMMAND_SET, information: 0, log: log::RESERVATION_NOTIFICATION };
 
-    /// A sanitize operation has ended.
+    /// A sanitize operation ended.
     pub(crate) const SANITIZED: Event = Event { kind: COMMAND_SET, information: 1, log: log::SANITIZE_STATUS };
 
-    /// A log page of the command set has something new to tell (OC 3.2.2).
+    /// A log page of the command set has a new entry (OC 3.2.2).
     pub(crate) const fn own_log(log: u8) -> Event {
         Event { kind: VENDOR, information: 0, log }
     }
@@ -68,7 +68,7 @@ impl Event {
         u32::from(self.kind) | u32::from(self.information) << 8 | u32::from(self.log) << 16
     }
 
-    /// Whether the host wants to know. Warnings are asked for one by one before they become events.
+    /// Whether the host has enabled the event. Each warning is checked against the configuration before it becomes an event.
     fn is_wanted(self, configuration: u32) -> bool {
         match self.kind {
             // Notices of information 0 to 7 have the bits from 8 on.
@@ -79,27 +79,27 @@ impl Event {
     }
 }
 
-/// The warnings that are told, and by which event. Read-only media is a matter of reliability.
+/// The warnings that are reported, each with its event. Read-only media is reported as an event of reliability.
 const WARNINGS: [(u8, Event); 3] = [
     (log::WARNING_SPARE, Event::SPARE),
     (log::WARNING_TEMPERATURE, Event::TEMPERATURE),
     (log::WARNING_READ_ONLY, Event::RELIABILITY),
 ];
 
-/// Requests that wait for an event, events that wait for a request, and what the host was told.
+/// Requests that wait for an event, events that wait for a request, and warnings already reported.
 #[derive(Default)]
 pub(crate) struct Events {
     requests: RefCell<VecDeque<(QueueKey, u16)>>,
-    /// No event twice, so that there are never many.
+    /// No event is in here twice, which bounds the length.
     pending: RefCell<Vec<Event>>,
-    /// Warnings that were told and have not passed since.
+    /// Reported warnings whose cause persists.
     told: Cell<u8>,
-    /// Events after which the host has not read their log.
+    /// Reported events whose log page the host has not read yet.
     masking: RefCell<Vec<Event>>,
 }
 
 impl Events {
-    /// Takes a request, if there are not too many.
+    /// Takes a request, unless the limit of outstanding requests is reached.
     pub(super) fn request(&self, pair: QueueKey, cid: u16) -> bool {
         let mut requests = self.requests.borrow_mut();
         let takes = requests.len() < usize::from(EVENT_REQUESTS);
@@ -109,12 +109,12 @@ impl Events {
         takes
     }
 
-    /// The admin queue is deleted, and what was outstanding in it with it (Base 5.1.2, 3.7.2).
+    /// Drops all outstanding requests: the admin queue is deleted (Base 5.1.2, 3.7.2).
     pub(super) fn forget(&self) {
         self.requests.borrow_mut().clear();
     }
 
-    /// Takes a request back, if it is outstanding.
+    /// Removes a request, if it is outstanding.
     pub(super) fn abort(&self, queue: QueueKey, cid: u16) -> bool {
         let mut requests = self.requests.borrow_mut();
         let before = requests.len();
@@ -122,7 +122,7 @@ impl Events {
         requests.len() < before
     }
 
-    /// The controller is reset: the host is told of warnings anew.
+    /// The controller is reset: warnings are reported again.
     pub(super) fn reset(&self) {
         self.forget();
         self.pending.borrow_mut().clear();
@@ -130,8 +130,7 @@ impl Events {
         self.told.set(0);
     }
 
-    /// The host has read a log, and so has learnt of the events that name it: those that are still pending are not told any
-    /// more (Base 5.1.2).
+    /// The host has read a log page: pending events that name it are dropped (Base 5.1.2).
     pub(super) fn log_was_read(&self, log: u8) {
         self.pending.borrow_mut().retain(|event| event.log != log);
         self.masking.borrow_mut().retain(|event| event.log != log);
@@ -149,7 +148,7 @@ impl Events {
         }
     }
 
-    /// The next event that can be told, which is no longer pending then.
+    /// Takes the next pending event that is not masked.
     fn take(&self) -> Option<Event> {
         if self.pending.borrow().is_empty() {
             return None;
@@ -164,7 +163,7 @@ impl Events {
 }
 
 impl<C: DirectSet + ?Sized> NvmeController<C> {
-    /// Something has happened: the host is told when it can be, if it wants to know.
+    /// Raises an event, if the host has enabled it. It is reported as soon as a request is outstanding.
     pub(crate) fn raise(&self, event: Event) {
         if event.is_wanted(self.admin.settings.wanted_events()) {
             self.admin.events.raise(event);
@@ -172,7 +171,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// An event is of the past: a host that was not told of it is not told any more, and one that was need not read its log.
+    /// Withdraws an event whose cause is gone: a pending one is dropped, and a reported one no longer masks its type.
     pub(crate) fn withdraw(&self, event: Event) {
         self.admin.events.withdraw(event);
     }
@@ -183,10 +182,10 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.subsystem.set.storage().warnings() | hot
     }
 
-    /// Tells the host what it has not been told. Called whenever a command has ended.
+    /// Completes requests with pending events. Called whenever a command ends.
     ///
-    /// From the start of a shutdown on nothing is told: the host may use the memory of its admin queues for something else when that has
-    /// ended, without a reset before.
+    /// From the start of a shutdown, no events are reported: after it, the host may reuse the memory of its admin queues
+    /// without a reset.
     #[inline]
     pub(crate) fn report_events(&self) {
         if !self.admin.events.requests.borrow().is_empty() && !self.is_shut_down() {
@@ -206,7 +205,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// Makes events of warnings that have come up. One that has passed and comes up again is told again.
+    /// Turns new warnings into events. A warning that ceased and recurs is reported again.
     pub(super) fn raise_warnings(&self) {
         let (events, warnings) = (&self.admin.events, self.warnings());
         let new = warnings & self.admin.settings.wanted_events() as u8 & !events.told.get();

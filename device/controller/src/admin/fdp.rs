@@ -1,8 +1,8 @@
-//! What a drive with Flexible Data Placement says of it: log pages 20h to 23h, and features 1Dh and 1Eh (Base 5.1.12.1.28 to
-//! 5.1.12.1.31, 5.1.25.1.20, 5.1.25.1.21).
+//! Reports of Flexible Data Placement: log pages 20h to 23h, and features 1Dh and 1Eh (Base 5.1.12.1.28 to 5.1.12.1.31,
+//! 5.1.25.1.20, 5.1.25.1.21).
 //!
-//! There is one endurance group, with one configuration, which is enabled: Flexible Data Placement is a property of the
-//! profile, and a host cannot change it.
+//! The one endurance group has one configuration, which is always enabled: the profile sets Flexible Data Placement, and a
+//! host cannot change it.
 
 use nandscape_device_ftl_core::{Isolation, PlacementReport};
 use nandscape_drive::HostMem;
@@ -17,13 +17,13 @@ use crate::engine::NvmeController;
 use crate::namespace::MAX_NAMESPACES;
 use crate::refusal::Refusal;
 
-/// The endurance group that has placement.
+/// The endurance group with Flexible Data Placement.
 const GROUP: u16 = 1;
 
 /// The log pages.
 pub(super) const LOGS: [u8; 4] = [fdp::CONFIGURATIONS, fdp::USAGE, fdp::STATISTICS, fdp::EVENTS];
 
-/// Whether a feature is one of placement.
+/// Whether a feature belongs to Flexible Data Placement.
 pub(super) fn is_feature(id: u8) -> bool {
     [fdp::FEATURE, fdp::FEATURE_EVENTS].contains(&id)
 }
@@ -88,7 +88,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Ok(Answer::default())
     }
 
-    /// The events are those of a namespace's placement handles.
+    /// Feature 1Eh acts on the placement handles of a namespace.
     fn check_placed_namespace(&self, entry: &SubmissionEntry) -> Result<(), Refusal> {
         match entry.nsid.get() {
             nsid if self.namespaces.get(nsid).is_some() => Ok(()),

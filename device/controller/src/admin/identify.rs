@@ -24,7 +24,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// What is different over Fabrics, where capsules carry commands and some data (Base 5.1.13.2.1).
+    /// The fields that differ over Fabrics, where capsules carry commands and some data (Base 5.1.13.2.1).
     fn message_fields(&self, data: &mut Controller) {
         let bytes = size_of::<SubmissionEntry>() as u32 + tcp::ADMIN_IN_CAPSULE;
         (data.ioccsz, data.iorcsz) = ((bytes / 16).into(), 1.into());
@@ -36,7 +36,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         data.maxcmd = ((self.subsystem.config.max_queue_entries - 1) as u16).into();
     }
 
-    /// What can be done with namespaces beside using them.
+    /// The fields for namespace management.
     fn namespace_fields(&self, data: &mut Controller) {
         data.oacs = (data.oacs.get() | identify::OACS_FORMAT | identify::OACS_NAMESPACES).into();
         let erases = identify::SANICAP_BLOCK | identify::SANICAP_OVERWRITE;
@@ -72,7 +72,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         data.cntrltype = 1;
         data.elpe_z = errors::KEPT - 1;
         data.aerl_z = EVENT_REQUESTS - 1;
-        // There is always a slot; no command writes it.
+        // The one firmware slot is read-only.
         data.frmw = identify::FRMW_FIRST_READ_ONLY | identify::FRMW_ONE_SLOT;
         data.lpa = identify::LPA_EFFECTS | identify::LPA_EXTENDED | identify::LPA_IDENTIFIERS | identify::LPA_TELEMETRY;
         (data.wctemp, data.cctemp) = (WARNING_TEMPERATURE.into(), CRITICAL_TEMPERATURE.into());

@@ -1,7 +1,7 @@
 //! Identify: data structures of namespaces and lists of namespaces and controllers (Base 5.1.13.2).
 //!
-//! Left out, and refused: virtualization (14h, 15h), UUIDs of vendors (17h), domains (18h), user data formats (09h, 0Ah).
-//! A drive whose channels belong to one FTL has no NVM Sets (04h) and no endurance groups (19h).
+//! Left out, and rejected: virtualization (14h, 15h), UUIDs of vendors (17h), domains (18h), user data formats (09h, 0Ah). A
+//! drive whose channels belong to one FTL has no NVM Sets (04h) and no endurance groups (19h).
 
 use std::rc::Rc;
 
@@ -56,7 +56,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             cns::NAMESPACE_GRANULARITY if set.administration().is_some() => Ok(self.granularity().as_bytes().to_vec()),
             cns::NVM_SETS if self.has_sets() => Ok(self.nvm_sets(entry.cdw11.get() as u16)),
             cns::ENDURANCE_GROUPS if self.has_groups() => Ok(self.endurance_groups(entry.cdw11.get() as u16)),
-            // Of a controller, where FFFFh is this one. All have the same.
+            // Controller Identifier FFFFh is this controller. All controllers have the same command sets.
             cns::COMMAND_SETS if cntid == u16::MAX || self.subsystem.controllers().contains(&cntid) => {
                 Ok(command_sets(own))
             }
@@ -80,8 +80,8 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// The structure of one namespace: zeros where there is none of a valid number, and with `common` what all have in common
-    /// for the broadcast value.
+    /// The structure of one namespace. A valid number without a namespace gets zeros. With `common`, the broadcast value gets
+    /// the fields that all namespaces share.
     fn of_namespace(
         &self,
         nsid: u32,
@@ -97,7 +97,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// Capsules have no metadata pointer: metadata can only follow the data. Without other controllers no namespace is shared.
+    /// Capsules have no metadata pointer, so metadata can only follow the data. With one controller, no namespace is shared.
     fn namespace_data(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
         let mut data = self.subsystem.set.identify_namespace(namespace);
         if self.passes_messages() {
@@ -116,12 +116,12 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         data
     }
 
-    /// Whether there are endurance groups.
+    /// Whether the drive has endurance groups.
     pub(super) fn has_groups(&self) -> bool {
         self.has_sets() || self.has_placement()
     }
 
-    /// Whether there are NVM Sets to tell of.
+    /// Whether the drive reports NVM Sets.
     pub(super) fn has_sets(&self) -> bool {
         self.subsystem.namespaces.sets() > 1 || self.subsystem.has_latency_mode()
     }
@@ -200,7 +200,7 @@ fn descriptors(namespace: &Namespace, set: u8) -> Vec<u8> {
 
 /// A list of namespaces above `nsid`.
 fn namespace_list(nsid: u32, above: impl FnOnce(u32) -> Vec<u32>) -> Result<Vec<u8>, Refusal> {
-    // FFFFFFFEh and FFFFFFFFh can have nothing above them.
+    // No namespace can be above FFFFFFFEh and FFFFFFFFh.
     if nsid >= NSID_ALL - 1 {
         return Err(Status::INVALID_NAMESPACE.into());
     }
@@ -214,7 +214,7 @@ fn controller_list(ids: Vec<u16>, first: u16) -> Vec<u8> {
     ControllerList::of(ids.into_iter().filter(|id| *id >= first)).as_bytes().to_vec()
 }
 
-/// I/O Command Set data structure: the first combination is the one command set of the drive, and there is no other.
+/// I/O Command Set data structure: the only combination is the one command set of the drive.
 fn command_sets(set: u8) -> Vec<u8> {
     let mut page = vec![0; PAGE];
     page[0] = 1 << set;

@@ -1,7 +1,7 @@
-//! Keep Alive (Base 3.9): a controller of whose host nothing was heard for the Keep Alive Timeout fails, and serves nothing
-//! more until it is reset. The timer runs in model time.
+//! Keep Alive (Base 3.9): a controller whose host is silent for the Keep Alive Timeout fails, and stays failed until a reset.
+//! The timer runs in simulated time.
 //!
-//! Over Fabrics the transport keeps the time, as it has to end the association, of which Connect states the timeout.
+//! Over Fabrics the transport keeps the timer, because it ends the association. Connect carries the timeout.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -22,11 +22,11 @@ const UNITS: u16 = 1;
 
 /// The timer of a controller.
 pub(crate) struct KeepAlive {
-    /// When the host was heard of.
+    /// When the host was last heard.
     heard: Cell<Time>,
-    /// The timer is watched.
+    /// Whether a task watches the timer.
     watched: Cell<bool>,
-    /// Notified when the timeout has changed, and when the controller goes.
+    /// Notified when the timeout changes, and when the controller is dropped.
     changed: Rc<Signal>,
 }
 
@@ -51,14 +51,14 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// The host has told its timeout when it connected.
+    /// The host connected with a timeout.
     pub(crate) fn connected_with_keep_alive(&self, timeout_ms: u32) {
         let ms = identify::keep_alive_timeout_ms(timeout_ms, self.keep_alive_units());
         self.admin.settings.set((feature::KEEP_ALIVE_TIMER, 0), ms);
         self.keep_alive_changed();
     }
 
-    /// The timeout that a reset leaves as it is: where the transport keeps the time, it does so over a reset.
+    /// The timeout that survives a reset: the transport, if it keeps the timer, does so over a reset.
     pub(crate) fn keep_alive_over_reset(&self) -> Option<u32> {
         self.passes_messages().then(|| self.admin.settings.get(feature::KEEP_ALIVE_TIMER, 0))
     }
@@ -78,8 +78,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// When the host will have been silent for too long; `None` without a timeout, and from the start of a shutdown on (Base
-    /// 3.9.2).
+    /// When the timer expires. `None` without a timeout, and from the start of a shutdown (Base 3.9.2).
     fn keep_alive_deadline(&self) -> Option<Time> {
         let ms = self.admin.settings.get(feature::KEEP_ALIVE_TIMER, 0);
         let runs = ms > 0 && self.model != TransportModel::Message && !self.is_shut_down();
@@ -87,14 +86,13 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     }
 }
 
-/// Waits until the host of a controller has been silent for too long, and has the controller fail. Ends when there is no
-/// timeout any more, or no controller.
+/// Fails the controller when its timer expires. Ends when the timeout or the controller is gone.
 pub(crate) async fn watch<C: DirectSet + ?Sized>(weak: &Weak<NvmeController<C>>) {
     while let Some(controller) = weak.upgrade() {
         let timer = &controller.admin.keep_alive;
         match controller.keep_alive_deadline() {
             Some(deadline) if deadline > controller.sim.now() => {
-                // The watch must not keep the controller.
+                // The watch must not keep the controller alive.
                 let (sim, changed) = (controller.sim.clone(), timer.changed.clone());
                 let (mut slept, mut changed) = (pin!(sim.sleep_until(deadline)), pin!(changed.changed()));
                 drop(controller);

@@ -1,5 +1,5 @@
 //! Features 13h and 14h and the logs 0Ah and 0Bh of Predictable Latency Mode (Base 5.1.25.1.12, 5.1.25.1.13, 5.1.12.1.11,
-//! 5.1.12.1.12). What the mode does is in [`latency`](crate::subsystem::latency).
+//! 5.1.12.1.12). The mode itself is in [`latency`](crate::subsystem::latency).
 
 use nandscape_device_ftl_core::offers::LatencyWindow;
 use nandscape_drive::HostMem;
@@ -22,7 +22,7 @@ const SET: u16 = 1;
 /// The logs.
 pub(super) const LOGS: [u8; 2] = [log::PREDICTABLE_LATENCY, log::PREDICTABLE_LATENCY_EVENTS];
 
-/// Whether a feature is one of the mode.
+/// Whether a feature belongs to the mode.
 pub(super) fn is_feature(id: u8) -> bool {
     [feature::PREDICTABLE_LATENCY_CONFIG, feature::PREDICTABLE_LATENCY_WINDOW].contains(&id)
 }
@@ -33,7 +33,7 @@ fn check_set(entry: &SubmissionEntry) -> Result<(), Refusal> {
 }
 
 impl<C: DirectSet + ?Sized> NvmeController<C> {
-    /// Get Features; defaults where not the current value is asked for.
+    /// Get Features: the current value, or else the default.
     pub(super) fn get_latency(&self, id: u8, entry: &SubmissionEntry, current: bool) -> Result<Answer, Refusal> {
         check_set(entry)?;
         let window = self.subsystem.latency.window().filter(|_| current);

@@ -14,8 +14,8 @@ use crate::command_set::{DirectSet, open_channel};
 use crate::engine::{NvmeController, Permit, QueueKey};
 use crate::refusal::Refusal;
 
-/// The log pages that may be read while the drive is sanitized, and after that has failed (Base 2.3, Figure 143, "Sanitize
-/// Operations and Format NVM Command - Admin Commands Allowed"): telemetry is not among them, and vendor log pages are prohibited.
+/// The log pages that may be read during a sanitize operation and after its failure (Base 2.3, Figure 143, "Sanitize
+/// Operations and Format NVM Command - Admin Commands Allowed"). Telemetry and vendor log pages are prohibited.
 const DURING_SANITIZE: [u8; 5] =
     [log::ERROR_INFORMATION, log::SMART, log::CHANGED_NAMESPACES, log::RESERVATION_NOTIFICATION, log::SANITIZE_STATUS];
 
@@ -26,8 +26,8 @@ const OFFSET: Refusal = Refusal::field(12, 0);
 const OFFSET_TYPE: Refusal = Refusal::field(14, 23);
 
 impl<C: DirectSet + ?Sized> NvmeController<C> {
-    /// Serves Get Log Page. What is changed by reading a log is changed when the host's memory is known to be there: a command
-    /// that is refused changes nothing.
+    /// Serves Get Log Page. Side effects of reading a log page wait until the host's memory is known to be reachable, so a
+    /// rejected command has none.
     pub(super) async fn serve_log_page(
         &self,
         (queue, entry): (QueueKey, &SubmissionEntry),
@@ -40,7 +40,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         if takes_telemetry(entry) {
             self.subsystem.telemetry.take_for_host(self.drive_log());
         }
-        // The host may have been asked for lists meanwhile: what counts is the page of now.
+        // Fetching lists from the host takes time: build the page again.
         let answer = self.log_page(entry)?;
         if entry.cdw10.get() & log::RETAIN_EVENT == 0 {
             self.log_was_read(entry.cdw10.get() as u8);
@@ -55,7 +55,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             log::CHANGED_ZONES => self.admin.changed_zones.clear(),
             log::TELEMETRY_CONTROLLER => self.subsystem.telemetry.was_read(),
             log::PREDICTABLE_LATENCY => self.subsystem.latency.was_read(),
-            // The host knows of warnings that it was not told of by an event.
+            // Warnings without an event yet are now known to the host.
             log::SMART => self.raise_warnings(),
             _ => {}
         }
@@ -65,7 +65,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// The part of a log that a command asks for. Nothing is changed.
+    /// The part of a log that a command asks for. It has no side effects.
     fn log_page(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let LogPart { offset, bytes } = LogPart::of(entry);
         if bytes > self.subsystem.config.max_transfer.into() {
@@ -118,7 +118,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             log::FEATURES_AND_EFFECTS => self.features_and_effects().as_bytes().to_vec(),
             log::TELEMETRY_HOST | log::TELEMETRY_CONTROLLER => self.subsystem.telemetry.page(lid),
             vendor::DRIVE_LOG => self.drive_log().as_bytes().to_vec(),
-            // There is no NVMe-MI command.
+            // The drive supports no NVMe-MI command.
             log::MI_COMMANDS_AND_EFFECTS => vec![0; log::MI_COMMANDS_AND_EFFECTS_BYTES],
             _ => return Err(Status::INVALID_LOG_PAGE.into()),
         };
@@ -126,12 +126,12 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         if offset > len as u64 {
             return Err(OFFSET);
         }
-        // What is asked for beyond the end reads as zeros.
+        // Beyond the end, a log page reads as zeros.
         Ok(Answer::padded(log.get(offset as usize..).unwrap_or_default().to_vec(), bytes as usize))
     }
 
-    /// Log pages are of the subsystem or of the controller (Base 5.1.12.1), and SMART of a namespace is not offered; but the zones that
-    /// have changed are those of a namespace, as are logs of the command set.
+    /// Log pages have the scope of the subsystem or of the controller (Base 5.1.12.1); SMART per namespace is not offered.
+    /// Only the Changed Zone List and log pages of the command set have the scope of a namespace.
     fn check_log_namespace(&self, lid: u8, nsid: u32) -> Result<(), Refusal> {
         let is_of_namespace = lid == log::CHANGED_ZONES && self.has_zones()
             || self.subsystem.set.open_channel().is_some() && open_channel::LOGS.contains(&lid);
@@ -169,7 +169,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Ok(group)
     }
 
-    /// What the drive does inside, and the queues of this controller.
+    /// The state inside the drive, and the queues of this controller.
     fn drive_log(&self) -> DriveLog {
         let mut log = self.subsystem.drive_log();
         let depths = self.queues.borrow().depths();
@@ -196,7 +196,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             AdminOpcode::DELETE_IO_CQ,
             AdminOpcode::DELETE_IO_SQ,
         ];
-        // Only a host that names memory by address can create queues so.
+        // Only a host that names memory by address creates queues by command.
         let queues = queues.into_iter().filter(|_| self.creates_queues());
         let doorbells = self.takes_doorbell_buffers().then_some(AdminOpcode::DOORBELL_BUFFER_CONFIG);
         for opcode in admin.into_iter().chain(queues).chain(doorbells) {
@@ -239,7 +239,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         features
     }
 
-    /// The one slot, whose revision Identify Controller tells too.
+    /// The one slot. Its revision is also in Identify Controller.
     fn firmware_slot(&self) -> FirmwareSlot {
         let mut slot = FirmwareSlot::zeroed();
         slot.active = 1;
@@ -271,7 +271,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     }
 }
 
-/// Whether a command has a snapshot taken first (Log Specific Parameter, CDW10 bits 14:8).
+/// Whether a command requests a new snapshot (Log Specific Parameter, CDW10 bits 14:8).
 fn takes_telemetry(entry: &SubmissionEntry) -> bool {
     let cdw10 = entry.cdw10.get();
     cdw10 as u8 == log::TELEMETRY_HOST && (cdw10 >> 8) as u8 & log::TELEMETRY_CREATE != 0

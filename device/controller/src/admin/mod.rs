@@ -1,4 +1,4 @@
-//! The admin queue: what the controller says of itself, and what can be set.
+//! The admin commands: Identify, log pages, features, namespaces and queues.
 
 mod abort;
 mod collections;
@@ -71,7 +71,7 @@ const WITHOUT_NAMESPACE: [AdminOpcode; 12] = [
     READY_FOR_READ,
 ];
 
-/// Statuses of admin commands that may succeed when they are sent again as they are.
+/// Statuses of admin commands that may succeed on a retry.
 const TRANSIENT: [Status; 9] = [
     Status::ABORT_LIMIT_EXCEEDED,
     Status::EVENT_REQUEST_LIMIT_EXCEEDED,
@@ -84,7 +84,7 @@ const TRANSIENT: [Status; 9] = [
     Status::ABORTED_SQ_DELETION,
 ];
 
-/// What admin commands have set, and what they count.
+/// The state that admin commands set and count.
 pub(crate) struct Admin {
     /// Abort commands under way.
     pub(crate) aborts: Cell<u8>,
@@ -112,7 +112,7 @@ impl Admin {
         }
     }
 
-    /// The admin queue is deleted, and what was outstanding in it with it (Base 5.1.2, 3.7.2).
+    /// Drops all outstanding event requests: the admin queue is deleted (Base 5.1.2, 3.7.2).
     pub(crate) fn forget_event_requests(&self) {
         self.events.forget();
     }
@@ -128,7 +128,7 @@ impl Admin {
 }
 
 impl<C: DirectSet + ?Sized> NvmeController<C> {
-    /// Serves a command of the admin queue. `None` is one that stays outstanding.
+    /// Serves a command of the admin queue. `None` means that it stays outstanding.
     pub(crate) async fn admin_command(
         &self,
         queue: QueueKey,
@@ -184,9 +184,9 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
                 breakdown.spend(Stage::Firmware, self.sim.now() - begun);
                 answer
             }
-            // Fetched from a queue that has gone since: no host waits for it.
+            // Its queue was deleted after the fetch: no host waits for it.
             AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if !self.queues.borrow().serves(queue) => return None,
-            // It stays outstanding until there is an event.
+            // It stays outstanding until an event.
             AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST if self.admin.events.request(queue, entry.cid.get()) => {
                 return None;
             }
@@ -226,11 +226,11 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     ) -> Reply {
         let returns_data = Transfer::of(entry.opcode) == Transfer::ToHost;
         if answer.len() == 0 && returns_data && self.passes_messages() {
-            // Its host would be sent data that the command does not have.
+            // The command has no memory for this data.
             return mem.fits(0).map_or_else(|status| Err(status).into(), |()| Reply::value(answer.value));
         }
         if answer.len() > 0 {
-            // The answer is the one of now: the command is not served again where its host has to be asked for lists.
+            // The answer is final, even if lists must be fetched from the host: the command is not served again.
             if let Err(status) = self.reach((queue, entry), answer.len(), (mem, permit), breakdown).await {
                 return Err(status).into();
             }
@@ -241,10 +241,10 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Reply { dw1: answer.hint, ..Reply::value(answer.value) }
     }
 
-    /// Waits until the first `bytes` of a command's memory can be reached, which its host may have to be asked for.
+    /// Waits until the first `bytes` of a command's memory are reachable. Lists may have to be fetched from the host.
     ///
     /// # Errors
-    /// The status of a command whose memory cannot be, or that is to end early.
+    /// The status of a command whose memory is unreachable, or that is to end early.
     async fn reach(
         &self,
         (queue, entry): (QueueKey, &SubmissionEntry),
@@ -263,7 +263,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     }
 }
 
-/// What an admin command returns.
+/// The answer of an admin command.
 #[derive(Default)]
 pub(super) struct Answer {
     /// DW0.
@@ -284,7 +284,7 @@ impl Answer {
         Answer { data: bytes.to_vec(), ..Answer::default() }
     }
 
-    /// The first `len` bytes of what begins with `data` and goes on with zeros.
+    /// The first `len` bytes of `data` followed by zeros.
     fn padded(mut data: Vec<u8>, len: usize) -> Answer {
         data.truncate(len);
         Answer { zeros: len - data.len(), data, ..Answer::default() }

@@ -1,5 +1,5 @@
-//! Namespace Management, Namespace Attachment, Format NVM, Sanitize and Device Self-test (Base 5.1.21, 5.1.20, 5.1.10, 5.1.22,
-//! 5.1.5), and the list of namespaces that have changed.
+//! Namespace Management, Namespace Attachment, Format NVM, Sanitize and Device Self-test (Base 5.1.21, 5.1.20, 5.1.10,
+//! 5.1.22, 5.1.5), and the Changed Attached Namespace List.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -21,9 +21,9 @@ use crate::refusal::Refusal;
 
 /// Entries of the Changed Attached Namespace List.
 const CHANGED_MAX: usize = 1_024;
-/// A namespace that there is not, of a number that one may have.
+/// A valid number without a namespace.
 const UNKNOWN_NAMESPACE: Refusal = Refusal::of(Status::INVALID_FIELD, Parameter::NSID);
-/// The field that says what is to be done: Select, Self-test Code, Sanitize Action.
+/// The field of the action: Select, Self-test Code, Sanitize Action.
 const SELECT: Refusal = Refusal::field(10, 0);
 
 /// Numbers of namespaces that have changed since the host read the list.
@@ -51,8 +51,8 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.raise(Event::NAMESPACE_CHANGED);
     }
 
-    /// A command that changes or tests namespaces. None is allowed while the drive is sanitized, and only Sanitize after that
-    /// has failed.
+    /// Serves a command that changes or tests namespaces. None is allowed during a sanitize operation, and only Sanitize
+    /// after its failure.
     pub(super) async fn administer_media(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Answer, Refusal> {
         let opcode = AdminOpcode(entry.opcode);
         if self.subsystem.set.administration().is_none() && opcode != AdminOpcode::DEVICE_SELF_TEST {
@@ -114,8 +114,8 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Ok(nsid)
     }
 
-    /// The NVM Set of a new namespace: the one of its endurance group, whose number is that of its only set. Zeros leave it to
-    /// the drive; a set is named with its group (Base, "Namespace Management"). Where there is only one set, the fields are
+    /// The NVM Set of a new namespace. Each endurance group has one set, with the number of the group. With zeros, the drive
+    /// chooses; a set is named together with its group (Base, "Namespace Management"). On a drive of one set, the fields are
     /// reserved.
     fn set_asked_for(&self, nvmsetid: u16, endgid: u16) -> Result<Option<usize>, Status> {
         if !self.has_sets() {
@@ -129,7 +129,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// A format that the host can use: capsules have no pointer to metadata that does not follow the data.
+    /// A format that the host can use: capsules have no metadata pointer, so metadata must follow the data.
     fn format_asked_for(&self, index: u8, is_extended: bool, protection: (u8, bool)) -> Result<Format, Status> {
         let format = Format::asked_for(self.subsystem.namespaces.formats(), index, is_extended, protection)?;
         match self.passes_messages() && format.lba().metadata > 0 && !is_extended {
@@ -177,14 +177,14 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Ok(Answer::default())
     }
 
-    /// All data is dropped with each of the Secure Erase Settings: no host can read it any more. A cryptographic erase is the
-    /// same, as a key that is forgotten.
+    /// Format drops all data with each of the Secure Erase Settings, so no host can read it any more. A cryptographic erase
+    /// does the same, as forgetting a key would.
     async fn format(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let fields = FormatNvm(entry.cdw10.get());
         let protection = (fields.protection(), fields.protection_first());
         let index = fields.lba_format();
         let format = self.format_asked_for(index, fields.extended(), protection).map_err(|status| {
-            // LBA format, place of metadata, or protection information: the first that cannot be had.
+            // The first of LBA format, place of metadata and protection information that is unavailable.
             let bit = match () {
                 () if self.subsystem.namespaces.formats().get(usize::from(index)).is_none() => 0,
                 () if self.format_asked_for(index, fields.extended(), (0, false)).is_err() => 4,
@@ -205,8 +205,8 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
         let format = Format { has_pieces, ..format };
         let which = || {
-            // One that is named need not be attached here, if it is allocated (Base, "Format NVM - Operation Scope"); of each scope
-            // in FNA, the broadcast value names what this controller has attached.
+            // A single namespace must be allocated, but need not be attached here (Base, "Format NVM - Operation Scope"). In
+            // each scope of FNA, the broadcast value names the namespaces attached to this controller.
             let named = self.named(entry.nsid.get(), || self.namespaces.above(0))?;
             self.check_write_protection(&named)?;
             for nsid in &named {
@@ -233,7 +233,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             Sanitize::EXIT_FAILURE => self.subsystem.leave_sanitize_failure()?,
             Sanitize::BLOCK_ERASE | Sanitize::OVERWRITE if !sanitizes => return Err(SELECT),
             Sanitize::BLOCK_ERASE | Sanitize::OVERWRITE | Sanitize::CRYPTO_ERASE => {
-                // The drive deallocates what it sanitizes, and has no state for verifying it.
+                // The drive deallocates sanitized media, and has no Media Verification state.
                 if fields.no_deallocate() {
                     return Err(Refusal::field(10, 9));
                 }
@@ -251,7 +251,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
 
     fn self_test(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let namespaces = match entry.nsid.get() {
-            // Only the controller, which has nothing to test apart from the media.
+            // Without a namespace, only the controller is tested, which passes: its model has no faults.
             0 => Vec::new(),
             NSID_ALL => self.namespaces.above(0),
             nsid if self.namespaces.get(nsid).is_some() => vec![nsid],
@@ -268,13 +268,13 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Ok(Answer::default())
     }
 
-    /// Namespaces that are to be changed: none may be write protected.
+    /// Rejects a change of namespaces if one is write protected.
     fn check_write_protection(&self, all: &[u32]) -> Result<(), Status> {
         let mut all = all.iter().filter_map(|nsid| self.subsystem.namespaces.get(*nsid));
         all.try_for_each(|namespace| namespace.check_write_protection())
     }
 
-    /// A namespace that another host has reserved is not changed.
+    /// Rejects a change of a namespace that another host has reserved.
     fn check_reservations(&self, nsid: u32) -> Result<(), Status> {
         match self.subsystem.namespaces.get(nsid) {
             Some(namespace) => namespace.reservations.check_access(self.registrant(), Access::Write),
@@ -292,8 +292,8 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// Hosts in this process learn size and format of their namespace once and get no events: while they have I/O queues,
-    /// no other host may change or detach it.
+    /// Hosts in this process read size and format of their namespace once and get no events. While they have I/O queues, no
+    /// other host may change or detach it.
     fn check_unused_in_process(&self, nsid: u32) -> Result<(), Status> {
         if self.id() == IN_PROCESS_CONTROLLER {
             return Ok(());

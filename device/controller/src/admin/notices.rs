@@ -1,5 +1,5 @@
-//! Notices (vendor feature C2h): the queue that announces the ends of reads to the controller's host, and how long before the
-//! end. Over messages there is no such queue: a completion belongs to a capsule.
+//! Notices (vendor feature C2h): the queue that announces the end of a read to the host, and how long before the end. Over
+//! messages this queue cannot exist: a completion belongs to a capsule.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use crate::engine::NvmeController;
 use crate::notices::{Port, Tracker};
 
 impl<C: DirectSet + ?Sized> NvmeController<C> {
-    /// Who follows reads, where the host can have notices.
+    /// The tracker of reads, if the host can have notices.
     fn tracker(&self) -> Option<&Tracker> {
         self.subsystem.set.tracker().filter(|_| self.model != TransportModel::Message)
     }
@@ -26,7 +26,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.tracker().is_some()
     }
 
-    /// Get Features: what is in force, with the counts of the drive; or the default.
+    /// Get Features: the current value with the counts of the drive, or the default.
     pub(super) fn get_notices(&self, current: bool) -> Answer {
         let port = self.admin.settings.notices().filter(|_| current);
         let port = port.filter(|port| self.queues.borrow().is_memory_of(port.queue, &port.memory));
@@ -69,7 +69,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Ok(())
     }
 
-    /// Puts a notice into a queue, if that is still the one of this memory and has room, and notifies its host.
+    /// Posts a notice to a queue and notifies its host, if the queue has room and is still the queue in this memory.
     fn post_notice(&self, queue: QueueId, memory: &Rc<dyn CompletionMemory>, entry: CompletionEntry) -> bool {
         let is_posted = self.queues.borrow_mut().post_notice(queue, memory, entry);
         if is_posted {

@@ -1,5 +1,5 @@
-//! Create and Delete I/O Submission and Completion Queue (Base 5.2.1 to 5.2.4): queues in the memory of the host that
-//! the controller is attached to. A host in this process creates its queues by calls, and has no use for these.
+//! Create and Delete I/O Submission and Completion Queue (Base 5.2.1 to 5.2.4): queues in the memory of the host that the
+//! controller is attached to. A host in this process creates its queues by calls instead.
 //!
 //! Left out: queues that are not contiguous in memory, which CAP.CQR excludes.
 
@@ -36,7 +36,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.check_entry_sizes()?;
         let (id, entries, base) = new_queue(&*host, entry)?;
         let to = QueueId((entry.cdw11.get() >> 16) as u16);
-        // Base 5.2.2, CQID: 0 and what is out of range are no identifiers; one of no queue is an invalid completion queue.
+        // Base 5.2.2, CQID: 0 or out of range is Invalid Queue Identifier; an unused identifier is Completion Queue Invalid.
         if to == QueueId::ADMIN || to.0 > self.subsystem.config.max_queue_pairs {
             return Err(Refusal::of(Status::INVALID_QUEUE_ID, Parameter::at(11, 16)));
         }
@@ -63,14 +63,14 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Ok(Answer::value(0))
     }
 
-    /// Doorbell Buffer Config (Base 5.2.5): the host's doorbells lie in two pages of its memory, which the code that watches
-    /// doorbells looks at, and which no message can bring.
+    /// Doorbell Buffer Config (Base 5.2.5): the doorbells lie in two pages of host memory, which the doorbell watcher polls.
+    /// A transport of messages cannot carry them.
     pub(super) fn configure_doorbell_buffers(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let host = self.host()?;
         if !host.takes_doorbell_buffers() {
             return Err(Status::INVALID_OPCODE.into());
         }
-        // It is none of the commands that are allowed then.
+        // The command is not allowed during a sanitize operation.
         if let Some(status) = self.subsystem.sanitizing.refuses() {
             return Err(status.into());
         }
@@ -84,7 +84,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Ok(Answer::value(0))
     }
 
-    /// CC.IOSQES and CC.IOCQES are set before the first I/O queue is created (Base 3.1.4.5).
+    /// CC.IOSQES and CC.IOCQES must be set before the first I/O queue is created (Base 3.1.4.5).
     fn check_entry_sizes(&self) -> Result<(), Status> {
         match self.has_entry_sizes() {
             true => Ok(()),

@@ -1,5 +1,4 @@
-//! The reservation commands (Base 7.5 to 7.8), and how hosts learn of what others do: the Reservation Notification log
-//! (Base 5.1.12.1.32) of every controller of theirs.
+//! The reservation commands (Base 7.5 to 7.8), and the Reservation Notification log (Base 5.1.12.1.32) of each controller.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -16,9 +15,9 @@ use crate::engine::NvmeController;
 use crate::namespace::{Kind, Namespace, Notice, Registrant, Report};
 use crate::refusal::Refusal;
 
-/// The most notifications that wait; the field that counts them has a byte.
+/// The maximum of unread notifications; their count is a byte.
 const MOST: usize = 255;
-/// CNTLID of a registrant that has no controller now.
+/// CNTLID of a registrant without a controller.
 const NO_CONTROLLER: u16 = 0xffff;
 /// Fields of CDW10: the action, Ignore Existing Key, Reservation Type.
 const ACTION: Refusal = Refusal::field(10, 0);
@@ -29,7 +28,7 @@ const TYPE: Refusal = Refusal::field(10, 8);
 #[derive(Default)]
 pub(crate) struct Notifications {
     waiting: RefCell<VecDeque<Waiting>>,
-    /// Those that there were since the controller was reset.
+    /// Notifications since the last controller reset.
     count: Cell<u64>,
 }
 
@@ -41,7 +40,7 @@ struct Waiting {
 }
 
 impl Notifications {
-    /// The log page: the oldest that waits, or nothing.
+    /// The log page: the oldest unread notification, or an empty one.
     pub(super) fn page(&self) -> Notification {
         let waiting = self.waiting.borrow();
         let mut page = Notification::new_zeroed();
@@ -52,13 +51,13 @@ impl Notifications {
         page
     }
 
-    /// The host has read the oldest. Whether others wait.
+    /// The host has read the oldest notification. Returns whether others wait.
     pub(super) fn was_read(&self) -> bool {
         self.waiting.borrow_mut().pop_front();
         !self.waiting.borrow().is_empty()
     }
 
-    /// One for which there is no room is lost, and the count of the last that waits says so (Base 5.1.12.1.32).
+    /// Adds a notification. Without room it is lost, and the count in the newest one shows the loss (Base 5.1.12.1.32).
     fn add(&self, kind: u8, nsid: u32) {
         let mut waiting = self.waiting.borrow_mut();
         let (count, waiting_is_full) = (self.count.get() + 1, waiting.len() == MOST);
@@ -163,9 +162,9 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.subsystem.notify_hosts(namespace.nsid, &notices);
     }
 
-    /// A host of this controller is told what another has done to its registration or reservation.
+    /// Notifies the host of this controller that another host changed its registration or reservation.
     pub(crate) fn notify_host(&self, kind: u8, nsid: u32) {
-        // A mask bit for each type, set where the host does not want to know.
+        // A set mask bit suppresses the type.
         if self.admin.settings.get(feature::RESERVATION_MASK, nsid) & 1 << kind == 0 {
             self.admin.notifications.add(kind, nsid);
             self.raise(Event::RESERVATION);
@@ -188,7 +187,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         mem.must_fit(bytes as usize)?;
         link.send(bytes, breakdown).await;
         mem.write(0, &data);
-        // It may have asked for more than there is.
+        // The command may ask for more than the report has.
         mem.clear(data.len(), bytes as usize - data.len());
         Ok(())
     }
@@ -196,7 +195,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
 
 /// Features (Base 5.1.25.1.29, 5.1.25.1.30).
 impl<C: DirectSet + ?Sized> NvmeController<C> {
-    /// The notifications that the host does not want, of a namespace or of all.
+    /// Sets the mask of notifications of one namespace or of all.
     pub(super) fn mask_reservations(&self, nsid: u32, mask: u32) {
         for nsid in self.named_here(nsid) {
             self.admin.settings.set((feature::RESERVATION_MASK, nsid), mask);
@@ -274,7 +273,7 @@ fn registered(cntlid: u16, host: Registrant, key: u64, holds: bool, extended: bo
     entry.as_bytes().to_vec()
 }
 
-/// The keys that a command brings, in its first `len` bytes.
+/// The keys in the first `len` bytes of a command's data.
 fn keys(mem: &HostMem, len: usize) -> Result<Keys, Status> {
     let mut keys = Keys::default();
     mem.must_fit(len)?;
@@ -282,7 +281,7 @@ fn keys(mem: &HostMem, len: usize) -> Result<Keys, Status> {
     if mem.has_failed() { Err(Status::DATA_TRANSFER_ERROR) } else { Ok(keys) }
 }
 
-/// Only memory that cannot be reached may be reached later. A conflict that passes is told by a notification.
+/// A retry can only help if the memory was unreachable. The end of a conflict is reported by a notification.
 fn final_(refusal: Refusal) -> Refusal {
     if refusal.status.meaning() == Status::DATA_TRANSFER_ERROR { refusal } else { refusal.final_() }
 }
@@ -291,7 +290,7 @@ fn final_(refusal: Refusal) -> Refusal {
 mod tests {
     use super::*;
 
-    /// One for which there is no room is lost, and the last that waits has its count (Base 5.1.12.1.32).
+    /// A notification without room is lost, and the newest one has its count (Base 5.1.12.1.32).
     #[test]
     fn notifications_are_counted_when_they_are_lost() {
         let all = Notifications::default();

@@ -1,5 +1,5 @@
-//! Telemetry (Base 8.1.28): snapshots of the drive log, taken when a host asks for one, and by the drive itself when it has
-//! started again after a power cut. All data areas hold the same.
+//! Telemetry (Base 8.1.28): snapshots of the drive log, taken at a host's request, and by the drive itself after a restart
+//! from a power cut. All data areas hold the same data.
 
 use std::cell::{Cell, RefCell};
 
@@ -25,7 +25,7 @@ pub(crate) struct Telemetry {
 #[derive(Default)]
 struct Snapshot {
     log: RefCell<Option<Box<DriveLog>>>,
-    /// How often it was taken.
+    /// Number of snapshots taken.
     generation: Cell<u8>,
 }
 
@@ -37,13 +37,13 @@ impl Snapshot {
 }
 
 impl Telemetry {
-    /// A host asks for a snapshot.
+    /// Takes a snapshot at a host's request.
     pub(crate) fn take_for_host(&self, log: DriveLog) {
         self.host.take(log);
     }
 
-    /// The drive takes one, unless a host is still to read the one before, which stays as it is until then (Base
-    /// 5.1.12.1.9, Telemetry Controller-Initiated Data Available). Whether it was taken.
+    /// Takes a snapshot for the drive, unless a host has not read the previous one yet (Base 5.1.12.1.9, Telemetry
+    /// Controller-Initiated Data Available). Returns whether it was taken.
     pub(crate) fn take_for_drive(&self, log: DriveLog) -> bool {
         let takes = !self.available.replace(true);
         if takes {
@@ -67,7 +67,7 @@ impl Telemetry {
             log::TELEMETRY_HOST => {
                 (header.host_scope, header.host_generation) = (TELEMETRY_SUBSYSTEM, self.host.generation.get());
             }
-            // Base 5.1.12.1.9: the scope stands in byte 381 here, and in byte 380 of the other log (5.1.12.1.8).
+            // Base 5.1.12.1.9: the scope is byte 381 here, and byte 380 of the other log (5.1.12.1.8).
             _ => header.host_generation = TELEMETRY_SUBSYSTEM,
         }
         header.controller_generation = self.controller.generation.get();

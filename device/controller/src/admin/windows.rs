@@ -1,7 +1,7 @@
-//! Windows by schedule (vendor feature C0h): in which a drive of an array does its own work. It is one value for the drive,
-//! whichever controller sets it, and holds until it is set again.
+//! Windows by schedule (vendor feature C0h), in which a drive of an array does background work. The value belongs to the
+//! drive, whichever controller sets it, and holds until it is set again.
 //!
-//! The epoch is converted to the drive's time when it is set, by the clock that Timestamp has then in the controller.
+//! On setting, the epoch is converted to the drive's time by the controller's current Timestamp.
 
 use nandscape_device_ftl_core::policy::Schedule;
 use nandscape_drive::HostMem;
@@ -20,12 +20,12 @@ const SHORTEST: Span = Span::from_ms(1);
 const LONGEST: Span = Span::from_s(3_600);
 
 impl<C: DirectSet + ?Sized> NvmeController<C> {
-    /// Whether there are windows by schedule.
+    /// Whether the drive has windows by schedule.
     pub(super) fn has_windows(&self) -> bool {
         self.subsystem.config.windows.is_some() && self.subsystem.set.windows().is_some()
     }
 
-    /// Get Features: what is in force, or the default.
+    /// Get Features: the current value, or the default.
     pub(super) fn get_windows(&self, current: bool) -> Answer {
         let windows = if current { self.subsystem.windows.get() } else { None };
         Answer::data(windows.unwrap_or(Windows::none()).as_bytes())

@@ -1,4 +1,5 @@
-//! The Changed Zone List and its event (ZNS 4.1.4.1, 3.1): zones that the drive itself has changed. A list is of a controller.
+//! The Changed Zone List and its event (ZNS 4.1.4.1, 3.1): zones that the drive itself changed. Each controller has its own
+//! list.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

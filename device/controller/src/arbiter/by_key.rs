@@ -1,12 +1,13 @@
-//! The queue whose next command has the least key; in turn, up to a burst each, where several have it.
+//! The queue whose next command has the least key. Queues with equal keys take turns, up to a burst each.
 //!
-//! The admin queue comes first, and so does a queue whose next command cannot be seen: fetching finds out, or asks its host for it.
+//! The admin queue comes first. So does a queue whose next command is not visible yet: the fetch reads it, or requests it
+//! from the host.
 
 use nandscape_drive::QueueId;
 
 use super::{Head, Queues};
 
-/// See the file.
+/// Chooses by least key; see the module.
 #[derive(Default)]
 pub(super) struct ByKey {
     /// The queue whose turn it was, and how many entries it has had.
@@ -20,7 +21,7 @@ impl ByKey {
         burst: Option<u32>,
         key: impl Fn(QueueId, Head) -> K,
     ) -> QueueId {
-        // The last queue continues its burst. If its burst is over, it has waited least.
+        // The last queue continues its burst. After its burst, it has waited least.
         let going = self.current.filter(|(_, taken)| burst.is_none_or(|burst| *taken < burst));
         let from = going.map(|(id, _)| id.0).or(self.current.map(|(id, _)| id.0 + 1)).unwrap_or(0);
         let seen = |id: QueueId| if id == QueueId::ADMIN { None } else { queues.head(id) };

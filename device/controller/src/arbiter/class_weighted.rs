@@ -1,5 +1,6 @@
-//! Commands of real time, best effort and idle classes share a round: as many of each as the high, medium and low weight of Arbitration.
-//! Queues whose next commands are of one of the three take turns. A class without entries leaves its share to the others.
+//! Commands of real time, best effort and idle classes share a round: as many of each as the high, medium and low weight of
+//! Arbitration. Queues whose next commands are of one of the three take turns. The others use the share of a class without
+//! entries.
 //!
 //! Left out: priorities within real time and best effort.
 
@@ -13,7 +14,7 @@ pub struct WeightedByClass {
     turn: ByKey,
     /// Commands of a round of each of the three.
     weights: [u32; 3],
-    /// Those that are left of this round.
+    /// Commands left in this round.
     left: [u32; 3],
 }
 
@@ -33,7 +34,7 @@ fn share_of(head: Head) -> usize {
 }
 
 impl WeightedByClass {
-    /// The one of the three whose turn it is, among those that wait.
+    /// The share whose turn it is, among those with waiting commands.
     fn share(&mut self, waits: [bool; 3]) -> usize {
         let has_left = |left: &[u32; 3]| (0..3).find(|share| waits[*share] && left[*share] > 0);
         let share = has_left(&self.left).or_else(|| {

@@ -1,6 +1,5 @@
-//! What every arbiter owes its queues, under entries that come at random: it chooses a queue that waits, and no queue waits
-//! for longer than its class, its weight, its age or its length explains. `NANDSCAPE_TEST_SEED` sets the first seed; failures print
-//! theirs.
+//! Fairness of every arbiter under random entries: it chooses a queue that waits, and no queue waits longer than its class,
+//! weight, age or length explains. `NANDSCAPE_TEST_SEED` sets the first seed; failures print their seed.
 
 use nandscape_drive::QueueId;
 use nandscape_sim::{Rng, Seed, Span, Time};
@@ -49,7 +48,7 @@ impl Load {
         Attributes::of(self.classes[usize::from(id)], 0).rank()
     }
 
-    /// Has a turn taken; the queue whose it was. `None` when nothing waits.
+    /// Takes a turn and returns its queue. `None` when nothing waits.
     fn turn(&mut self, arbiter: &mut dyn Arbiter, burst: u32) -> Option<usize> {
         let waiting = self.waiting();
         if waiting.is_empty() {
@@ -86,7 +85,7 @@ fn round_robin_passes_no_queue_over_for_more_than_a_burst_of_each_other() {
     });
 }
 
-/// Admin before urgent, urgent before the others, and each of those within as many rounds as its class needs.
+/// Admin before urgent, urgent before the others, and each other queue within the rounds that its class needs.
 #[test]
 fn weighted_round_robin_keeps_its_classes() {
     each_seed(|rng| {
@@ -104,7 +103,7 @@ fn weighted_round_robin_keeps_its_classes() {
             let Some(id) = load.turn(&mut arbiter, burst) else { continue };
             if before.contains(&0) || waits(0) {
                 assert!(if before.contains(&0) { id == 0 } else { classes[id] == 0 }, "queue {id} came first");
-                // Classes behind these wait for as long as they have entries.
+                // Lower classes wait while these have entries.
                 load.passed_over.fill(0);
                 continue;
             }
@@ -200,7 +199,7 @@ fn weighted_classes_that_always_wait_share_by_weight() {
     });
 }
 
-/// A queue waits for at most as many rounds as the turns of those of its share take.
+/// A queue waits for at most the rounds that the turns of its share take.
 #[test]
 fn weighted_classes_starve_nobody() {
     each_seed(|rng| {
@@ -240,7 +239,7 @@ fn the_oldest_command_comes_first() {
     });
 }
 
-/// A queue of one command next to one that is refilled all the time: it waits for its patience, and not for longer.
+/// A queue of one command, next to a queue that is always refilled, waits for its patience and no longer.
 #[test]
 fn the_longest_queue_comes_first_and_nobody_waits_for_longer_than_the_patience() {
     let (mut filled, mut arbiter) = (Filled::new(3), ArbiterKind::Longest.arbiter());

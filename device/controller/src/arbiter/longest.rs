@@ -1,6 +1,6 @@
-//! The queue first that has most entries, so that queues drain alike. Queues of one length take turns; a burst has no meaning here. A short
-//! queue starves while longer ones are refilled, except for commands that have waited longer than [`PATIENCE`]: the oldest of those comes
-//! first.
+//! The queue with most entries first, so that queues drain alike. Queues of equal length take turns; a burst has no meaning
+//! here. A short queue starves while longer ones are refilled, except for commands that have waited longer than [`PATIENCE`]:
+//! the oldest of those comes first.
 
 use std::cmp::Reverse;
 

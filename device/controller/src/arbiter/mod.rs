@@ -36,8 +36,8 @@ pub use weighted::WeightedRoundRobin;
 
 /// Chooses the queue from which the next entry is fetched.
 pub trait Arbiter {
-    /// The next queue among those that wait, of which there is at least one. `burst` is how many entries a queue may have
-    /// fetched in a row; `None` is no limit.
+    /// The next queue among those that wait, at least one. `burst` is the maximum of entries fetched from one queue in a row;
+    /// `None` is no limit.
     fn next(&mut self, queues: &Queues, burst: Option<u32>) -> QueueId;
 
     /// A submission queue was created with a priority (QPRIO), which an arbiter without priorities ignores.

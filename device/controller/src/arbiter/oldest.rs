@@ -1,5 +1,5 @@
-//! The command first that its host submitted first, whichever queue it is in: no command waits for one that was submitted later. A burst
-//! has no meaning here; queues whose commands are equally old take turns.
+//! The oldest command first, whichever queue it is in: no command waits for one submitted later. A burst has no meaning here;
+//! queues whose commands are equally old take turns.
 
 use nandscape_drive::QueueId;
 

@@ -13,7 +13,7 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// The next queue among those waiting of a class, of which there is at least one.
+    /// The next waiting queue of a class, which has at least one.
     pub(super) fn next_of(&mut self, class: &QueueSet, waiting: &Waiting, burst: Option<u32>) -> QueueId {
         self.turn(burst, |id| class.contains(id) && waiting.contains(id), |from| waiting.first_of(class, from))
     }

@@ -33,7 +33,7 @@ impl Filled {
         Filled { queues, rings, sim, executor }
     }
 
-    /// A command of a class, submitted at a time. Whether its queue had room.
+    /// Submits a command of a class at a time. Returns whether its queue had room.
     pub(super) fn put(&mut self, id: u16, class: u8, submitted: Time) -> bool {
         if self.queues.depth(QueueId(id)) == ENTRIES - 1 {
             return false;

@@ -12,7 +12,7 @@ pub struct WeightedRoundRobin {
     classes: [Class; 4],
     /// Commands of a round of the classes high, medium and low.
     weights: [u32; 3],
-    /// Those that are left of this round.
+    /// Commands left in this round.
     left: [u32; 3],
 }
 
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn classes_share_a_round_by_weight() {
         assert_eq!(turns(&mut arbiter(), 1, &[3, 4, 5, 6], 12), [3, 3, 3, 4, 5, 6, 3, 3, 3, 4, 5, 6]);
-        // A class that has nothing loses its turn, and a burst holds within a class.
+        // A class without entries loses its turn, and a burst holds within a class.
         assert_eq!(turns(&mut arbiter(), 2, &[4, 5, 6], 6), [4, 4, 6, 5, 5, 6]);
     }
 

@@ -1,7 +1,7 @@
-//! What the queue engine asks of an I/O command set: to serve a command, and what Identify and the logs say of it.
+//! The interface of an I/O command set to the queue engine: serving commands, Identify and log pages.
 //!
-//! A command set never sees queues. It is given each command with its data memory, the host link, the settings that the
-//! host has made, and a [`Stop`] that tells when the command is to end early.
+//! A command set never sees queues. It receives each command with its data memory, the host link, the host's settings, and a
+//! [`Stop`] that signals when the command is to end early.
 
 mod administration;
 pub mod forward;
@@ -46,7 +46,7 @@ pub(crate) const NVM: u8 = 0;
 
 /// The I/O commands of a controller.
 pub trait CommandSet: 'static {
-    /// What it stands on.
+    /// The properties of the storage below.
     fn info(&self) -> SetInfo;
 
     /// Sectors of each NVM Set. A drive of one FTL has one.
@@ -54,8 +54,8 @@ pub trait CommandSet: 'static {
         vec![self.info().sectors]
     }
 
-    /// A command was fetched and will be served soon: what its tables need is fetched into the processor's cache. The
-    /// entry is not checked yet.
+    /// A command was fetched and will be served soon: prefetches its table entries into the processor's cache. The entry is
+    /// not checked yet.
     fn announce(&self, namespace: &Namespace, entry: &SubmissionEntry);
 
     /// Its Command Set Identifier (Base 3.1.3.2).
@@ -79,41 +79,41 @@ pub trait CommandSet: 'static {
         (name, entry.slba() << 16 | u64::from(Cdw12::of(entry).nlb_z()))
     }
 
-    /// What lies behind the commands: data, counts, power.
+    /// The storage behind the commands: data, counts, power.
     fn storage(&self) -> &dyn Storage;
 
     /// Serves a command.
     fn serve<'a>(&'a self, command: &'a Command<'a>, breakdown: &'a mut Breakdown) -> Later<'a, Reply>;
 
-    /// Whether a namespace can be formatted to have pages that are chains of pieces.
+    /// Whether a namespace can be formatted with pages that are chains of pieces.
     fn has_pieces(&self, _namespace: &Namespace) -> bool {
         false
     }
 
-    /// Fills in what Identify Controller says of the command set.
+    /// Fills in the fields of Identify Controller that depend on the command set.
     fn identify_controller(&self, data: &mut IdentifyController);
 
-    /// Identify Namespace (CNS 00h); without a namespace, what all of them have in common.
+    /// Identify Namespace (CNS 00h); without a namespace, the fields that all namespaces share.
     fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace;
 
-    /// I/O Command Set specific Identify Namespace (CNS 05h), of one namespace or of all, for the NVM command set or the own
-    /// one. Of the NVM command set it is zeros, as the guard of protection information has 16 bits in every format, and there
-    /// is no storage tag.
+    /// I/O Command Set specific Identify Namespace (CNS 05h), of one namespace or of all, for the NVM command set or this
+    /// one. For the NVM command set it is zeros: the guard of protection information has 16 bits in every format, without a
+    /// storage tag.
     fn identify_specific(&self, _namespace: Option<&Namespace>, _set: u8) -> Vec<u8> {
         vec![0; PAGE]
     }
 
-    /// I/O Command Set specific Identify Controller (CNS 06h). Of the NVM command set it is zeros, as Verify, Write Zeroes and
+    /// I/O Command Set specific Identify Controller (CNS 06h). For the NVM command set it is zeros: Verify, Write Zeroes and
     /// Dataset Management have no limits beyond those of their fields.
     fn identify_controller_specific(&self, _set: u8) -> Vec<u8> {
         vec![0; PAGE]
     }
 
-    /// Fills in which I/O commands there are and what they do.
+    /// Fills in the supported I/O commands and their effects.
     fn effects(&self, effects: &mut CommandsAndEffects);
 
-    /// Endurance Group Information of an NVM Set, without its capacity; each set is a group of its own. `None` where there is
-    /// only one.
+    /// Endurance Group Information of an NVM Set, without its capacity; each set is its own group. `None` if the drive has
+    /// only one set.
     fn endurance_group(&self, _set: usize) -> Option<EnduranceGroup> {
         None
     }
@@ -123,7 +123,7 @@ pub trait CommandSet: 'static {
         false
     }
 
-    /// The handles by which hosts do.
+    /// The handles by which hosts place data.
     fn placement(&self) -> Option<Placement<'_>> {
         None
     }
@@ -133,7 +133,7 @@ pub trait CommandSet: 'static {
         None
     }
 
-    /// Who follows reads that ask for a notice; `None` where the drive has no notices.
+    /// The tracker of reads that ask for a notice; `None` where the drive has no notices.
     fn tracker(&self) -> Option<&Tracker> {
         None
     }
@@ -148,12 +148,12 @@ pub trait CommandSet: 'static {
         None
     }
 
-    /// Namespaces that are created, formatted and sanitized here; `None` where hosts cannot change them.
+    /// Creating, formatting and sanitizing namespaces; `None` where hosts cannot change them.
     fn administration(&self) -> Option<&dyn Administration> {
         None
     }
 
-    /// Windows in which the drive does its own work; `None` where there are none.
+    /// Windows for the drive's background work; `None` where the drive has none.
     fn windows(&self) -> Option<Windows<'_>> {
         None
     }
@@ -169,8 +169,8 @@ pub trait CommandSet: 'static {
     }
 }
 
-/// A command set whose commands are served without an allocation each. The engine is compiled for each of them: only what
-/// is on the path of most commands is one. All others share the engine for `dyn CommandSet`.
+/// A command set that serves commands without an allocation each. The engine is compiled once per such set, so only sets for
+/// most commands are direct. All others share the engine for `dyn CommandSet`.
 pub trait DirectSet: CommandSet {
     /// [`CommandSet::serve`], in the caller's own future.
     fn serve_directly(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> impl Future<Output = Reply>;
@@ -182,10 +182,10 @@ impl DirectSet for dyn CommandSet {
     }
 }
 
-/// What a command set stands on.
+/// The properties of the storage below a command set.
 #[derive(Copy, Clone, Debug)]
 pub struct SetInfo {
-    /// Sectors of 512 bytes that it has for namespaces.
+    /// Sectors of 512 bytes for namespaces.
     pub sectors: u64,
     /// Bytes of the unit in which the drive maps and prefers to be written.
     pub unit_bytes: u32,
@@ -202,7 +202,7 @@ pub struct SetInfo {
 /// The handles by which hosts place data.
 #[derive(Debug)]
 pub struct Placement<'a> {
-    /// What the FTL knows of them.
+    /// The FTL's report of them.
     pub report: PlacementReport,
     /// Their events.
     pub fdp: &'a Fdp,
@@ -221,9 +221,9 @@ pub struct Command<'a> {
     pub link: &'a Rc<Link>,
     /// The controller's processors.
     pub work: &'a Work,
-    /// What the host has set.
+    /// The host's settings.
     pub settings: &'a Settings,
-    /// Tells when the command is to end early.
+    /// Signals when the command is to end early.
     pub stop: Stop<'a>,
 }
 
@@ -236,7 +236,7 @@ pub struct Reply {
     pub dw0: u32,
     /// DW1.
     pub dw1: u32,
-    /// What is at fault.
+    /// The culprit.
     pub culprit: Culprit,
 }
 
@@ -245,14 +245,14 @@ pub struct Reply {
 pub struct Failure {
     /// The status.
     pub status: Status,
-    /// What is at fault.
+    /// The culprit.
     pub culprit: Culprit,
 }
 
-/// What a command failed of, for the error log.
+/// The cause of a failure, for the error log.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Culprit {
-    /// Nothing beyond what the status says.
+    /// No more than the status.
     Unknown,
     /// The first logical block that failed.
     Block(u64),

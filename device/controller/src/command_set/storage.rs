@@ -1,4 +1,4 @@
-//! What lies behind the commands of a set: the data of namespaces, counts, power.
+//! The storage behind the commands of a set: the data of namespaces, counts, power.
 
 use nandscape_wire_nvme::log::Smart;
 use nandscape_wire_nvme::vendor::DriveLog;
@@ -8,7 +8,7 @@ use crate::namespace::Namespace;
 
 /// The storage behind a command set.
 pub trait Storage {
-    /// Reads blocks of a namespace, and keeps the data to itself.
+    /// Reads blocks of a namespace, and drops the data.
     ///
     /// # Errors
     /// Why they cannot be read.
@@ -19,7 +19,7 @@ pub trait Storage {
         Vec::new()
     }
 
-    /// Counts go on from what was noted.
+    /// Continues the counts from noted values.
     fn restore_totals(&self, _totals: &[u64]) {}
 
     /// Bytes that hosts have written so far.
@@ -31,15 +31,15 @@ pub trait Storage {
     /// Sends all data that a power cut would lose to flash.
     fn flush<'a>(&'a self) -> Later<'a, ()>;
 
-    /// The same, and writes what the next start would have to find out.
+    /// The same, and writes the tables that the next start would have to reconstruct.
     fn shut_down<'a>(&'a self) -> Later<'a, ()> {
         self.flush()
     }
 
-    /// Fills in what the SMART log says of the media and of I/O commands.
+    /// Fills in the SMART log fields of the media and of I/O commands.
     fn smart(&self, smart: &mut Smart);
 
-    /// Fills in what the drive log says of the media and of the FTL.
+    /// Fills in the drive log fields of the media and of the FTL.
     fn drive_log(&self, log: &mut DriveLog);
 
     /// Critical Warning of the SMART log.
@@ -48,9 +48,9 @@ pub trait Storage {
     /// Calls `cut` whenever power is cut, in the middle of any operation: it may only start a task.
     fn on_power_cut(&self, cut: Box<dyn Fn()>);
 
-    /// Waits until power is back after a cut.
+    /// Waits until power returns after a cut.
     fn power_returns<'a>(&'a self) -> Later<'a, ()>;
 
-    /// Starts again after a power cut. Power is back, and no command is in work.
+    /// Restarts after a power cut. Power has returned, and no command is in work.
     fn restart<'a>(&'a self) -> Later<'a, ()>;
 }

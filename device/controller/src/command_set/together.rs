@@ -1,4 +1,4 @@
-//! Parts of one command that go on at once.
+//! Concurrent parts of one command.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,10 +6,10 @@ use std::task::Poll;
 
 use nandscape_drive::Breakdown;
 
-/// A part of a command: its result, and where its time went.
+/// A part of a command: its result and its breakdown.
 pub(super) type Part<'a, T> = Pin<Box<dyn Future<Output = (T, Breakdown)> + 'a>>;
 
-/// Runs parts until all have ended. Their results, in order, and where the time of the part went that ended last.
+/// Runs parts until all have ended. Returns their results in order, and adds the breakdown of the part that ended last.
 pub(super) async fn together<T>(mut parts: Vec<Part<'_, T>>, breakdown: &mut Breakdown) -> Vec<T> {
     let mut results: Vec<Option<T>> = parts.iter().map(|_| None).collect();
     let mut last = Breakdown::new();

@@ -1,4 +1,4 @@
-//! Windows in which a drive does its own work: by a schedule, or in Predictable Latency Mode (Base 8.18).
+//! Windows for a drive's background work: by a schedule, or in Predictable Latency Mode (Base 8.18).
 
 use nandscape_device_ftl_core::offers;
 
@@ -6,8 +6,8 @@ use crate::subsystem::LatencyFigures;
 
 /// A drive with such windows.
 pub struct Windows<'a> {
-    /// Its FTL, which keeps to them.
+    /// The FTL that obeys them.
     pub ftl: &'a dyn offers::Windows,
-    /// What the drive reports of itself for Predictable Latency Mode, as of now.
+    /// The current figures for Predictable Latency Mode.
     pub figures: LatencyFigures,
 }

@@ -1,10 +1,10 @@
-//! Commands whose memory only their host reaches (see `Memory::settle` of the drive's crate): the host is asked for it by
-//! messages, and the command waits for the answers. A host that answers late, or never, delays no other host: meanwhile its
-//! commands hold neither slot nor namespace, and all that ends commands early ends them at once. How much of its data is kept
-//! is limited by the commands that may be asked for at a time.
+//! Commands whose memory only their host reaches (see `Memory::settle` of the drive's crate): the controller requests the
+//! data by messages, and the command waits for the answers. A host that answers late, or never, delays no other host: its
+//! waiting commands hold neither slot nor namespace, and every early end takes effect at once. A limit on waiting commands
+//! bounds the data kept for a host.
 //!
-//! A command that lacks memory fails before it does anything; it is served once more when its host has answered. What a
-//! command writes to its host is sent when it has ended, before its completion.
+//! A command that lacks memory fails before it has any effect; it is served again once its host has answered. Data for the
+//! host is sent at the end of the command, before its completion.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ const MOST_WAITING: u32 = 64;
 pub(super) struct Asking {
     waiting: Cell<u32>,
     admitted: Cell<u32>,
-    /// Notified when a command does not keep data any more.
+    /// Notified when a command releases its data.
     released: Signal,
 }
 
@@ -38,7 +38,7 @@ impl Asking {
         Rc::new(Asking { waiting: Cell::new(0), admitted: Cell::new(0), released: Signal::new(sim) })
     }
 
-    /// Whether no more commands are fetched, as too many wait.
+    /// Whether fetching stops because too many commands wait.
     pub(super) fn is_full(&self) -> bool {
         self.waiting.get() >= MOST_WAITING
     }
@@ -108,7 +108,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// The slot of a command that waits for its host is free for others.
+    /// Frees the slot of a command that waits for its host.
     fn lend_slot(&self, entry: &SubmissionEntry) {
         let subsystem = &*self.subsystem;
         if subsystem.slots.give_back(cause_of(entry.opcode)) && subsystem.power.is_restarting() {
@@ -122,7 +122,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
 }
 
 impl<C: DirectSet + ?Sized> CommandJob<C> {
-    /// How a command ends that has failed, or whose memory is not settled.
+    /// The end of a command that failed, or whose memory is not settled.
     #[cold]
     pub(super) async fn settle(&mut self, mut reply: Option<Reply>, breakdown: &mut Breakdown) -> Option<Reply> {
         let (controller, mem) = (self.controller.clone(), self.submission.mem.clone());
@@ -149,7 +149,7 @@ impl<C: DirectSet + ?Sized> CommandJob<C> {
         if mem.has_failed() { Some(Err(Status::DATA_TRANSFER_ERROR).into()) } else { reply }
     }
 
-    /// Serves a command whose memory was not there before.
+    /// Serves a command again whose memory was missing.
     async fn serve_again(&self, breakdown: &mut Breakdown) -> Option<Reply> {
         let CommandJob { controller, queue, submission, namespace, power_cuts, .. } = self;
         let (entry, mem) = (&submission.entry, &submission.mem);

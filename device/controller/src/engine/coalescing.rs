@@ -14,15 +14,15 @@ use super::queues::QueueKey;
 use super::{Chore, NvmeController};
 use crate::command_set::DirectSet;
 
-/// Notifications that are held back, by vector.
+/// Deferred notifications, by vector.
 #[derive(Default)]
 pub(super) struct Coalescing {
     held: RefCell<BTreeMap<u16, Held>>,
-    /// Aggregations so far: tells the timer of one from those of others.
+    /// Aggregations so far, which identifies the timer of each.
     aggregations: Cell<u64>,
 }
 
-/// Completions of a vector that the host was not notified of.
+/// Completions of a vector without a notification yet.
 struct Held {
     count: u32,
     aggregation: u64,
@@ -93,7 +93,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.admin.settings.get(INTERRUPT_VECTOR, vector.into()) & COALESCING_DISABLED == 0
     }
 
-    /// Notifies the host of what is held back for a vector, if it is still the given aggregation.
+    /// Notifies the host of a vector's deferred completions, if the given aggregation is still current.
     fn notify_vector(&self, vector: u16, aggregation: u64) {
         let mut held = self.coalescing.held.borrow_mut();
         let ends = held.get(&vector).is_some_and(|held| held.aggregation == aggregation);

@@ -1,4 +1,4 @@
-//! A completion queue: where its next entry goes, and what it cannot take.
+//! A completion queue: its tail, and the completions that do not fit.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -15,8 +15,8 @@ pub(super) struct Completions {
     pub(super) head: u16,
     pub(super) tail: u16,
     pub(super) phase: bool,
-    /// Completions that could not be posted: the queue is full, or its memory could not be reached. Submission queues that
-    /// post here are not fetched from meanwhile, so there are never more than command slots.
+    /// Completions that could not be posted: the queue is full, or its memory could not be reached. Meanwhile, submission
+    /// queues that post here are not fetched from, so the overflow never exceeds the command slots.
     pub(super) overflow: VecDeque<Posted>,
     /// Submission queues that post here.
     pub(super) users: u32,
@@ -34,10 +34,10 @@ impl Completions {
         after(self.tail, self.entries) == self.head
     }
 
-    /// Puts a completion at the tail.
+    /// Posts a completion at the tail.
     ///
     /// # Panics
-    /// If the queue is full: the entry would lie on one that the host has not read.
+    /// If the queue is full: the entry would overwrite one that the host has not read.
     #[inline]
     pub(super) fn put(&mut self, mut posted: Posted) {
         assert!(!self.is_full(), "a completion is posted to a full queue of {} entries", self.entries);
@@ -48,7 +48,7 @@ impl Completions {
         self.phase ^= self.tail == 0;
     }
 
-    /// Moves completions to the memory while it takes them.
+    /// Moves overflowed completions to the queue while it has room.
     pub(super) fn flush_overflow(&mut self) {
         while self.has_room() {
             let Some(posted) = self.overflow.pop_front() else { break };
@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// A deliberate mistake: a completion without a look at the queue's room.
+    /// A deliberate mistake: a completion without a check of the queue's room.
     #[test]
     #[should_panic(expected = "a completion is posted to a full queue of 3 entries")]
     fn an_overrun_completion_queue_is_noticed() {

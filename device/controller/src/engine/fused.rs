@@ -1,5 +1,5 @@
-//! Fused operations (Base 3.4.2): two commands that stand next to each other in a submission queue, made known by one
-//! doorbell. They are fetched together and served as one. A half that stands alone is aborted.
+//! Fused operations (Base 3.4.2): two adjacent commands of a submission queue, submitted by one doorbell. They are fetched
+//! together and served as one. A lone half is aborted.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use super::queues::QueueKey;
 use super::serve::{CommandJob, without_namespace};
 use crate::command_set::{Command, DirectSet, Reply};
 
-/// The commands of a fused operation, or one that stands alone.
+/// The commands of a fused operation, or a lone half.
 pub(crate) struct FusedJob<C: DirectSet + ?Sized> {
     pub(super) controller: Rc<NvmeController<C>>,
     pub(super) queue: QueueKey,
@@ -25,7 +25,7 @@ pub(crate) struct FusedJob<C: DirectSet + ?Sized> {
     at: Time,
     /// How often power had been cut by then.
     pub(super) power_cuts: u32,
-    /// The command whose end made room for them.
+    /// The cause of the command whose end freed their slots.
     behind: Cause,
 }
 
@@ -41,7 +41,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
                 self.start_fused(queue, first, second);
             }
             FLAGS_FUSED_SECOND => self.start_fused(queue, first, None),
-            // 11b is reserved: the parser has the status.
+            // 11b is reserved: the parser rejects it.
             _ => self.start(queue, first),
         }
     }
@@ -89,7 +89,7 @@ impl<C: DirectSet + ?Sized> FusedJob<C> {
             controller.finish(queue, entry, (reply, power_cuts), submitted, breakdown);
             controller.trace_command(queue.id, entry, submitted);
         }
-        // A change of a namespace may wait for the end of its commands.
+        // A namespace change may wait for the end of these commands.
         controller.subsystem.changes.released();
         controller.report_events();
         for _ in 0..1 + u32::from(second.is_some()) {
@@ -102,7 +102,7 @@ impl<C: DirectSet + ?Sized> FusedJob<C> {
         let stop = |submission: &Submission| controller.stop(*queue, &submission.entry, *power_cuts);
         match [first, second].map(|submission| stop(submission).check_begin()) {
             [Ok(()), Ok(())] => self.serve_both(second, breakdown).await,
-            // One that was aborted takes the other with it.
+            // An aborted half aborts the other.
             begins => begins.map(|begin| Err(begin.err().unwrap_or(Status::FUSED_FAILED)).into()),
         }
     }
@@ -124,7 +124,7 @@ impl<C: DirectSet + ?Sized> FusedJob<C> {
             };
             return [status(first), status(second)];
         };
-        // Each half is admitted as it would be alone; one that is not has the other one aborted.
+        // Each half is admitted separately; a rejected half aborts the other.
         let admitted =
             [controller.admits_command(&compared, &first.entry), controller.admits_command(&written, &second.entry)];
         if admitted.iter().any(Result::is_err) {

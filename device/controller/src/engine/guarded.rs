@@ -1,6 +1,6 @@
-//! I/O commands that have to ask before they are served: on a namespace that is being formatted or sanitized, that is reserved
-//! or write protected; Flush of all namespaces; and the reservation commands themselves. All others pass by with one look at the
-//! namespace.
+//! I/O commands that need a check before they are served: on a namespace that is being formatted or sanitized, or that is
+//! reserved or write protected; Flush of all namespaces; and the reservation commands. All others cost one check of a flag of
+//! the namespace.
 
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry};
@@ -17,14 +17,14 @@ const RESERVATIONS: u32 = 1 << IoOpcode::RESERVATION_REGISTER.0
 /// The same, and Flush.
 const MAY_ASK: u32 = RESERVATIONS | 1 << IoOpcode::FLUSH.0;
 
-/// Whether a command asks on any namespace.
+/// Whether a command needs the check on every namespace.
 #[inline]
 pub(super) fn always_asks(entry: &SubmissionEntry) -> bool {
     let (opcode, nsid) = (entry.opcode, entry.nsid.get());
     opcode < 32 && MAY_ASK >> opcode & 1 != 0 && (opcode != IoOpcode::FLUSH.0 || nsid == NSID_ALL)
 }
 
-/// Whether a command is one about reservations.
+/// Whether a command is a reservation command.
 fn is_reservation(opcode: u8) -> bool {
     opcode < 32 && RESERVATIONS >> opcode & 1 != 0
 }
@@ -49,7 +49,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.admits(namespace, Access::of(entry.opcode)).and_then(|()| namespace.check_write(entry))
     }
 
-    /// Serves a command that has to ask, or a reservation command.
+    /// Serves a command that needs the check, or a reservation command.
     #[cold]
     pub(super) async fn serve_guarded(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
         let (namespace, opcode) = (command.namespace, command.entry.opcode);

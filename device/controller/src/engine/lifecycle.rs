@@ -1,5 +1,5 @@
-//! Deleting queues, resetting, shutting down. All of them stop commands and wait until the last one has ended: none
-//! touches memory or data afterwards. Power cuts are the subsystem's.
+//! Deleting queues, resetting, shutting down. Each stops commands and waits for the last one to end, so none touches memory
+//! or data afterwards. The subsystem handles power cuts.
 //!
 //! Base 5.2.4 (Delete I/O Submission Queue): commands of the queue end, or are aborted with Command Aborted due to SQ
 //! Deletion, before the deletion completes. Base 3.7.2: a controller reset aborts all commands, deletes all I/O queues and
@@ -20,11 +20,11 @@ use crate::subsystem::NvmSubsystem;
 
 /// Work that takes time and belongs to no command.
 pub(crate) enum Chore<C: DirectSet + ?Sized> {
-    /// Start again after a power cut.
+    /// Restart after a power cut.
     Restart(Rc<NvmSubsystem<C>>),
     /// Shut a controller down.
     ShutDown(Shutdown<C>),
-    /// Have a controller fail whose host is silent for too long.
+    /// Fail a controller whose Keep Alive Timer expires.
     WatchKeepAlive(Weak<NvmeController<C>>),
     /// Notify a host of completions.
     EndAggregation(Timer<C>),
@@ -51,21 +51,20 @@ impl<C: DirectSet + ?Sized> Chore<C> {
 /// A shutdown that the host has asked for (CC.SHN).
 pub(crate) struct Shutdown<C: DirectSet + ?Sized> {
     controller: Rc<NvmeController<C>>,
-    /// Data that a power cut would lose is flushed first, and tables are written that the next start reads.
+    /// Whether data that a power cut would lose is flushed first, and tables for the next start are written.
     flushes: bool,
     /// Which shutdown of the controller it is.
     number: u32,
 }
 
 impl<C: DirectSet + ?Sized> Shutdown<C> {
-    /// Commands are served on, as the host has stopped sending any. A controller that was reset meanwhile was not asked to
-    /// shut down.
+    /// Commands are still served, because the host has stopped sending them. A reset meanwhile cancels the shutdown.
     async fn run(&self) {
         if self.flushes {
             self.controller.subsystem.set.storage().shut_down().await;
         }
         if self.controller.registers.borrow().is_current_shutdown(self.number) {
-            // The host may use their memory for something else from now on, without a reset before (Linux does when its driver is removed).
+            // The host may now reuse their memory without a reset (Linux does on removal of its driver).
             self.controller.forget_doorbell_buffers();
             self.controller.registers.borrow_mut().end_shutdown();
         }
@@ -82,8 +81,8 @@ pub(super) enum Clearing {
 }
 
 impl<C: DirectSet + ?Sized> NvmeController<C> {
-    /// Begins to delete a submission queue, and with `completions` the completion queue that it posts to. It ends now, or
-    /// when the last command of the queue has ended.
+    /// Begins to delete a submission queue, and with `completions` its completion queue. The deletion ends now, or with the
+    /// last command of the queue.
     pub(super) fn begin_deletion(&self, id: QueueId, completions: bool) -> Result<(), Status> {
         let key = self.queues.borrow_mut().begin_deletion(id, completions)?;
         self.waiters.stop(Status::ABORTED_SQ_DELETION, |queue, _| queue == key);
@@ -104,7 +103,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.end_clearing();
     }
 
-    /// Deletes a submission queue and waits until that is done: behind the commands of the queue that are in work.
+    /// Deletes a submission queue, and waits for the deletion and the queue's commands in work.
     pub(crate) async fn delete_submission(&self, id: QueueId, breakdown: &mut Breakdown) -> Result<(), Status> {
         let key = self.queues.borrow().key(id).ok_or(Status::INVALID_QUEUE_ID.final_())?;
         self.begin_deletion(id, false)?;
@@ -124,7 +123,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             (false, true) if self.clearing.get().is_none() => self.enable(),
             _ => {}
         }
-        // A controller that is not enabled is shut down too: its subsystem may hold data of others (Base 3.6.1).
+        // A disabled controller is shut down too: its subsystem may hold data of other hosts (Base 3.6.1).
         if from.shutdown() == 0 && to.shutdown() != 0 {
             let number = self.registers.borrow_mut().begin_shutdown();
             // Normal (01b) flushes, abrupt (10b) does not.
@@ -133,7 +132,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// CC.EN has become 1: the admin queues of a host that names them by address begin to be served.
+    /// CC.EN changed to 1: starts serving the admin queues of a host that names them by address.
     fn enable(&self) {
         self.choose_arbiter();
         let is_supported = {
@@ -156,7 +155,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.update_fetching();
     }
 
-    /// The host has rung a doorbell that is none, or to a value that is no place of its queue.
+    /// The host rang a doorbell of no queue, or with a value outside its queue.
     #[cold]
     pub(super) fn bad_doorbell(&self, event: Event) {
         if self.registers.borrow().is_ready() && self.clearing.get().is_none() {
@@ -177,19 +176,19 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
 
     /// Begins to stop all commands and delete all queues.
     pub(super) fn clear(&self, why: Clearing) {
-        // A reset counts for more than a host that leaves.
+        // A reset takes precedence over a host that leaves.
         self.clearing.set(self.clearing.get().max(Some(why)));
         self.update_fetching();
         let queues = self.queues.borrow().existing();
         for id in queues {
-            // Queues that are being deleted already go on with that.
+            // Queues in deletion continue.
             let _ = self.begin_deletion(id, true);
         }
         self.end_clearing();
     }
 
-    /// Ends what [`NvmeController::clear`] began if no submission queue is left: the features have their defaults. After a
-    /// reset the controller is not ready.
+    /// Ends the work of [`NvmeController::clear`] if no submission queue is left: features get their defaults. After a reset,
+    /// the controller is not ready.
     fn end_clearing(&self) {
         let Some(why) = self.clearing.get() else { return };
         if !self.queues.borrow().existing().is_empty() {
@@ -211,7 +210,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.clearing.set(None);
         if why == Clearing::Reset {
             self.registers.borrow_mut().set_ready(false);
-            // The host has not waited for the reset to end.
+            // The host enabled the controller before the reset ended.
             if self.registers.borrow().cc.enabled() {
                 self.enable();
             }
@@ -219,7 +218,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.update_fetching();
     }
 
-    /// From now on doorbells are in their registers only.
+    /// From now on, doorbells are only in registers.
     fn forget_doorbell_buffers(&self) {
         if let Some(host) = &*self.attached.borrow() {
             host.set_doorbell_buffers(None);
@@ -232,8 +231,8 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         memory.released();
     }
 
-    /// Whether memory of a queue could not be reached. No completion can say so: the status is fatal, and nothing is fetched
-    /// until the next reset (Base 3.1.4.6, 9.5).
+    /// Whether memory of a queue was unreachable. No completion can report it: the controller sets the fatal status, and
+    /// fetches nothing until the next reset (Base 3.1.4.6, 9.5).
     #[cold]
     pub(super) fn check_queue_memory(&self) -> bool {
         let is_lost = self.queues.borrow_mut().take_lost();
@@ -244,8 +243,8 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         is_lost
     }
 
-    /// Whether entries are fetched: the controller is ready, without a fatal status, and is not reset, the drive does not
-    /// restart, and few commands wait for their host.
+    /// Updates whether entries are fetched: the controller is ready, without a fatal status or a reset; the drive is not
+    /// restarting; and few commands wait for their host.
     pub(crate) fn update_fetching(&self) {
         let ready = self.registers.borrow().can_fetch() && !self.asking.is_full();
         self.fetching.set(ready && self.clearing.get().is_none() && !self.subsystem.power.is_restarting());

@@ -1,16 +1,15 @@
-//! The queue engine: fetches commands from queues, has them served, posts their completions. It knows no command set but
-//! through [`CommandSet`].
+//! The queue engine: fetches commands from queues, serves them through [`CommandSet`] and posts their completions.
 //!
 //! | file | what |
 //! |---|---|
 //! | `queues` | all queues: created, deleted, fetched from, posted to |
 //! | `submissions`, `completions` | one queue of each kind |
-//! | `waiting` | the queues that have entries |
+//! | `waiting` | the queues with entries |
 //! | `serve` | a command from its fetch to its completion |
-//! | `fused` | two commands that are served as one |
-//! | `coalescing` | interrupts that are held back |
+//! | `fused` | two commands served as one |
+//! | `coalescing` | interrupt coalescing |
 //! | `asking` | commands that wait for memory which only their host reaches |
-//! | `guarded` | commands that have to ask whether they may be served |
+//! | `guarded` | commands that need a check before they are served |
 //! | `stop` | commands that end early |
 //! | `registers` | controller properties |
 //! | `lifecycle` | deleting queues, reset, shutdown |
@@ -70,7 +69,7 @@ pub struct NvmeController<C: DirectSet + ?Sized> {
     pub(crate) sim: Sim,
     pub(crate) subsystem: Rc<NvmSubsystem<C>>,
     id: u16,
-    /// Which controller of the subsystem it was to be created: identifiers are used again.
+    /// The number of its creation in the subsystem. Unlike identifiers, numbers are never reused.
     pub(crate) number: u64,
     pub(crate) host: HostIdentity,
     pub(crate) model: TransportModel,
@@ -83,11 +82,11 @@ pub struct NvmeController<C: DirectSet + ?Sized> {
     coalescing: Coalescing,
     asking: Rc<Asking>,
     registers: RefCell<Registers>,
-    /// The host that names its queues by address, if there is one.
+    /// The host that names its queues by address, if any.
     pub(crate) attached: RefCell<Option<Rc<dyn HostMemory>>>,
-    /// Entries are fetched; see [`NvmeController::update_fetching`].
+    /// Whether entries are fetched; see [`NvmeController::update_fetching`].
     fetching: Cell<bool>,
-    /// It is among the controllers that wait for a command slot.
+    /// Whether it waits for a command slot.
     waits_for_slot: Cell<bool>,
     /// Why all queues are being deleted, if they are.
     clearing: Cell<Option<Clearing>>,
@@ -155,7 +154,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.me.upgrade().expect("the caller holds one")
     }
 
-    /// A reference that does not keep it.
+    /// A weak reference.
     pub(crate) fn weak(&self) -> Weak<NvmeController<C>> {
         self.me.clone()
     }
@@ -175,7 +174,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         &self.subsystem.set
     }
 
-    /// Takes the arbiter that the host has chosen, by the feature or else by CC.AMS.
+    /// Installs the arbiter chosen by the host, by the feature or else by CC.AMS.
     pub(crate) fn choose_arbiter(&self) {
         let weighted = self.registers.borrow().is_weighted();
         let mut arbiter = match ArbiterKind::of_feature(self.admin.settings.get(ARBITER, 0)) {
@@ -201,7 +200,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.arbiter.borrow_mut().created(id, priority);
     }
 
-    /// Whether its host names memory by SGLs. A host in this process hands its memory over as it is.
+    /// Whether its host names memory by SGLs. A host in this process passes its memory directly.
     pub(crate) fn takes_sgls(&self) -> bool {
         self.model == TransportModel::Message || self.creates_queues()
     }
@@ -216,12 +215,12 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.model == TransportModel::Message
     }
 
-    /// Whether it reports several controllers and shared namespaces: each host of messages has a controller of its own.
+    /// Whether it reports several controllers and shared namespaces: each host over messages has its own controller.
     pub(crate) fn reports_several(&self) -> bool {
         self.passes_messages() || self.subsystem.several.get()
     }
 
-    /// Whether the host has told the sizes of entries that the controller has.
+    /// Whether the host has set the controller's entry sizes.
     pub(crate) fn has_entry_sizes(&self) -> bool {
         self.registers.borrow().has_entry_sizes()
     }
@@ -241,14 +240,14 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.attached.borrow().is_some()
     }
 
-    /// Fetches while there are entries and command slots. It is called when either changes. Each command is served on a
-    /// worker of its own once [`CommandJob::lead`] has passed.
+    /// Fetches while entries and command slots are available. Called when either changes. A separate worker serves each
+    /// command after its [`CommandJob::lead`].
     #[inline(never)]
     pub(crate) fn fetch(&self) {
         self.fetch_here();
     }
 
-    /// The same, at the doorbell that most commands are fetched at.
+    /// The same, on the doorbell path of most commands.
     #[inline(always)]
     fn fetch_here(&self) {
         let subsystem = &*self.subsystem;
@@ -263,7 +262,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
                 if self.check_queue_memory() {
                     return;
                 }
-                // Its entries were asked for. Other queues may have some.
+                // Its entries were requested from the host. Other queues may have entries.
                 continue;
             };
             drop(queues);
@@ -278,7 +277,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// Other controllers may take every slot that becomes free: this one is to have its turn.
+    /// Queues for a slot, because other controllers might take every free one.
     #[cold]
     fn wait_for_slot(&self) {
         let waits = self.fetching.get() && !self.queues.borrow().waiting().is_empty();
@@ -287,7 +286,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// Starts a command that was fetched.
+    /// Starts a fetched command.
     #[inline(always)]
     fn start(&self, queue: QueueKey, submission: Submission) {
         let subsystem = &*self.subsystem;
@@ -325,7 +324,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// Has the controllers fetch that have waited for a slot.
+    /// Lets the controllers fetch that waited for a slot.
     #[cold]
     fn fetch_in_turn(&self) {
         while self.subsystem.slots.is_free()
@@ -338,7 +337,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     }
 }
 
-/// A host, by the identifier that it gave its controller when it got it, or else by the controller.
+/// A host, by the identifier with which it connected, or else by the controller.
 fn owner(host: &HostIdentity, controller: u16) -> Registrant {
     match host {
         HostIdentity { function: Some(function), .. } => Registrant::Function(*function),
@@ -372,7 +371,7 @@ impl<C: DirectSet + ?Sized> Controller for NvmeController<C> {
         submissions: Rc<dyn SubmissionMemory>,
         completions: Rc<dyn CompletionMemory>,
     ) -> Result<(), Status> {
-        // A host that connects has its admin queue before it enables the controller.
+        // A connecting host has its admin queue before it enables the controller.
         let takes_queues = id == QueueId::ADMIN || self.registers.borrow().is_ready();
         if self.clearing.get().is_some() || !takes_queues {
             return Err(Status::COMMAND_SEQUENCE_ERROR.final_());

@@ -1,4 +1,4 @@
-//! The device's side of queues: how far each submission queue is fetched, each completion queue filled.
+//! The device side of queues: the progress of fetching and posting in each.
 //!
 //! A submission queue names the completion queue that it posts to; several may name the same.
 
@@ -40,18 +40,18 @@ pub struct Head {
     pub attributes: Attributes,
 }
 
-/// How far a search through a submission queue has come.
+/// The progress of a search through a submission queue.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Search {
-    /// It was there.
+    /// The command was found.
     Found,
-    /// It is not there.
+    /// The command is not in the queue.
     Absent,
-    /// There are more entries, from this one on.
+    /// The search stopped before this entry.
     Unfinished(u16),
 }
 
-/// A submission queue was deleted, and perhaps a completion queue, whose memory is to be told by the caller.
+/// A submission queue was deleted, and perhaps a completion queue, whose memory the caller must notify.
 pub(crate) struct Released(pub(crate) Option<Rc<dyn CompletionMemory>>);
 
 /// Names a submission queue for as long as it exists.
@@ -62,7 +62,7 @@ pub(crate) struct QueueKey {
 }
 
 impl Queues {
-    /// Room for `pairs` I/O queues of each kind beside the admin queues.
+    /// Room for `pairs` I/O queues of each kind in addition to the admin queues.
     pub(crate) fn new(sim: &Sim, pairs: u16, max_entries: u32) -> Queues {
         let queues = usize::from(pairs) + 1;
         let submission = (0..queues).map(|_| None).collect();
@@ -146,18 +146,18 @@ impl Queues {
         (0..).zip(&self.submission).filter_map(depth).collect()
     }
 
-    /// Whether there is a queue of I/O commands or of their completions.
+    /// Whether any I/O queue exists.
     pub(crate) fn has_io_queues(&self) -> bool {
         self.submission[1..].iter().any(Option::is_some) || self.completion[1..].iter().any(Option::is_some)
     }
 
-    /// Whether there is no queue.
+    /// Whether no queue exists.
     pub(crate) fn is_empty(&self) -> bool {
         self.submission.iter().all(Option::is_none) && self.completion.iter().all(Option::is_none)
     }
 
-    /// Begins to delete a submission queue, and with `completions` the completion queue that it posts to: nothing is
-    /// fetched any more. [`Queues::end_deletion`] ends it.
+    /// Begins to delete a submission queue, and with `completions` its completion queue: fetching stops.
+    /// [`Queues::end_deletion`] ends it.
     pub(crate) fn begin_deletion(&mut self, id: QueueId, completions: bool) -> Result<QueueKey, Status> {
         let key = self.key(id).filter(|key| self.serves(*key)).ok_or(Status::INVALID_QUEUE_ID.final_())?;
         let queue = self.get_mut(key).expect("it was found");
@@ -166,8 +166,8 @@ impl Queues {
         Ok(key)
     }
 
-    /// Deletes a submission queue whose deletion has begun, if none of its commands is in work; and the completion queue
-    /// that it posts to, if that was asked for and no other queue posts there.
+    /// Deletes a submission queue in deletion, if none of its commands is in work. Also deletes its completion queue, if
+    /// requested and no other queue posts there.
     pub(crate) fn end_deletion(&mut self, id: QueueId) -> Option<Released> {
         let slot = &mut self.submission[usize::from(id.0)];
         let queue = slot.take_if(|queue| queue.deletion.is_some() && queue.in_work == 0)?;
@@ -191,7 +191,7 @@ impl Queues {
         unused.map(|queue| queue.memory).collect()
     }
 
-    /// Deletes a completion queue, to which no submission queue posts any more. Its memory is to be told by the caller.
+    /// Deletes a completion queue to which no submission queue posts any more. The caller must notify its memory.
     pub(crate) fn delete_completion(&mut self, id: QueueId) -> Result<Rc<dyn CompletionMemory>, Status> {
         let slot = self.completion.get_mut(usize::from(id.0)).filter(|slot| slot.is_some());
         let slot = slot.ok_or(Status::INVALID_QUEUE_ID.final_())?;
@@ -208,12 +208,12 @@ impl Queues {
         self.submission[usize::from(key.id.0)].as_mut().filter(|queue| queue.generation == key.generation)
     }
 
-    /// Whether a submission queue is there, and is not another of the same number.
+    /// Whether a submission queue exists, and is not a later one with the same number.
     pub(crate) fn exists(&self, key: QueueKey) -> bool {
         self.get(key).is_some()
     }
 
-    /// Whether a command of a submission queue is served: the queue is there, and is not being deleted.
+    /// Whether commands of a submission queue are served: the queue exists, and is not being deleted.
     #[inline]
     pub(crate) fn serves(&self, key: QueueKey) -> bool {
         self.get(key).is_some_and(|queue| queue.deletion.is_none())
@@ -225,9 +225,9 @@ impl Queues {
         Some(QueueKey { id, generation: queue.generation })
     }
 
-    /// Looks for a command that is in a submission queue and was not fetched yet, and has it aborted; at most `limit`
-    /// entries from `from` on, or from the head where `from` is not in the queue any more. One that is aborted already is
-    /// not found: a second note of it would outlive it and abort the next command of the same identifier.
+    /// Searches a submission queue for a command that is not fetched yet, and marks it for abort. Checks at most `limit`
+    /// entries from `from` on, or from the head if `from` is no longer in the queue. An already marked command is not found:
+    /// a second mark would outlive it and abort the next command with its identifier.
     pub(crate) fn abort_unfetched(&mut self, key: QueueKey, cid: u16, from: Option<u16>, limit: u32) -> Search {
         let Some(queue) = self.get_mut(key).filter(|queue| !queue.aborts.contains(&cid)) else { return Search::Absent };
         let mut index = from.filter(|index| queue.holds(*index)).unwrap_or(queue.head);
@@ -244,10 +244,10 @@ impl Queues {
         Search::Unfinished(index)
     }
 
-    /// Whether a command that was fetched may begin. It is asked once.
+    /// Checks that a fetched command may begin. Called once per command.
     ///
     /// # Errors
-    /// The status with which it is to end.
+    /// The status with which the command is to end.
     #[inline]
     pub(crate) fn begin(&mut self, key: QueueKey, cid: u16) -> Result<(), Status> {
         let queue = self.get_mut(key).filter(|queue| queue.deletion.is_none()).ok_or(Status::ABORTED_SQ_DELETION)?;
@@ -263,7 +263,7 @@ impl Queues {
         }
     }
 
-    /// A command of a submission queue has ended; whether a deletion waits for that.
+    /// A command of a submission queue has ended. Returns whether a deletion waits for it.
     #[inline]
     pub(crate) fn ended(&mut self, key: QueueKey) -> bool {
         let queue = self.get_mut(key).expect("a queue with commands in work is not deleted");
@@ -274,7 +274,7 @@ impl Queues {
     /// The host moved a submission tail.
     ///
     /// # Errors
-    /// The event of a value outside the queue, or of a queue that there is not: it is ignored.
+    /// The event for a value outside the queue, or for a missing queue: the write is ignored.
     #[inline(always)]
     pub(crate) fn set_sq_tail(&mut self, id: QueueId, tail: u16) -> Result<(), Event> {
         let queue = self.submission.get_mut(usize::from(id.0)).and_then(Option::as_mut);
@@ -289,11 +289,11 @@ impl Queues {
         Ok(())
     }
 
-    /// The host moved a completion head. If completions had overflowed, those that there is room for now are posted, the
-    /// queue's memory is to be notified by the caller, and there may be something to fetch.
+    /// The host moved a completion head. Overflowed completions are posted as far as they fit; then the caller must notify
+    /// the queue's memory, and entries may be ready to fetch.
     ///
     /// # Errors
-    /// The event of a value outside the queue or beyond what was posted, or of a queue that there is not: it is ignored.
+    /// The event for a value outside the queue or beyond the posted entries, or for a missing queue: the write is ignored.
     #[inline(always)]
     pub(crate) fn set_cq_head(&mut self, id: QueueId, head: u16) -> Result<Option<Rc<dyn CompletionMemory>>, Event> {
         let queue = self.completion.get_mut(usize::from(id.0)).and_then(Option::as_mut);
@@ -317,7 +317,7 @@ impl Queues {
         Ok(Some(memory))
     }
 
-    /// Whether an entry could not be fetched or posted since the last call because its memory could not be reached.
+    /// Whether unreachable memory prevented a fetch or a post since the last call.
     pub(crate) fn take_lost(&mut self) -> bool {
         std::mem::take(&mut self.lost)
     }
@@ -328,12 +328,12 @@ impl Queues {
         &self.waiting
     }
 
-    /// Entries of a queue that were not fetched; 0 of a queue that does not exist.
+    /// Unfetched entries of a queue; 0 for a missing queue.
     pub fn depth(&self, id: QueueId) -> u32 {
         self.submission.get(usize::from(id.0)).and_then(Option::as_ref).map_or(0, Submissions::waiting)
     }
 
-    /// The next command of a queue that has one; `None` where its memory cannot be seen, or not yet.
+    /// The next command of a queue that has one; `None` if its memory is not visible, or not yet.
     pub fn head(&self, id: QueueId) -> Option<Head> {
         let queue = self.submission.get(usize::from(id.0))?.as_ref().filter(|queue| queue.has_next())?;
         let next = queue.memory.peek(queue.head)?;
@@ -358,8 +358,8 @@ impl Queues {
         self.existing().into_iter().filter_map(priority).collect()
     }
 
-    /// Fetches the next entry of a queue that has some. `None` when its memory cannot be reached, or not yet: then the doorbell
-    /// is rung again.
+    /// Fetches the next entry of a queue that has any. `None` if its memory is unreachable, or not available yet: then the
+    /// doorbell rings again.
     #[inline(always)]
     pub(crate) fn fetch(&mut self, id: QueueId) -> Option<(QueueKey, Submission)> {
         let queue = self.submission[usize::from(id.0)].as_mut().expect("a waiting queue exists");
@@ -376,8 +376,7 @@ impl Queues {
         Some((QueueKey { id, generation: queue.generation }, submission))
     }
 
-    /// Fetches the entry after the one that was just fetched, if there is one with such flags. Any
-    /// other stays in the queue.
+    /// Fetches the entry after the last fetched one, if its flags match. Any other entry stays in the queue.
     pub(crate) fn fetch_with(&mut self, id: QueueId, flags: impl Fn(u8) -> bool) -> Option<Submission> {
         if !self.waiting.contains(id) {
             return None;
@@ -387,8 +386,8 @@ impl Queues {
         self.fetch(id).map(|(_, submission)| submission)
     }
 
-    /// Posts a completion; the queue's memory is to be notified by the caller. `None` when the submission queue is gone,
-    /// or the completion queue takes nothing now.
+    /// Posts a completion; the caller must notify the queue's memory. `None` if the submission queue is gone, or the
+    /// completion queue has no room.
     #[inline(always)]
     pub(crate) fn post(&mut self, key: QueueKey, mut posted: Posted) -> Option<Rc<dyn CompletionMemory>> {
         let queue = self.get(key)?;
@@ -421,7 +420,8 @@ impl Queues {
         queue.is_some_and(|queue| Rc::ptr_eq(&queue.memory, memory))
     }
 
-    /// Posts a notice to a completion queue, if it still has this memory, and room. One that finds none is dropped: it would come late.
+    /// Posts a notice to a completion queue, if it still has this memory, and room. Without room the notice is dropped: it
+    /// would be late.
     pub(crate) fn post_notice(
         &mut self,
         id: QueueId,
@@ -445,7 +445,7 @@ impl Queues {
         self.completion[usize::from(id.0)].as_mut().expect("a queue that submission queues post to is not deleted")
     }
 
-    /// Queues that post to `to` are not fetched from, or again.
+    /// Stops or resumes fetching from queues that post to `to`.
     #[cold]
     fn set_blocked(&mut self, to: QueueId, blocked: bool) {
         for (id, queue) in (0u16..).zip(&mut self.submission) {

@@ -8,13 +8,13 @@
 //! ```
 //!
 //! CC.SHN 00b to another value, enabled or not, begins a shutdown: CSTS.SHST is 01b, and 10b at its end. A reset ends that
-//! state, and so does a write that sets CC.EN with CC.SHN 00b (Base 3.6.1). A reset of the function ends it enabled or not, and
-//! clears the properties that describe the admin queues, which clearing CC.EN leaves (Base 3.7.2).
+//! state, and so does a write that sets CC.EN with CC.SHN 00b (Base 3.6.1). A function level reset ends it even on a disabled
+//! controller, and clears the admin queue properties, which clearing CC.EN keeps (Base 3.7.2).
 //!
-//! The controller of hosts in this process begins ready: they create queue pairs at once. Others begin disabled.
+//! The controller of hosts in this process starts ready, because they create queue pairs at once. Others start disabled.
 //!
-//! Left out: what writes to them cause, which is `lifecycle`'s; interrupt masks, since interrupts are the business of who
-//! holds the queue memory; subsystem reset, boot partitions, controller memory.
+//! Left out: the effects of writes, which are in `lifecycle`; interrupt masks, because the owner of the queue memory handles
+//! interrupts; subsystem reset, boot partitions, controller memory.
 
 use nandscape_wire_nvme::register::{
     self, CC_EN, CSTS_CFS, CSTS_RDY, CSTS_SHST, CSTS_SHUT_DOWN, CSTS_SHUTTING_DOWN, Capabilities,
@@ -39,14 +39,14 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
-    /// Those of a controller that is ready, with the command sets that `css` selects (CC.CSS).
+    /// The properties of a ready controller, with the command sets that `css` selects (CC.CSS).
     pub(super) fn ready(max_entries: u32, command_sets: u8, css: u32) -> Registers {
         // Entries of 64 and of 16 bytes.
         let cc = ControllerConfiguration(CC_EN | css << 4 | 6 << 16 | 4 << 20);
         Registers { cc, csts: CSTS_RDY, ..Registers::disabled(max_entries, command_sets) }
     }
 
-    /// Those of a controller that is disabled.
+    /// The properties of a disabled controller.
     pub(super) fn disabled(max_entries: u32, command_sets: u8) -> Registers {
         let max_entries_z = (max_entries - 1) as u16;
         let capabilities = Capabilities { max_entries_z, timeout: TIMEOUT, command_sets }.bits();
@@ -72,8 +72,8 @@ impl Registers {
         }
     }
 
-    /// Sets the dword at a byte offset, other than CC. Read-only and reserved ones stay as they are; the admin queues are
-    /// set while the controller is disabled.
+    /// Sets the dword at a byte offset, other than CC. Read-only and reserved dwords do not change; the admin queues can be
+    /// set only while the controller is disabled.
     pub(super) fn set(&mut self, offset: u32, value: u32) {
         if self.cc.enabled() {
             return;
@@ -90,14 +90,13 @@ impl Registers {
         }
     }
 
-    /// Whether what the host has configured is supported, beside the command set: pages of 4 KiB, round robin with or
-    /// without weights.
+    /// Whether the host's configuration is supported, apart from the command set: pages of 4 KiB, round robin with or without
+    /// weights.
     pub(super) fn is_supported(&self) -> bool {
         self.cc.page_bytes() == 4_096 && self.cc.arbitration() <= 1
     }
 
-    /// Whether the host has told the sizes of the entries of I/O queues: 64 bytes of a submission queue, 16 of a completion
-    /// queue.
+    /// Whether the host has set the entry sizes of I/O queues: 64 bytes for submission, 16 for completion.
     pub(super) fn has_entry_sizes(&self) -> bool {
         (self.cc.submission_entry_log2(), self.cc.completion_entry_log2()) == (6, 4)
     }
@@ -107,7 +106,7 @@ impl Registers {
         self.cc.arbitration() == 1
     }
 
-    /// Entries of the admin submission and completion queue, where they lie, and the size of a memory page.
+    /// The sizes and addresses of the admin queues, and the size of a memory page.
     pub(super) fn admin_queues(&self) -> AdminQueues {
         AdminQueues {
             submission: (self.asq, (self.aqa & 0xfff) + 1),
@@ -120,12 +119,12 @@ impl Registers {
         self.csts & CSTS_RDY != 0
     }
 
-    /// Whether commands are fetched: it is ready, and nothing fatal has happened.
+    /// Whether commands are fetched: it is ready, without a fatal status.
     pub(super) fn can_fetch(&self) -> bool {
         self.csts & (CSTS_RDY | CSTS_CFS) == CSTS_RDY
     }
 
-    /// The controller has become ready, or a reset has ended. The shutdown state stays.
+    /// The controller became ready, or a reset ended. The shutdown state stays.
     pub(super) fn set_ready(&mut self, ready: bool) {
         self.csts = self.csts & CSTS_SHST | if ready { CSTS_RDY } else { 0 };
     }
@@ -134,7 +133,7 @@ impl Registers {
         self.csts |= CSTS_CFS;
     }
 
-    /// The host has written CC: the value before. The shutdown state ends when a reset begins, and when the controller is
+    /// The host wrote CC. Returns the previous value. The shutdown state ends when a reset begins, and when the controller is
     /// enabled without a shutdown notification.
     pub(super) fn configure(&mut self, to: ControllerConfiguration) -> ControllerConfiguration {
         let from = std::mem::replace(&mut self.cc, to);
@@ -153,13 +152,13 @@ impl Registers {
         before.enabled()
     }
 
-    /// A shutdown begins; its number.
+    /// Begins a shutdown and returns its number.
     pub(super) fn begin_shutdown(&mut self) -> u32 {
         self.set_shutdown(CSTS_SHUTTING_DOWN);
         self.shutdowns
     }
 
-    /// Whether a shutdown goes on: the controller was not reset or enabled meanwhile.
+    /// Whether a shutdown is still current: the controller was not reset or enabled meanwhile.
     pub(super) fn is_current_shutdown(&self, number: u32) -> bool {
         number == self.shutdowns
     }

@@ -28,7 +28,7 @@ pub(crate) const LOST_DATA: [Status; 5] = [
     Status::REFERENCE_TAG_CHECK,
 ];
 
-/// A command that was fetched. It is moved more than once: up to 128 bytes are moved without a call.
+/// A fetched command. It is moved more than once, and up to 128 bytes move without a call.
 pub(crate) struct CommandJob<C: DirectSet + ?Sized> {
     pub(super) controller: Rc<NvmeController<C>>,
     pub(super) queue: QueueKey,
@@ -37,19 +37,19 @@ pub(crate) struct CommandJob<C: DirectSet + ?Sized> {
     pub(super) namespace: Option<Rc<Namespace>>,
     /// How often power had been cut by then.
     pub(super) power_cuts: u32,
-    /// What the command was whose end made room for it, should it have waited for that.
+    /// The cause of the command whose end freed its slot, in case it waited for the slot.
     pub(super) behind: Cause,
 }
 
 impl<C: DirectSet + ?Sized> CommandJob<C> {
-    /// The time from a command's fetch until it is served: it crosses the link, and firmware handles it. Other commands do
-    /// not wait meanwhile.
+    /// The time between the fetch of a command and serving it: the command crosses the link, and firmware handles it. Other
+    /// commands do not wait meanwhile.
     #[inline]
     pub(super) fn lead(config: &ControllerConfig) -> [(Stage, Span); 2] {
         [(Stage::Link, config.link.latency), (Stage::Firmware, config.firmware_time)]
     }
 
-    /// Serves the command, once its [`lead`](CommandJob::lead) has passed, posts its completion, and gives its slot to others.
+    /// Serves the command after its [`lead`](CommandJob::lead), posts its completion, and frees its slot.
     pub(crate) async fn serve(&mut self) {
         let CommandJob { controller, submission: Submission { entry, mem, submitted }, .. } = &*self;
         let (CommandJob { queue, power_cuts, behind, .. }, submitted) = (&*self, *submitted);
@@ -103,8 +103,8 @@ impl<C: DirectSet + ?Sized> CommandJob<C> {
 }
 
 impl<C: DirectSet + ?Sized> NvmeController<C> {
-    /// The namespace that a command of a queue names, if it is attached. Flush may name all of them: any stands for them, and
-    /// each is asked before the command is served.
+    /// The attached namespace that a command names. For Flush of all namespaces, any attached one stands in, and each is
+    /// checked before the command is served.
     #[inline]
     pub(super) fn namespace_of(&self, queue: QueueId, entry: &SubmissionEntry) -> Option<Rc<Namespace>> {
         if queue == QueueId::ADMIN {
@@ -129,7 +129,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// Posts the completion of a command that was served, with its reply, and the power cuts when it was fetched.
+    /// Posts the completion of a served command, given its reply and the power cuts at its fetch.
     #[inline(always)]
     pub(super) fn finish(
         &self,
@@ -147,7 +147,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         self.complete(queue, entry.cid.get(), reply, breakdown);
     }
 
-    /// How a command ends during which power was cut: its host cannot know what it did.
+    /// The end of a command during which power was cut: its host cannot know its effects.
     #[inline]
     fn final_reply(&self, reply: Reply, power_cuts: u32) -> Reply {
         match power_cuts == self.subsystem.power.cuts().get() {
@@ -156,10 +156,10 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// Notes a failure in the error log; the completion's status says so.
+    /// Records a failure in the error log, and sets the More bit of the completion.
     #[cold]
     fn log_failure(&self, queue: QueueKey, entry: &SubmissionEntry, reply: Reply) -> Reply {
-        // A read that was to fail rather than wait: nothing is wrong.
+        // A fail-fast read: no error.
         if reply.status.meaning() == BUSY {
             return reply;
         }
@@ -176,7 +176,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     #[inline(always)]
     pub(crate) fn complete(&self, queue: QueueKey, cid: u16, reply: Reply, breakdown: Breakdown) {
         if self.clearing.get().is_some() {
-            // The host has left, or has reset the controller: it expects no completion.
+            // The host left or reset the controller: it expects no completion.
             return;
         }
         let mut entry = CompletionEntry { cid: cid.into(), ..CompletionEntry::default() };
@@ -201,19 +201,19 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     }
 }
 
-/// How a command ends that names no namespace that is attached (Base 3.2.1, 4.1, "Namespace Identifier"): where the
-/// broadcast value is not supported it is a bad field, as is one that is not attached; any other value is invalid.
+/// The end of a command that names no attached namespace (Base 3.2.1, 4.1, "Namespace Identifier"). An unsupported broadcast
+/// value or an unattached namespace is Invalid Field; any other value is Invalid Namespace.
 pub(super) fn without_namespace(entry: &SubmissionEntry) -> Reply {
     match entry.nsid.get() {
-        // There is none to flush.
+        // No namespace to flush.
         NSID_ALL if entry.opcode == IoOpcode::FLUSH.0 => Reply::value(0),
         NSID_ALL | 1..=MAX_NAMESPACES => Err(Refusal::of(Status::INVALID_FIELD, Parameter::NSID).final_()).into(),
         _ => Err(Status::INVALID_NAMESPACE.final_()).into(),
     }
 }
 
-/// On whose behalf a command works. In every command set the opcode tells which way its data goes (Base, Figure "Common
-/// Command Format", OPC bits 1:0).
+/// The cause of a command. In every command set the opcode encodes the direction of the data (Base, Figure "Common Command
+/// Format", OPC bits 1:0).
 pub(crate) fn cause_of(opcode: u8) -> Cause {
     match Transfer::of(opcode) {
         Transfer::ToHost => cause::HOST_READ,

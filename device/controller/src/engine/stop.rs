@@ -1,9 +1,9 @@
 //! Commands that end early: because their queue is deleted, the controller is reset, power was cut, or the host aborts
 //! them.
 //!
-//! A command looks at its [`Stop`] before each step that touches data. What may wait for long (for room in a write
-//! buffer, for a program to end) it awaits through [`Stop::or_stopped`], which is interrupted. An operation of the flash
-//! that has begun is never dropped, and ends soon.
+//! A command checks its [`Stop`] before each step that touches data. Long waits (for room in a write buffer, for a program to
+//! end) go through [`Stop::or_stopped`], which can be interrupted. A flash operation in progress is never dropped, and ends
+//! soon.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -29,7 +29,7 @@ struct Waiter {
     cid: u16,
     nsid: u32,
     task: TaskId,
-    /// Why it is not to wait any longer.
+    /// The status with which it was interrupted.
     stopped: Option<Status>,
 }
 
@@ -38,7 +38,7 @@ impl Waiters {
         Waiters { sim: sim.clone(), waiting: RefCell::new(Slots::new()) }
     }
 
-    /// Interrupts the commands of which `which(queue, command identifier)` holds; whether there is one.
+    /// Interrupts the commands for which `which(queue, command identifier)` holds. Returns whether any was.
     pub(crate) fn stop(&self, status: Status, which: impl Fn(QueueKey, u16) -> bool) -> bool {
         self.stop_those(status, |waiter| which(waiter.queue, waiter.cid))
     }
@@ -59,7 +59,7 @@ impl Waiters {
     }
 }
 
-/// Tells a command whether it is to end early.
+/// Signals a command to end early.
 #[derive(Copy, Clone)]
 pub struct Stop<'a> {
     pub(super) waiters: &'a Waiters,
@@ -67,7 +67,7 @@ pub struct Stop<'a> {
     pub(super) queue: QueueKey,
     pub(super) cid: u16,
     pub(super) nsid: u32,
-    /// Power cuts when the command was fetched, and so far.
+    /// Power cuts at the fetch of the command, and so far.
     pub(super) cuts: u32,
     pub(super) cuts_now: &'a Cell<u32>,
 }
@@ -78,7 +78,7 @@ impl Stop<'_> {
         (self.queue.id, self.cid)
     }
 
-    /// Whether the command may go on.
+    /// Checks that the command may continue.
     ///
     /// # Errors
     /// The status with which it is to end.
@@ -93,13 +93,13 @@ impl Stop<'_> {
         }
     }
 
-    /// Whether a command that was just fetched may begin.
+    /// Checks that a newly fetched command may begin.
     ///
     /// # Errors
     /// The status with which it is to end.
     #[inline]
     pub(super) fn check_begin(&self) -> Result<(), Status> {
-        // In any case, for it takes the request to abort the command out: a later one may have the same identifier.
+        // Called in any case, because it removes the abort mark: a later command may have the same identifier.
         let begun = self.queues.borrow_mut().begin(self.queue, self.cid);
         if self.cuts != self.cuts_now.get() {
             return Err(Status::ABORTED_POWER_LOSS);
@@ -130,7 +130,7 @@ impl Stop<'_> {
     }
 }
 
-/// A command's entry among those that wait; given up when dropped.
+/// A command's entry among the waiting ones; removed on drop.
 struct Entry<'a> {
     waiters: &'a Waiters,
     key: Option<Key>,
@@ -141,8 +141,7 @@ impl Entry<'_> {
         self.waiters.waiting.borrow().get(self.key?)?.stopped
     }
 
-    /// Has the command interrupted from now on. [`Waiters::stop`] reaches only those that wait already, so what has
-    /// stopped the command before is looked for here.
+    /// Makes the command interruptible. [`Waiters::stop`] reaches only waiting commands, so an earlier stop is checked here.
     fn insert(&mut self, stop: &Stop<'_>) -> Result<(), Status> {
         if self.key.is_none() {
             stop.check()?;

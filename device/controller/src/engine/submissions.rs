@@ -1,4 +1,4 @@
-//! A submission queue: how far it is fetched, and what becomes of its commands.
+//! A submission queue: its progress, and its commands to abort.
 
 use std::rc::Rc;
 
@@ -10,27 +10,27 @@ use crate::arbiter::Priority;
 pub(super) struct Submissions {
     pub(super) memory: Rc<dyn SubmissionMemory>,
     pub(super) entries: u32,
-    /// Tells this queue from an earlier one of the same identifier.
+    /// Distinguishes this queue from an earlier one with the same identifier.
     pub(super) generation: u32,
     pub(super) head: u16,
     pub(super) tail: u16,
     /// The completion queue.
     pub(super) to: QueueId,
-    /// Completions wait for room there.
+    /// Whether completions wait for room there.
     pub(super) blocked: bool,
-    /// Commands that were fetched and have not ended.
+    /// Fetched commands that have not ended.
     pub(super) in_work: u32,
-    /// Its priority class, if its host has given it one.
+    /// Its priority class, if its host set one.
     pub(super) priority: Option<Priority>,
     /// Identifiers of commands that are to be aborted when they are fetched.
     pub(super) aborts: Vec<u16>,
-    /// Nothing is fetched any more: the queue is deleted when the last of its commands has ended. `true` deletes the
-    /// completion queue that it posts to, too, unless others post there.
+    /// Set while the queue is being deleted: nothing is fetched, and it is deleted when its last command ends. `true` also
+    /// deletes its completion queue, unless others post there.
     pub(super) deletion: Option<bool>,
 }
 
 impl Submissions {
-    /// Whether there is something to fetch.
+    /// Whether an entry can be fetched.
     #[inline]
     pub(super) fn has_next(&self) -> bool {
         self.head != self.tail && !self.blocked && self.deletion.is_none()

@@ -22,7 +22,7 @@ impl Waiting {
         }
     }
 
-    /// Whether there is none.
+    /// Whether no queue has entries.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0

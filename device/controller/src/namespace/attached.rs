@@ -34,7 +34,7 @@ impl Attached {
         self.0.borrow().iter().flatten().map(|namespace| namespace.nsid).filter(|each| *each > nsid).collect()
     }
 
-    /// Whether it was attached.
+    /// Returns whether it was attached.
     pub(crate) fn detach(&self, nsid: u32) -> bool {
         self.0.borrow_mut()[nsid as usize - 1].take().is_some()
     }

@@ -1,5 +1,5 @@
-//! LBA formats: the data and metadata of a logical block, where a host finds the metadata, and protection information in it
-//! (NVM 1.4.1, 5.3).
+//! LBA formats: data and metadata of a logical block, the place of the metadata, and protection information in it (NVM 1.4.1,
+//! 5.3).
 //!
 //! Left out: guards of 32 and 64 bits and storage tags, which no format has.
 
@@ -28,7 +28,7 @@ const LBA_FORMATS: [LbaFormat; 5] = [
 /// Formats without metadata.
 const PLAIN_FORMATS: usize = 2;
 
-// A block's metadata has room beside its sectors, evenly.
+// The metadata of a block divides evenly among its sectors.
 const _: () = {
     let mut index = 0;
     while index < LBA_FORMATS.len() {
@@ -50,7 +50,7 @@ pub(crate) fn lba_formats(keeps_metadata: bool) -> &'static [LbaFormat] {
 pub(crate) struct Format {
     /// Its LBA format.
     pub(crate) index: u8,
-    /// Metadata follows the data of each block in the host's memory, rather than lie in a buffer of its own.
+    /// Metadata follows the data of each block in the host's memory, instead of lying in a separate buffer.
     pub(crate) is_extended: bool,
     pub(crate) protection: Option<Protection>,
     /// Its pages are chains of pieces, and it has no blocks for hosts.
@@ -61,18 +61,18 @@ pub(crate) struct Format {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Protection {
     pub(crate) kind: ProtectionType,
-    /// It is the first bytes of the metadata, rather than the last.
+    /// Protection information is the first bytes of the metadata, instead of the last.
     pub(crate) is_first: bool,
 }
 
-/// What a reference tag means (NVM 5.3.1).
+/// The meaning of a reference tag (NVM 5.3.1).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ProtectionType {
     /// The low dword of the block's number.
     Type1,
     /// It counts from a value that the command gives.
     Type2,
-    /// Nothing to the controller.
+    /// The controller does not check it.
     Type3,
 }
 
@@ -80,14 +80,14 @@ impl Format {
     /// Blocks of 512 or 4,096 bytes without metadata.
     ///
     /// # Panics
-    /// When there is no such format.
+    /// If no such format exists.
     pub(crate) fn plain(lba_bytes: u32) -> Format {
         let index = LBA_FORMATS[..PLAIN_FORMATS].iter().position(|format| format.data == lba_bytes);
         let index = index.unwrap_or_else(|| panic!("there is no LBA format of {lba_bytes} bytes"));
         Format { index: index as u8, is_extended: false, protection: None, has_pieces: false }
     }
 
-    /// A format as a host asks for it: its index, the place of metadata, the type of protection information (PI or DPS), and
+    /// A format as requested by a host: its index, the place of metadata, the type of protection information (PI or DPS), and
     /// whether that comes first.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl Format {
         LBA_FORMATS[usize::from(self.index)]
     }
 
-    /// FLBAS of Identify Namespace: bits 3:0 and 6:5 are the index, bit 4 tells where metadata lies.
+    /// FLBAS of Identify Namespace: bits 3:0 and 6:5 are the index, bit 4 is the place of metadata.
     pub(crate) fn flbas(&self) -> u8 {
         self.index & 0xf | (self.index & 0x30) << 1 | u8::from(self.is_extended) << 4
     }

@@ -1,5 +1,5 @@
-//! The identifiers of a namespace (Base 4.7.1): they derive from the subsystem's NQN and from how many namespaces it has had
-//! before, so that a drive that is made again has the same ones, and none is used twice.
+//! The identifiers of a namespace (Base 4.7.1): derived from the subsystem's NQN and its number of earlier namespaces. So a
+//! recreated drive has the same identifiers, and none is used twice.
 
 use nandscape_sim::Seed;
 
@@ -15,7 +15,7 @@ pub(crate) struct Identifiers {
 }
 
 impl Identifiers {
-    /// Those of the namespace that a subsystem creates after `before` others.
+    /// The identifiers of the namespace that a subsystem creates after `before` others.
     pub(crate) fn new(nqn: &str, before: u64) -> Identifiers {
         let seed = Seed::new(0).child(nqn).child("namespace").nth(before);
         let word = |index| seed.nth(index).value();

@@ -1,5 +1,5 @@
-//! Where the sectors of a namespace lie among those of the FTL: in runs, of which there is one unless the drive had no free
-//! run that was long enough.
+//! The layout of a namespace in the sectors of the FTL: one run, or several if the drive had no free run that was long
+//! enough.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 /// Sectors of an extent at most.
 const LONGEST_EXTENT: u64 = 1 << 28;
 
-/// Sectors in a row.
+/// Contiguous sectors.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Run {
     /// The first, as the FTL counts.
@@ -29,7 +29,7 @@ impl Layout {
     /// Runs in the order of the namespace's sectors; adjacent ones are joined.
     ///
     /// # Panics
-    /// When there is none.
+    /// If `runs` is empty.
     pub(crate) fn new(runs: impl IntoIterator<Item = Run>) -> Layout {
         let mut joined: SmallVec<[Run; 1]> = SmallVec::new();
         for run in runs {
@@ -42,7 +42,7 @@ impl Layout {
         Layout { first, others: joined }
     }
 
-    /// Whether there are several runs.
+    /// Whether it has several runs.
     #[inline]
     pub(crate) fn is_fragmented(&self) -> bool {
         !self.others.is_empty()

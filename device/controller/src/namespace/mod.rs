@@ -1,19 +1,19 @@
-//! Namespaces: each a part of the sectors of an FTL, with a format and identifiers. Size, place and format of a namespace never
-//! change; a new format makes another one under the same number.
+//! Namespaces: each is a part of the sectors of an FTL, with a format and identifiers. Size, place and format of a namespace
+//! never change; a format command creates another namespace with the same number.
 //!
 //! | file | what |
 //! |---|---|
 //! | `table` | the namespaces of a subsystem, by number |
 //! | `attached` | those that one controller has attached |
 //! | `format` | LBA formats, metadata and protection information |
-//! | `reservation` | which hosts may read and write |
+//! | `reservation` | reservations: which hosts may read and write |
 //! | `write_protection` | whether it may be written |
 //! | `space` | which sectors are free |
-//! | `layout` | where its sectors lie among those of the FTL |
+//! | `layout` | its place in the sectors of the FTL |
 //! | `note` | namespaces as they are noted in durable memory |
 //! | `identifiers` | NGUID, EUI64 and UUID |
 //!
-//! Left out: what its data structures in Identify look like, which the command set knows.
+//! Left out: its data structures in Identify, which belong to the command set.
 
 mod attached;
 mod format;
@@ -50,7 +50,7 @@ pub struct Namespace {
     /// Bytes of a logical block's data.
     pub(crate) lba_bytes: u32,
     pub(crate) format: Format,
-    /// Its blocks lie in a row and are all there is, without metadata: its commands are served the short way.
+    /// Its blocks are contiguous, without metadata or pieces: its commands take the short path.
     pub(crate) is_plain: bool,
     /// The most logical blocks that one command may move.
     pub(crate) max_blocks: u32,
@@ -62,18 +62,18 @@ pub struct Namespace {
     /// The NVM Set that it is in, counted from zero: its FTL.
     pub(crate) set: usize,
     pub(crate) layout: Layout,
-    /// They stay when the namespace gets another format.
+    /// Shared with the namespace that replaces it after a format.
     pub(crate) reservations: Rc<Reservations>,
-    /// It stays likewise.
+    /// Shared likewise.
     write_protection: Rc<Cell<WriteProtection>>,
-    /// A command has to ask whether it may be served. All that most commands look at.
+    /// Whether commands need a check. The only field that most commands read.
     is_guarded: Cell<bool>,
     is_formatting: Cell<bool>,
-    /// Why no command is served, while all of the drive is sanitized or after that has failed.
+    /// The status of all commands during a sanitize operation or after its failure.
     sanitizing: Cell<Option<Status>>,
-    /// No command begins any more, and the end of each is waited for.
+    /// No further command begins, and a change waits for the end of each.
     is_leaving: Cell<bool>,
-    /// Commands that hold it only to wait for the others.
+    /// Commands that hold it only to wait for other commands.
     waiting: Cell<usize>,
 }
 
@@ -112,16 +112,16 @@ impl Namespace {
         namespace
     }
 
-    /// Whether a command has to ask if it may be served.
+    /// Whether commands need a check.
     #[inline]
     pub(crate) fn is_guarded(&self) -> bool {
         self.is_guarded.get()
     }
 
-    /// Whether commands are served, of any host.
+    /// Checks that commands of any host are served.
     ///
     /// # Errors
-    /// The status with which one is to end.
+    /// The status with which a command is to end.
     pub(crate) fn check_state(&self) -> Result<(), Status> {
         match self.sanitizing.get() {
             Some(status) => Err(status),
@@ -130,24 +130,24 @@ impl Namespace {
         }
     }
 
-    /// It is being formatted, or is not any more.
+    /// Marks the begin or the end of a format.
     pub(crate) fn set_formatting(&self, is_formatting: bool) {
         self.is_formatting.set(is_formatting);
         self.update_guard();
     }
 
-    /// All of the drive is being sanitized, or that has failed, and commands end with this status; or they are served again.
+    /// Sets the status with which commands end during a sanitize operation or after its failure; `None` serves them again.
     pub(crate) fn set_sanitizing(&self, status: Option<Status>) {
         self.sanitizing.set(status);
         self.update_guard();
     }
 
-    /// The status with which commands end because of a sanitize operation, if they do.
+    /// The status with which commands end because of a sanitize operation, if any.
     pub(crate) fn sanitizing(&self) -> Option<Status> {
         self.sanitizing.get()
     }
 
-    /// What is checked of commands has changed.
+    /// Updates the guard after a change of the checks.
     pub(crate) fn update_guard(&self) {
         let is_changing = self.is_formatting.get() || self.sanitizing.get().is_some();
         self.is_guarded.set(is_changing || self.is_write_protected() || self.reservations.is_held());
@@ -163,7 +163,7 @@ impl Namespace {
         self.write_protection.get() != WriteProtection::None
     }
 
-    /// Sets it, for all that share it.
+    /// Sets the write protection, for all namespaces that share it.
     pub(crate) fn set_write_protection(&self, state: WriteProtection) {
         self.write_protection.set(state);
         self.update_guard();
@@ -175,7 +175,7 @@ impl Namespace {
         self.update_guard();
     }
 
-    /// Whether it may be changed: written, formatted, sanitized, deleted.
+    /// Checks that it may be changed: written, formatted, sanitized, deleted.
     ///
     /// # Errors
     /// Namespace is Write Protected.
@@ -186,7 +186,7 @@ impl Namespace {
         }
     }
 
-    /// Whether an I/O command is allowed by the write protection.
+    /// Checks an I/O command against the write protection.
     ///
     /// # Errors
     /// Namespace is Write Protected.
@@ -204,7 +204,7 @@ impl Namespace {
         self.waiting.get()
     }
 
-    /// The end of each of its commands is waited for.
+    /// Whether a change waits for the end of its commands.
     #[inline]
     pub(crate) fn is_leaving(&self) -> bool {
         self.is_leaving.get()
@@ -225,15 +225,14 @@ impl Namespace {
         self.layout.sectors() * u64::from(SECTOR)
     }
 
-    /// The sectors of the FTL that hold logical blocks; `None` when some lie elsewhere than the others. The blocks are
-    /// there.
+    /// The sectors of the FTL that hold logical blocks; `None` if they are in several runs. The blocks must exist.
     #[inline]
     pub(crate) fn extent_of(&self, slba: u64, blocks: u32) -> Option<Extent> {
         let sectors = self.lba_sectors();
         self.layout.place(slba * sectors, blocks * sectors as u32)
     }
 
-    /// The blocks from `slba` on that lie in a row.
+    /// The number of contiguous blocks from `slba` on.
     pub(crate) fn blocks_in_run(&self, slba: u64) -> u64 {
         let sectors = self.lba_sectors();
         self.layout.left_in_run(slba * sectors) / sectors

@@ -21,7 +21,7 @@ pub(crate) struct NamespacesNote {
 #[derive(Serialize, Deserialize)]
 struct NamespaceNote {
     nsid: u32,
-    /// How many were created before it: its identifiers derive from that.
+    /// The number of namespaces created before it, from which its identifiers derive.
     number: u64,
     blocks: u64,
     format: FormatNote,
@@ -33,11 +33,11 @@ struct NamespaceNote {
     /// First sector and sectors of each run.
     runs: Vec<(u64, u64)>,
     reservations: ReservationsNote,
-    /// As it is after a loss of power.
+    /// Its state after a loss of power.
     write_protection: u32,
 }
 
-/// A format, as a host asks for it.
+/// A format, as requested by a host.
 #[derive(Serialize, Deserialize)]
 struct FormatNote {
     index: u8,
@@ -49,7 +49,7 @@ struct FormatNote {
     has_pieces: bool,
 }
 
-/// Reservations that outlast a loss of power; otherwise only that they do not.
+/// Reservations, if they outlast a loss of power; otherwise only that they do not.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub(super) struct ReservationsNote {
     pub(super) persists: bool,
@@ -60,7 +60,7 @@ pub(super) struct ReservationsNote {
     pub(super) holder: Option<(u8, [u8; 16])>,
 }
 
-/// Why notes contradict the drive.
+/// The reason why notes contradict the drive.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Contradiction {
     #[error("namespace {0} lies outside the drive, or where another one does")]
@@ -94,7 +94,7 @@ impl Namespaces {
         NamespacesNote { created: table.created, namespaces: namespaces.collect() }
     }
 
-    /// Puts noted namespaces in the place of those that a new drive has.
+    /// Replaces the namespaces of a new drive by noted ones.
     pub(crate) fn restore(&self, note: &NamespacesNote) -> Result<(), Contradiction> {
         let mut spaces = self.common.spaces();
         let mut by_nsid = BTreeMap::new();
@@ -132,7 +132,7 @@ impl Namespaces {
     }
 }
 
-/// The host of a registrant that can come back.
+/// The host of a registrant that can reconnect.
 pub(super) fn host_of(registrant: Registrant) -> Option<[u8; 16]> {
     if let Registrant::Host(host) = registrant { Some(host) } else { None }
 }

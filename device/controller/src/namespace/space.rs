@@ -1,4 +1,4 @@
-//! The sectors of the drive as namespaces get them: in granules of one size, of which the last also has the rest.
+//! Allocation of the drive's sectors to namespaces, in granules of one size; the last granule also has the rest.
 
 use super::layout::{Layout, Run};
 
@@ -28,8 +28,8 @@ impl Space {
         free.map(|index| self.run(index).sectors).sum()
     }
 
-    /// Takes at least `sectors` sectors: in a row where there is a free row that is long enough, else the first that are
-    /// free. `None` when there are not as many.
+    /// Takes at least `sectors` sectors: contiguous if a free run is long enough, or else the first free ones. `None` if too
+    /// few are free.
     pub(super) fn take(&mut self, sectors: u64) -> Option<Layout> {
         let granules = self.row(sectors).or_else(|| self.first(sectors))?;
         granules.iter().for_each(|index| self.taken[*index] = true);
@@ -47,7 +47,7 @@ impl Space {
         self.enough((0..self.taken.len()).filter(|index| !self.taken[*index]), sectors)
     }
 
-    /// As many of these granules as have `sectors` sectors.
+    /// As many of these granules as hold `sectors` sectors.
     fn enough(&self, granules: impl Iterator<Item = usize>, sectors: u64) -> Option<Vec<usize>> {
         let (mut enough, mut found) = (Vec::new(), 0);
         for index in granules {
@@ -60,7 +60,7 @@ impl Space {
         None
     }
 
-    /// Takes runs of whole granules that are free; otherwise nothing more is to be taken. Whether they were.
+    /// Takes runs of free, whole granules. Returns whether they were free; if not, the space must not be used any more.
     pub(super) fn take_runs(&mut self, runs: &[Run]) -> bool {
         runs.iter().all(|run| self.take_run(*run))
     }

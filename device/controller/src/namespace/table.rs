@@ -10,13 +10,13 @@ use nandscape_wire_nvme::Status;
 use super::space::Space;
 use super::{Format, Identifiers, Layout, LbaFormat, Namespace, Reservations, lba_formats};
 
-/// The most namespaces of a subsystem: numbers go from 1 to this one (NN and MNAN of Identify Controller).
+/// The maximum of namespaces in a subsystem: numbers are 1 to this (NN and MNAN of Identify Controller).
 pub const MAX_NAMESPACES: u32 = 64;
 
-/// Runs of a namespace begin at multiples of this many of its sectors: a command that does not cross one is never cut.
+/// Runs of a namespace begin at multiples of this many of its sectors: a command that crosses no multiple is never split.
 pub(crate) const GRANULE_BOUNDARY: u32 = 2_048;
 
-/// What all namespaces of a subsystem have in common.
+/// The common properties of a subsystem's namespaces.
 #[derive(Clone, Debug)]
 pub(crate) struct Common {
     /// Sectors of the FTL of each NVM Set.
@@ -40,14 +40,14 @@ impl Common {
         self.sets.iter().map(|sectors| Space::new(*sectors, self.granule())).collect()
     }
 
-    /// Sectors of the pieces in which namespaces get space: a multiple of 1 MiB, of which the drive has at most 1,024.
+    /// Sectors of a granule of allocation: a multiple of 1 MiB. The drive has at most 1,024 granules.
     pub(super) fn granule(&self) -> u64 {
         let boundary = u64::from(GRANULE_BOUNDARY);
         (self.sectors() / 1_024).next_power_of_two().max(boundary)
     }
 }
 
-/// A namespace that is to be created.
+/// A namespace to be created.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct NewNamespace {
     /// Its size in logical blocks.
@@ -55,7 +55,7 @@ pub(crate) struct NewNamespace {
     pub(crate) format: Format,
     /// Whether several controllers may have it attached.
     pub(crate) is_shared: bool,
-    /// The NVM Set that it is to be in, counted from zero; `None` is the first that has room.
+    /// Its NVM Set, counted from zero; `None` is the first with room.
     pub(crate) set: Option<usize>,
 }
 
@@ -77,14 +77,14 @@ pub(super) struct Table {
 
 pub(super) struct Entry {
     pub(super) namespace: Rc<Namespace>,
-    /// New controllers have it attached.
+    /// Whether new controllers have it attached.
     pub(super) is_in_use: bool,
     /// Namespaces that were created before it.
     pub(super) number: u64,
 }
 
 impl Table {
-    /// Takes sectors of a set, or of the first that has as many.
+    /// Takes sectors of a set, or of the first set with enough.
     fn take(&mut self, set: Option<usize>, sectors: u64) -> Option<(usize, Layout)> {
         let mut sets = self.spaces.iter_mut().enumerate().filter(|(number, _)| set.is_none_or(|set| set == *number));
         sets.find_map(|(number, space)| Some((number, space.take(sectors)?)))
@@ -92,7 +92,7 @@ impl Table {
 }
 
 impl Namespaces {
-    /// A namespace for each NVM Set, which has all of it: number 1 is that of the first.
+    /// One namespace for all of each NVM Set; number 1 is in the first set.
     pub(crate) fn new(common: Common, format: Format) -> Namespaces {
         let table = Table { by_nsid: BTreeMap::new(), spaces: common.spaces(), created: 0 };
         let block_sizes = Rc::new(BlockSizes::new(MAX_NAMESPACES));
@@ -105,7 +105,7 @@ impl Namespaces {
         namespaces
     }
 
-    /// Creates a namespace; its number is the lowest that is free.
+    /// Creates a namespace under the lowest free number.
     ///
     /// # Errors
     /// Namespace Identifier Unavailable, Namespace Insufficient Capacity.
@@ -139,10 +139,10 @@ impl Namespaces {
         Namespace::new(nsid, (blocks, format, max_blocks), keeps_data, is_shared, identifiers, place, reservations)
     }
 
-    /// Puts a namespace of the same size and place in the place of one, with another format and without commands.
+    /// Replaces a namespace by one of the same size and place, with another format and without commands.
     ///
     /// # Panics
-    /// When there is none of that number.
+    /// If the number has no namespace.
     pub(crate) fn replace(&self, nsid: u32, format: Format) -> (Rc<Namespace>, Rc<Namespace>) {
         let mut table = self.table.borrow_mut();
         let entry = table.by_nsid.get_mut(&nsid).expect("it exists");
@@ -199,7 +199,7 @@ impl Namespaces {
         self.table.borrow().by_nsid.range(nsid + 1..).map(|(nsid, _)| *nsid).collect()
     }
 
-    /// Bytes of a logical block of each, always those of now.
+    /// The current bytes of a logical block of each.
     pub(crate) fn block_sizes(&self) -> &Rc<BlockSizes> {
         &self.block_sizes
     }
@@ -216,7 +216,7 @@ impl Namespaces {
         lba_formats(self.common.keeps_metadata)
     }
 
-    /// Bytes of the pieces in which namespaces get space.
+    /// Bytes of a granule of allocation.
     pub(crate) fn granule(&self) -> u64 {
         self.common.granule() * 512
     }
@@ -226,17 +226,17 @@ impl Namespaces {
         self.common.sectors() * 512
     }
 
-    /// Bytes that no namespace has.
+    /// Unallocated bytes.
     pub(crate) fn unallocated(&self) -> u64 {
         self.table.borrow().spaces.iter().map(Space::free).sum::<u64>() * 512
     }
 
-    /// NVM Sets of the drive: more than one where its channels belong to several FTLs.
+    /// NVM Sets of the drive: more than one if its channels belong to several FTLs.
     pub(crate) fn sets(&self) -> usize {
         self.common.sets.len()
     }
 
-    /// Bytes of an NVM Set, and those that no namespace has.
+    /// Bytes of an NVM Set, and its unallocated bytes.
     pub(crate) fn capacity_of_set(&self, set: usize) -> (u64, u64) {
         (self.common.sets[set] * 512, self.table.borrow().spaces[set].free() * 512)
     }

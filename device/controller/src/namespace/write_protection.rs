@@ -1,6 +1,7 @@
-//! Namespace write protection (Base 8.1.16): a host sets a namespace read-only, for now, until power is lost, or for ever.
+//! Namespace write protection (Base 8.1.16): a host sets a namespace read-only: until a host ends it, until power is lost, or
+//! permanently.
 //!
-//! Left out: control of the states by a Replay Protected Memory Block, which the drive does not have.
+//! Left out: control of the states by a Replay Protected Memory Block, which the drive lacks.
 
 use nandscape_wire_nvme::io::DSM_DEALLOCATE;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
@@ -40,8 +41,8 @@ impl WriteProtection {
     }
 }
 
-/// Whether an I/O command is refused on a namespace that is write protected (Base 8.1.16.1). Flush is not, since the data has
-/// reached the flash; nor are hints of Dataset Management.
+/// Whether an I/O command is rejected on a write-protected namespace (Base 8.1.16.1). Flush is allowed, because the data is
+/// already on flash; so are hints of Dataset Management.
 pub(crate) fn is_refused(entry: &SubmissionEntry) -> bool {
     match IoOpcode(entry.opcode) {
         IoOpcode::FLUSH => false,

@@ -1,8 +1,9 @@
-//! How right notices were.
+//! The accuracy of notices.
 
 use nandscape_sim::{Histogram, Span};
 
-/// How far a notice may be from its window and still be in time: the error of the thesis' predictions of flash (Shin, Table 4.1).
+/// The maximum deviation of a notice in time from its window: the error of the thesis' predictions of flash (Shin, Table
+/// 4.1).
 pub const TOLERANCE: Span = Span::from_us(1);
 
 /// Counts of reads that asked for a notice, and errors of predictions.
@@ -10,20 +11,20 @@ pub const TOLERANCE: Span = Span::from_us(1);
 pub struct Precompletion {
     /// Reads that asked.
     pub asked: u64,
-    /// Those of 8 KiB and more, which are not predicted.
+    /// Reads of 8 KiB and more, which are not predicted.
     pub large: u64,
     /// Smaller ones that needed no read of a single page: served from memory, or spread over several pages.
     pub unissued: u64,
-    /// Notices in time: as long before the end as the window says, give or take [`TOLERANCE`].
+    /// Notices in time: one window before the end, within [`TOLERANCE`].
     pub in_time: u64,
     /// Notices that came earlier.
     pub early: u64,
     /// Notices that came later, with less than the window to go.
     pub late: u64,
-    /// Reads of a page that ended without a notice: nothing was known of their chip, they ended before the notice was due, or its queue
-    /// was full.
+    /// Reads of a page that ended without a notice: their chip had no history, they ended before the notice was due, or its
+    /// queue was full.
     pub missing: u64,
-    /// By how much predictions from the issue to the end were wrong, up or down.
+    /// Absolute errors of predictions, from the issue to the end.
     pub error: Histogram,
     /// From the issue to a chip until the page is in the controller.
     pub flash: Component,

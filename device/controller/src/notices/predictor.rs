@@ -1,4 +1,4 @@
-//! The time that a component takes next: the mean of the last three times that it took (Shin 4.3.1), or of as many as there were.
+//! The predicted next time of a component: the mean of its last three times (Shin 4.3.1), or of fewer if it has fewer.
 
 use nandscape_sim::Span;
 
@@ -9,18 +9,18 @@ const REMEMBERED: usize = 3;
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Recent {
     times: [Span; REMEMBERED],
-    /// How many there were, ever.
+    /// Times observed in total.
     count: u64,
 }
 
 impl Recent {
-    /// The component has taken a time.
+    /// Records a time of the component.
     pub fn observe(&mut self, time: Span) {
         self.times[(self.count % REMEMBERED as u64) as usize] = time;
         self.count += 1;
     }
 
-    /// The time that it is predicted to take; `None` where there was none.
+    /// The predicted time; `None` without history.
     pub fn predict(&self) -> Option<Span> {
         let known = self.count.min(REMEMBERED as u64);
         let sum: u64 = self.times[..known as usize].iter().map(|time| time.ns()).sum();

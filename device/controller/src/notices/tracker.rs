@@ -1,5 +1,5 @@
-//! Follows the reads that ask for a notice, of one drive: when each was issued to its chip, when its page arrived, when it ended; and has
-//! notices posted when they are due. A read that ends first has none.
+//! Follows the reads of one drive that ask for a notice: issue to the chip, arrival of the page, end. It posts notices when
+//! they are due. A read that ends earlier gets none.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -28,7 +28,7 @@ pub struct Tracker {
     me: Weak<Tracker>,
 }
 
-/// A read that asks, and has not ended.
+/// A read in progress that asks for a notice.
 struct Tracked {
     number: u64,
     task: TaskId,
@@ -40,7 +40,7 @@ struct Tracked {
     announced: Option<Time>,
 }
 
-/// A read that a chip works on, and what was expected of it then.
+/// A read issued to a chip, and the predictions at that time.
 #[derive(Copy, Clone)]
 struct Issued {
     at: Time,
@@ -50,7 +50,7 @@ struct Issued {
 }
 
 impl Issued {
-    /// All that is left, as predicted: `None` where a component is not known.
+    /// The predicted remaining time; `None` if a component has no history.
     fn remaining(&self) -> Option<Span> {
         Some(self.flash? + self.transfer?)
     }
@@ -80,18 +80,18 @@ impl Tracker {
         self.figures.borrow().clone()
     }
 
-    /// Counts from now on. What is known of components stays.
+    /// Restarts the counts. The history of components stays.
     pub(crate) fn count_anew(&self) {
         self.figures.take();
     }
 
-    /// A read that is too large asked.
+    /// Counts a read that asks but is too large.
     pub(crate) fn passed_over(&self) {
         let mut figures = self.figures.borrow_mut();
         (figures.asked, figures.large) = (figures.asked + 1, figures.large + 1);
     }
 
-    /// A command of the task that runs now asks, whose notice goes to `port`.
+    /// Follows a command of the current task, whose notice goes to `port`.
     pub(crate) fn follow(&self, (queue, cid): (QueueId, u16), port: Rc<Port>) -> Following<'_> {
         self.figures.borrow_mut().asked += 1;
         let number = self.number.replace(self.number.get() + 1);
@@ -101,7 +101,7 @@ impl Tracker {
         Following { tracker: self, number }
     }
 
-    /// The read of the task that runs now.
+    /// The read of the current task.
     fn of_task<T>(&self, look: impl FnOnce(&mut Tracked) -> T) -> Option<T> {
         let task = self.sim.current_task();
         self.reads.borrow_mut().iter_mut().find(|read| read.task == task).map(look)
@@ -116,7 +116,7 @@ impl Tracker {
             let (sq_id, cid) = (read.queue.0.into(), read.cid.into());
             (read.port.clone(), CompletionEntry { dw0: remaining.into(), sq_id, cid, ..CompletionEntry::default() })
         });
-        // The host may do anything when it is notified: nothing is borrowed.
+        // The host may call back during the notification, so nothing is borrowed.
         if let Some((port, entry)) = due
             && (port.post)(entry)
             && let Some(read) = self.reads.borrow_mut().iter_mut().find(|read| read.number == number)

@@ -10,13 +10,13 @@ use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 
-/// Controllers at a time, with the one of hosts in this process.
+/// The maximum of controllers, including the one of hosts in this process.
 pub(crate) const MAX_CONTROLLERS: u16 = 128;
 
 /// See the file.
 pub(super) struct Controllers<C: DirectSet + ?Sized> {
     by_id: RefCell<BTreeMap<u16, Weak<NvmeController<C>>>>,
-    /// Those that were created so far.
+    /// Controllers created so far.
     created: Cell<u64>,
 }
 
@@ -25,7 +25,7 @@ impl<C: DirectSet + ?Sized> Controllers<C> {
         Controllers { by_id: RefCell::default(), created: Cell::new(0) }
     }
 
-    /// The number of a new controller, which no other has or had.
+    /// The number of a new controller, which is never reused.
     pub(super) fn next_number(&self) -> u64 {
         self.created.set(self.created.get() + 1);
         self.created.get()

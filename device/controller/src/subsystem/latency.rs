@@ -1,10 +1,11 @@
-//! Predictable Latency Mode (Base 8.1.18) of the one NVM Set: its windows, what a deterministic window still holds, and its events.
+//! Predictable Latency Mode (Base 8.1.18) of the one NVM Set: its windows, the rest of a deterministic window, and its
+//! events.
 //!
-//! In the deterministic window the FTL does no work of its own. It ends when the host says so; when it has lasted as long as it
-//! may; or when the FTL had to collect all the same, since there was no space for what was written. The last two are told as
-//! events with their reason. Once a millisecond of a deterministic window is looked at what it still holds.
+//! In the deterministic window, the FTL does no background work. The window ends at the host's command, after its maximum
+//! length, or when garbage collection became unavoidable for lack of space. The last two raise an event with the reason. Once
+//! per millisecond, the rest of a deterministic window is evaluated.
 //!
-//! Left out: reads are not what ends a window, so that Reads Estimate is a figure without consequence; several NVM Sets.
+//! Left out: an end of the window by reads, so Reads Estimate is informative only; several NVM Sets.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,7 +20,7 @@ use super::NvmSubsystem;
 use crate::admin::Event;
 use crate::command_set::DirectSet;
 
-/// How often it is looked at what a deterministic window still holds.
+/// How often the rest of a deterministic window is evaluated.
 const LOOK: Span = Span::from_ms(1);
 /// Bytes of a read as Reads Typical counts them.
 const READ: u64 = 4_096;
@@ -29,16 +30,16 @@ const READ: u64 = 4_096;
 pub(crate) struct Latency {
     /// The window, where the mode is enabled.
     window: Cell<Option<LatencyWindow>>,
-    /// What the host wants to be told; zeros until it has said so.
+    /// The events that the host has enabled; zeros until it sets them.
     config: RefCell<Option<Config>>,
     begun: Cell<Used>,
-    /// Events since the host has read the log.
+    /// Events since the host read the log.
     events: Cell<u16>,
-    /// Counts windows: the look at an earlier one ends.
+    /// Counts windows, so that the watch of an earlier one ends.
     generation: Cell<u64>,
 }
 
-/// What was used up to a time.
+/// Usage up to a time.
 #[derive(Copy, Clone, Default)]
 struct Used {
     at: Time,
@@ -47,14 +48,14 @@ struct Used {
     forced: u64,
 }
 
-/// What a command set says of itself for the mode. Sizes are in mapping units.
+/// The figures of a command set for the mode. Sizes are in mapping units.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct LatencyFigures {
-    /// Units that may be written before the drive has to do its own work.
+    /// Units that may be written before the drive must do background work.
     pub free: u64,
-    /// Those after all the work that it does beforehand.
+    /// The same after all the work that it does in advance.
     pub most_free: u64,
-    /// Steps of its own work that had to begin in a deterministic window.
+    /// Steps of background work that had to begin in a deterministic window.
     pub forced: u64,
     /// 4 KiB reads a second.
     pub reads_per_s: u64,
@@ -66,12 +67,12 @@ impl Latency {
         self.window.get()
     }
 
-    /// What the host wants to be told.
+    /// The events that the host has enabled.
     pub(crate) fn config(&self) -> Config {
         self.config.borrow().clone().unwrap_or(Config::zeroed())
     }
 
-    /// Whether there are events that the host wants to be told of and has not read.
+    /// Whether enabled events are unread.
     pub(crate) fn is_to_tell(&self) -> bool {
         self.events.get() & self.config().events.get() != 0
     }
@@ -83,7 +84,7 @@ impl Latency {
 }
 
 impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
-    /// Whether there is the mode.
+    /// Whether the drive has the mode.
     pub(crate) fn has_latency_mode(&self) -> bool {
         self.config.predictable_latency && self.config.windows.is_some()
     }
@@ -136,7 +137,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         });
     }
 
-    /// Tells what nears its end, and ends a window that lasts no longer.
+    /// Raises events for a window that nears its end, and ends one that is over.
     fn look_at_window(&self) {
         let (log, config) = (self.latency_log(), self.latency.config());
         let is_low = |left: u64, threshold: u64| left <= threshold;
@@ -174,7 +175,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         let reads = figures.reads_per_s.saturating_mul(longest_ms) / 1_000;
         (log.reads_typical, log.writes_typical) = (reads.into(), figures.most_free.into());
         log.longest_ms = longest_ms.into();
-        // All that was written is to be collected; and a block of each plane.
+        // All written units must be collected, plus a block of each plane.
         let gained = figures.most_free as f64 * unit / rules.collections.rate();
         (log.other_ms_high, log.other_ms_low) = (((gained * 1e3) as u64 + 1).into(), (collection_ms as u64 + 1).into());
         log.status = match self.latency.window.get() {

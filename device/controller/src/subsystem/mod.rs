@@ -1,15 +1,15 @@
-//! The NVM subsystem: what the controllers of one drive share. These are the command set with its media, the host link,
-//! the command slots of the firmware, and power.
+//! The NVM subsystem, shared by the controllers of one drive: the command set with its media, the host link, the command
+//! slots of the firmware, and power.
 //!
 //! | file | what |
 //! |---|---|
 //! | `controllers` | the controllers that exist, by identifier |
 //! | `namespaces` | creating, attaching, deleting and formatting namespaces |
 //! | `sanitize` | dropping all data |
-//! | `self_test` | reading data in the background to see if it can be read |
-//! | `slots` | command slots, and whose turn it is when there are too few |
+//! | `self_test` | Device Self-test: reading data in the background |
+//! | `slots` | command slots, and turns when they are too few |
 //! | `latency` | Predictable Latency Mode |
-//! | `notes` | what outlasts the process, of a drive in a file |
+//! | `notes` | the state of a file-backed drive that outlasts the process |
 //! | `power` | power cuts and the restart after them |
 
 mod controllers;
@@ -75,7 +75,7 @@ pub struct NvmSubsystem<C: DirectSet + ?Sized> {
     pub(crate) latency: Latency,
     /// Windows by schedule, as they were set.
     pub(crate) windows: Cell<Option<Windows>>,
-    /// Whether controllers of all hosts report several controllers.
+    /// Whether the controllers of all hosts report several controllers.
     pub(crate) several: Cell<bool>,
     /// Serve commands of all controllers.
     pub(crate) jobs: Workers<CommandJob<C>>,
@@ -87,7 +87,7 @@ pub struct NvmSubsystem<C: DirectSet + ?Sized> {
 }
 
 impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
-    /// A subsystem over a command set, without a controller. Each controller gets an arbiter of its own.
+    /// A subsystem over a command set, without a controller. Each controller gets its own arbiter.
     pub fn new(sim: &Sim, set: Rc<C>, config: ControllerConfig, names: Names) -> Rc<NvmSubsystem<C>> {
         let SetInfo { keeps_data, keeps_metadata, unit_bytes, .. } = set.info();
         let work = Work::new(sim, config.processors, unit_bytes);
@@ -186,7 +186,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         all.filter(|controller| controller.namespaces.get(nsid).is_some()).map(|controller| controller.id()).collect()
     }
 
-    /// What the drive is to a host that uses one namespace. Without one it has no blocks.
+    /// The drive information for a host of one namespace. Without a namespace, it has no blocks.
     pub(crate) fn info_of(&self, namespace: Option<&Namespace>) -> DriveInfo {
         let set = self.set.info();
         DriveInfo {
@@ -201,7 +201,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         }
     }
 
-    /// What the drive does inside, without the queues of a controller.
+    /// The drive log without the queues of a controller.
     pub(crate) fn drive_log(&self) -> DriveLog {
         let mut log = DriveLog::new();
         log.now = self.sim.now().ns().into();
@@ -211,7 +211,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         log
     }
 
-    /// A controller has gone.
+    /// Forgets a dropped controller.
     pub(crate) fn forget(&self, id: u16) {
         self.saved.forget(Registrant::Controller(id));
         self.end_streams(id);

@@ -1,7 +1,7 @@
 //! Changes of namespaces: they are created, attached, deleted and formatted for all controllers at once.
 //!
-//! A namespace that is deleted or formatted is first taken from the controllers, or replaced there by the one that it becomes,
-//! so that no further command begins on it. Its commands end; then its data is dropped. One such change is made at a time.
+//! A deleted or formatted namespace is first removed from the controllers, or replaced there by its successor, so that no
+//! further command begins on it. When its commands have ended, its data is dropped. Changes are made one at a time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use crate::engine::NvmeController;
 use crate::namespace::{Format, Namespace, Registrant};
 use crate::refusal::Refusal;
 
-/// Changes that wait for each other, and for commands.
+/// The queue of changes, which wait for each other and for commands.
 pub(crate) struct Changes {
     busy: Cell<bool>,
     /// Notified when a change has ended.
@@ -46,7 +46,7 @@ impl Changes {
     }
 }
 
-/// A change that is under way until this is dropped.
+/// A change in progress until this is dropped.
 pub(crate) struct Change<'a>(&'a Changes);
 
 impl Drop for Change<'_> {
@@ -64,7 +64,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     }
 
     /// Deletes namespaces, all or none: their data is dropped, and their space is free. Controllers that had them are
-    /// notified. `which` names and checks them when no other change is under way.
+    /// notified. `which` names and checks them when no other change is in progress.
     pub(crate) async fn delete_namespaces(
         &self,
         which: impl FnOnce() -> Result<Vec<u32>, Refusal>,
@@ -80,7 +80,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         Ok(())
     }
 
-    /// Drops all data of a namespace, on which no command works.
+    /// Drops all data of a namespace that no command uses.
     pub(crate) async fn erase(&self, namespace: &Namespace) {
         if let Some(set) = self.set.administration() {
             set.erase(namespace).await;
@@ -132,7 +132,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         Ok(())
     }
 
-    /// Waits for the end of the commands on a namespace, whose new ones are refused. `None` when there is none.
+    /// Waits for the end of the commands on a namespace; new ones are rejected. `None` if it does not exist.
     pub(super) async fn drain_to_sanitize(&self, nsid: u32) -> Option<Rc<Namespace>> {
         let format = self.namespaces.get(nsid)?.format;
         let (old, new, _) = self.replace(nsid, format);
@@ -141,8 +141,8 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         Some(new)
     }
 
-    /// Puts another namespace of the same number and place into the table and into the controllers that have it: the one
-    /// before, the one now, and these controllers.
+    /// Replaces a namespace, in the table and in its controllers, by one of the same number and place. Returns the old one,
+    /// the new one, and these controllers.
     fn replace(&self, nsid: u32, format: Format) -> (Rc<Namespace>, Rc<Namespace>, Vec<Rc<NvmeController<C>>>) {
         let (old, new) = self.namespaces.replace(nsid, format);
         let users: Vec<_> = self.controllers.all().into_iter().filter(|user| user.namespaces.detach(nsid)).collect();
@@ -150,8 +150,8 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         (old, new, users)
     }
 
-    /// Aborts the commands of hosts on a namespace (Preempt and Abort) on behalf of a command that holds it: those that wait
-    /// are interrupted, the end of all others is waited for.
+    /// Aborts the commands of hosts on a namespace (Preempt and Abort) on behalf of a command that holds it: waiting commands
+    /// are interrupted, and the others run to their end.
     pub(crate) async fn abort_commands(&self, namespace: &Namespace, of: &[Registrant], breakdown: &mut Breakdown) {
         let (begun, nsid) = (self.sim.now(), namespace.nsid);
         for controller in self.controllers.all().iter().filter(|controller| of.contains(&controller.registrant())) {
@@ -161,7 +161,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         self.changes.released();
         {
             let _change = self.changes.begin().await;
-            // What has replaced it meanwhile has waited for its commands.
+            // A replacement has already waited for its commands.
             if self.namespaces.get(nsid).is_some_and(|now| std::ptr::eq(&*now, namespace)) {
                 let (old, ..) = self.replace(nsid, namespace.format);
                 self.drain(&old).await;
@@ -171,7 +171,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
     }
 
-    /// Waits until no command works on a namespace that began before now, and data in the volatile cache is on flash.
+    /// Waits for the end of the commands in progress on a namespace, and until data in the volatile cache is on flash.
     pub(crate) async fn end_writes(&self, nsid: u32) {
         let _change = self.changes.begin().await;
         if let Some(format) = self.namespaces.get(nsid).map(|namespace| namespace.format) {
@@ -195,7 +195,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         }
     }
 
-    /// A controller is reset or goes: hosts that have no other controller that is enabled have no streams any more.
+    /// A controller is reset or dropped: hosts without another enabled controller lose their streams.
     pub(crate) fn end_streams(&self, id: u16) {
         let Some(streams) = self.set.streams() else { return };
         let others = self.controllers.all().into_iter().filter(|other| other.id() != id && other.is_enabled());
@@ -214,7 +214,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         }
     }
 
-    /// Waits until no command works on a namespace that no controller and no table has any more.
+    /// Waits until no command uses a namespace that was removed from controllers and table.
     async fn drain(&self, namespace: &Rc<Namespace>) {
         namespace.set_leaving();
         while Rc::strong_count(namespace) > 1 + namespace.waiting() {
@@ -265,7 +265,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         ids.iter().map(|id| all.iter().find(|controller| controller.id() == *id).cloned()).collect()
     }
 
-    /// Attaches to a new controller what is in use: a private namespace only where no other controller has it.
+    /// Attaches the namespaces in use to a new controller: a private one only if no other controller has it.
     pub(super) fn attach_in_use(&self, controller: &NvmeController<C>) {
         for namespace in self.namespaces.in_use() {
             if namespace.is_shared || self.controllers_with(namespace.nsid).is_empty() {

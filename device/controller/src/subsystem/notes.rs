@@ -1,8 +1,8 @@
-//! What a subsystem notes in the durable memory of a drive in a file, as JSON, and takes up again when the drive is started:
-//! namespaces with formats, places and reservations that persist, saved features, the last sanitize operation, and counts of
-//! commands. The notes are written whenever one of these changes; counts alone do not count as a change.
+//! The notes of a subsystem in the durable memory of a file-backed drive, as JSON, restored at the next start: namespaces
+//! with formats, places and persistent reservations, saved features, the last sanitize operation, and counts of commands.
+//! Each change writes the notes, except changes of counts alone.
 //!
-//! Left out: error log, self-test log, telemetry and what belongs to a controller, which end with the process.
+//! Left out: error log, self-test log, telemetry and the state of controllers, which end with the process.
 
 use std::cell::OnceCell;
 use std::io;
@@ -17,7 +17,7 @@ use crate::admin::SavedNote;
 use crate::command_set::DirectSet;
 use crate::namespace::NamespacesNote;
 
-/// Where notes are written; empty where the drive is in no file.
+/// The memory of the notes; empty unless the drive is file-backed.
 #[derive(Default)]
 pub(crate) struct Notebook(OnceCell<Rc<DurableMemory>>);
 
@@ -33,7 +33,7 @@ struct Notes {
 }
 
 impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
-    /// Takes up what was noted, and notes from now on. The subsystem has no controller yet.
+    /// Restores the notes, and writes notes from now on. The subsystem has no controller yet.
     ///
     /// # Errors
     /// When the notes cannot be read, or contradict the drive.
@@ -50,7 +50,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         Ok(())
     }
 
-    /// Something of the notes has changed. Where they cannot be written, the drive is read-only, which is told elsewhere.
+    /// Writes the notes after a change. If that fails, the drive becomes read-only, which is reported elsewhere.
     pub fn note(&self) {
         let Some(memory) = self.notebook.0.get() else { return };
         let notes = Notes {

@@ -1,5 +1,5 @@
-//! Power cuts reach all controllers: they stop their commands, the command set starts again once, and all of them fetch
-//! again. What is in the queues waits until then.
+//! Power cuts reach all controllers: each stops its commands, the command set restarts once, and all fetch again. Entries in
+//! queues wait until then.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,19 +15,19 @@ use crate::admin::Event;
 use crate::command_set::DirectSet;
 use crate::engine::Chore;
 
-/// What is known of power cuts.
+/// The history of power cuts.
 pub(crate) struct Power {
     cuts: Cell<u32>,
     restarting: Cell<bool>,
     /// Notified when a restart has ended.
     restarted: Signal,
-    /// When the outage began that has not ended.
+    /// When the current outage began.
     since: Cell<Time>,
-    /// Outages that have ended, the newest: from when no command was fetched, and until when.
+    /// The latest ended outages: from when to when no command was fetched.
     outages: RefCell<VecDeque<(Time, Time)>>,
 }
 
-/// Outages that are kept.
+/// Outages kept.
 const MOST: usize = 1_024;
 
 impl Power {
@@ -41,14 +41,14 @@ impl Power {
         }
     }
 
-    /// From when to when no command was fetched for want of power, oldest first; of one that has not ended, until `now`.
+    /// The times without fetching for lack of power, oldest first; a current outage counts until `now`.
     pub(super) fn outages(&self, now: Time) -> Vec<(Time, Time)> {
         let open = self.restarting.get().then(|| (self.since.get(), now));
         self.outages.borrow().iter().copied().chain(open).collect()
     }
 
-    /// Adds the time that a command has waited in its queue until it was fetched: behind outages as far as there were any, and
-    /// else behind `cause`.
+    /// Adds the time that a command waited in its queue before its fetch: charged to outages where they overlap, and
+    /// otherwise to `cause`.
     #[inline]
     pub(crate) fn add_wait(&self, (from, waited): (Time, Span), cause: Cause, breakdown: &mut Breakdown) {
         let out = if self.cuts.get() == 0 { Span::ZERO } else { self.out_between(from, from + waited) };
@@ -75,7 +75,7 @@ impl Power {
         outages.push_back((self.since.get(), now));
     }
 
-    /// Waits until no restart is under way.
+    /// Waits until no restart is in progress.
     pub(super) async fn is_back(&self) {
         while self.restarting.get() {
             self.restarted.changed().await;
@@ -88,7 +88,7 @@ impl Power {
         &self.cuts
     }
 
-    /// Whether a restart after a power cut is under way.
+    /// Whether a restart after a power cut is in progress.
     #[inline]
     pub(crate) fn is_restarting(&self) -> bool {
         self.restarting.get()
@@ -106,7 +106,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         }
     }
 
-    /// Stops all commands, waits until power is back and all of them have ended, and has the command set restart.
+    /// Stops all commands, waits for their end and for power, and restarts the command set.
     pub(crate) async fn restart(&self) {
         loop {
             let cuts = self.power.cuts.get();
@@ -115,7 +115,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
             }
             self.set.storage().power_returns().await;
             self.slots.all_ended().await;
-            // Power may have gone again while the last commands ended.
+            // Power may have been cut again while the last commands ended.
             if self.power.cuts.get() == cuts {
                 self.set.storage().restart().await;
                 self.forget_until_power_loss();

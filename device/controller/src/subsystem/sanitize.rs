@@ -1,10 +1,10 @@
-//! Sanitize (Base 5.1.22, 8.1.24): all data of all namespaces is dropped, in the background, over resets of controllers and
-//! cuts of power. Commands that use data are refused meanwhile.
+//! Sanitize (Base 5.1.22, 8.1.24): drops all data of all namespaces in the background, through controller resets and power
+//! cuts. Commands that use data are rejected meanwhile.
 //!
-//! A block erase erases all flash that holds anything, an overwrite programs it with a pattern before. A cryptographic erase
-//! is modelled: the key of all data is forgotten, so that what is left in the flash tells nothing. Where a block cannot be
-//! erased, the operation fails, and commands that use data are refused until another operation succeeds, or the host leaves
-//! this mode, which the operation must have allowed.
+//! A block erase erases all used flash; an overwrite programs it with a pattern first. A cryptographic erase is modelled as
+//! forgetting the key of all data, so the flash content is meaningless. If a block cannot be erased, the operation fails.
+//! Then commands that use data are rejected until another operation succeeds, or the host exits this failure mode, if the
+//! operation allowed that.
 //!
 //! Left out: media verification; Identify does not offer it.
 
@@ -24,24 +24,24 @@ use crate::engine::{Chore, NvmeController};
 /// SPROG when nothing is in progress.
 const NO_PROGRESS: u16 = 0xffff;
 
-/// The last sanitize operation, and the one in progress.
+/// The last or current sanitize operation.
 pub(crate) struct Sanitizing {
     /// SSTAT, without its flag and its number of passes.
     status: Cell<u16>,
     progress: Cell<u16>,
     command: Cell<Sanitize>,
-    /// What an overwrite writes.
+    /// The pattern of an overwrite.
     pattern: Cell<u32>,
-    /// It has failed, and no other has succeeded since, nor has the host left this mode.
+    /// Whether it failed, no later one succeeded, and the host has not exited the failure mode.
     in_failure: Cell<bool>,
-    /// Bytes that hosts had written when the drive last held no data of theirs: as it was made, until an operation begins, and
-    /// since an operation has succeeded.
+    /// Host bytes written when the drive last held no host data: at its creation, until an operation begins, or after a
+    /// successful operation.
     erased_at: Cell<Option<u64>>,
-    /// The number of the controller whose host is notified of the end; its identifier may have become another's.
+    /// The number of the controller whose host is notified of the end; its identifier may have been reused.
     by: Cell<u64>,
 }
 
-/// An operation as it is noted.
+/// An operation, as noted.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(super) struct SanitizeNote {
     status: u16,
@@ -66,7 +66,7 @@ impl Default for Sanitizing {
 }
 
 impl Sanitizing {
-    /// The status of commands that are refused because an operation is in progress, or has failed.
+    /// The status of commands that are rejected because an operation is in progress, or failed.
     pub(crate) fn refuses(&self) -> Option<Status> {
         match () {
             () if self.status.get() == manage::SANITIZE_IN_PROGRESS => Some(Status::SANITIZE_IN_PROGRESS),
@@ -75,7 +75,7 @@ impl Sanitizing {
         }
     }
 
-    /// What is to be done with the flash; a cryptographic erase leaves it as it is.
+    /// The work on the flash; a cryptographic erase leaves the flash as it is.
     fn how(&self) -> Option<Sanitization> {
         let (command, pattern) = (self.command.get(), self.pattern.get());
         match command.action() {
@@ -104,17 +104,17 @@ impl Sanitizing {
 }
 
 impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
-    /// Begins to sanitize everything on behalf of a controller. `pattern` is what an overwrite writes.
+    /// Begins to sanitize everything on behalf of a controller. `pattern` is that of an overwrite.
     pub(crate) fn begin_sanitize(&self, command: Sanitize, pattern: u32, by: u64) -> Result<(), Status> {
         let sanitizing = &self.sanitizing;
-        // A failure that can be left only by an operation that succeeds is not to become one that can be left otherwise.
+        // A failure that only a successful operation may end must not become one that the host may exit.
         if sanitizing.in_failure.get() && command.allows_exit() && !sanitizing.command.get().allows_exit() {
             return Err(Status::SANITIZE_FAILED);
         }
         if sanitizing.status.get() == manage::SANITIZE_NEVER {
             sanitizing.erased_at.set(None);
         }
-        // The end of an operation before it is of the past (Base 8.1.24.4).
+        // The event of an earlier operation is obsolete (Base 8.1.24.4).
         self.all_controllers().iter().for_each(|controller| controller.withdraw(Event::SANITIZED));
         sanitizing.status.set(manage::SANITIZE_IN_PROGRESS);
         sanitizing.progress.set(0);
@@ -134,9 +134,8 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         self.chores.start(Chore::Sanitize(self.handle()));
     }
 
-    /// Takes up the operation that was noted: one in progress begins again, for a drive that is sanitized stays so until all
-    /// data is gone. After a kill it is not known how much hosts had written by then: any data counts as written since the
-    /// last operation.
+    /// Resumes the noted operation: one in progress starts over, because a sanitize operation continues until all data is
+    /// gone. After a kill, the host bytes written are unknown, so any data counts as written since the last operation.
     pub(super) fn resume_sanitize(&self, note: &SanitizeNote, was_killed: bool) {
         let sanitizing = &self.sanitizing;
         sanitizing.status.set(note.status);
@@ -153,7 +152,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         }
     }
 
-    /// Leaves the mode that a failure has left, if there was one.
+    /// Exits the failure mode, if it is set.
     pub(crate) fn leave_sanitize_failure(&self) -> Result<(), Status> {
         let sanitizing = &self.sanitizing;
         if sanitizing.in_failure.get() && !sanitizing.command.get().allows_exit() {
@@ -165,13 +164,13 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         Ok(())
     }
 
-    /// Tells all namespaces whether their commands are refused.
+    /// Sets in all namespaces whether commands are rejected.
     fn update_sanitizing(&self) {
         let status = self.sanitizing.refuses();
         self.namespaces.all().iter().for_each(|namespace| namespace.set_sanitizing(status));
     }
 
-    /// Removes all data. After a power cut it goes on when the drive has started again.
+    /// Removes all data. After a power cut, it continues once the drive has restarted.
     pub(crate) async fn sanitize(&self) {
         let ended = loop {
             match self.sanitize_once().await {
@@ -203,7 +202,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         if self.power.is_restarting() {
             return Err(Status::ABORTED_POWER_LOSS);
         }
-        // By number: each reference to a namespace is waited for.
+        // By number: draining waits for each reference to a namespace.
         let (all, how) = (self.namespaces.above(0), self.sanitizing.how());
         let mut namespaces = Vec::new();
         for nsid in &all {
@@ -220,15 +219,15 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         Ok(())
     }
 
-    /// Whether nothing was written since the drive was made, as long as no operation has begun, or since the last operation
-    /// that has succeeded (Base 5.1.12.1.33, Global Data Erased). A drive may be made with data in it.
+    /// Whether nothing was written since the creation of the drive, if no operation has begun, or since the last successful
+    /// operation (Base 5.1.12.1.33, Global Data Erased). A drive may be created with data.
     fn is_erased(&self) -> bool {
         let sanitizing = &self.sanitizing;
         let is_untouched = sanitizing.erased_at.get() == Some(self.set.storage().bytes_written());
         is_untouched && (sanitizing.status.get() != manage::SANITIZE_NEVER || !self.set.storage().may_hold_data())
     }
 
-    /// To be called when the drive is given data other than by commands, before it starts: it is not erased any more.
+    /// To be called if the drive gets data other than by commands before it starts: it no longer counts as erased.
     pub fn was_filled(&self) {
         self.sanitizing.erased_at.set(None);
     }
@@ -239,12 +238,12 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         let (status, command) = (sanitizing.status.get(), sanitizing.command.get());
         let is_done = status == manage::SANITIZE_SUCCEEDED;
         let erased = if self.is_erased() { manage::GLOBAL_DATA_ERASED } else { 0 };
-        // Each block has all of its passes before the next one.
+        // Each block gets all its passes before the next block.
         let passes = if is_done && command.action() == Sanitize::OVERWRITE { command.passes() } else { 0 };
         let passes = u16::from(passes) << manage::SANITIZE_PASSES;
         (log.progress, log.status) = (sanitizing.progress.get().into(), (status | erased | passes).into());
         log.cdw10 = command.0.into();
-        // No time is estimated.
+        // The drive reports no estimates.
         log.estimates = [u32::MAX.into(); 6];
         log
     }

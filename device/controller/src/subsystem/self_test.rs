@@ -1,5 +1,5 @@
-//! Device Self-test (Base 5.1.5, 8.1.7): reads blocks of namespaces in the background, one at a time in the subsystem. A short
-//! one reads places that are spread over each namespace, an extended one reads everything. The data stays in the drive.
+//! Device Self-test (Base 5.1.5, 8.1.7): reads blocks of namespaces in the background. The subsystem runs one test at a time.
+//! A short test reads places spread over each namespace; an extended test reads everything. The data stays in the drive.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,16 +15,16 @@ use crate::command_set::{Culprit, DirectSet, Failure};
 use crate::engine::Chore;
 use crate::namespace::Namespace;
 
-/// Results that are kept.
+/// Results kept.
 const KEPT: usize = 20;
 /// Places of a namespace that a short test reads.
 const PLACES: u64 = 64;
 /// The segment in which data is read.
 const SEGMENT: u8 = 1;
-/// Bytes a second that an extended test is said to read at least (EDSTT).
+/// The minimum bytes per second of an extended test, for its reported duration (EDSTT).
 const RATE: u64 = 500_000_000;
-/// Firmware time to look at the blocks of one read, besides the flash's time. Blocks that hold no data cost no flash time:
-/// without this a test of an empty drive would run whole at one instant, and keep a live server from its clients.
+/// Firmware time per read, in addition to the flash time. Blocks without data cost no flash time: without this time, a test
+/// of an empty drive would run in one instant, and block a live server.
 const LOOK: Span = Span::from_us(10);
 
 /// The self-test in progress, and the results of earlier ones.
@@ -32,7 +32,7 @@ const LOOK: Span = Span::from_us(10);
 pub(crate) struct SelfTests {
     current: RefCell<Option<SelfTest>>,
     results: RefCell<VecDeque<SelfTestResult>>,
-    /// Those that were begun so far.
+    /// Tests begun so far.
     begun: Cell<u64>,
 }
 
@@ -47,14 +47,14 @@ struct SelfTest {
 }
 
 impl SelfTests {
-    /// Ends the one in progress with a result, if there is one.
+    /// Ends the test in progress, if any, with a result.
     pub(crate) fn abort(&self, result: u8, now: Time) {
         if let Some(test) = self.current.borrow_mut().take() {
             self.keep(SelfTestResult { status: test.code << 4 | result, ..SelfTestResult::new_zeroed() }, now);
         }
     }
 
-    /// A controller is reset: a short test that it began is aborted, an extended one goes on (Base 8.1.7).
+    /// A controller is reset: its short test is aborted, its extended test continues (Base 8.1.7).
     pub(crate) fn controller_reset(&self, number: u64, now: Time) {
         let is_short = |test: &SelfTest| test.code == manage::SELF_TEST_SHORT && test.by == number;
         if self.current.borrow().as_ref().is_some_and(is_short) {
@@ -62,7 +62,7 @@ impl SelfTests {
         }
     }
 
-    /// A namespace is about to go, or to lose its data.
+    /// A namespace is about to be removed or to lose its data.
     pub(crate) fn namespace_changes(&self, nsid: u32, result: u8, now: Time) {
         if self.current.borrow().as_ref().is_some_and(|test| test.namespaces.contains(&nsid)) {
             self.abort(result, now);
@@ -74,7 +74,7 @@ impl SelfTests {
         self.current.borrow().as_ref().is_some_and(|current| current.number == test.number)
     }
 
-    /// Keeps a result; all of them tell when the test has ended.
+    /// Keeps a result, with the time of the end.
     fn keep(&self, result: SelfTestResult, now: Time) {
         let mut results = self.results.borrow_mut();
         results.truncate(KEPT - 1);
@@ -107,7 +107,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         Ok(())
     }
 
-    /// The minutes that an extended self-test takes, as far as can be said (EDSTT).
+    /// The estimated minutes of an extended self-test (EDSTT).
     pub(crate) fn self_test_minutes(&self) -> u16 {
         (self.namespaces.capacity() / RATE / 60 + 1).min(u16::MAX.into()) as u16
     }
@@ -122,7 +122,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
                 break;
             }
         }
-        // One that was aborted has its result, and another may have begun.
+        // An aborted test already has its result, and another may have begun.
         if !self.self_tests.is_current(&test) {
             return;
         }
@@ -139,7 +139,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         self.self_tests.keep(result, self.sim.now());
     }
 
-    /// Reads blocks of a namespace; the first failure.
+    /// Reads blocks of a namespace. Returns the first failure.
     async fn test_namespace(&self, test: &SelfTest, index: usize, nsid: u32) -> Option<(u32, Failure)> {
         let mut slba = 0;
         loop {
@@ -154,7 +154,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
             }
             match read {
                 Err(failure) if failure.status.meaning() != Status::ABORTED_POWER_LOSS => return Some((nsid, failure)),
-                // A loss of power is a reset, which only an extended test outlasts: it goes on when power is back.
+                // A loss of power is a reset, which only an extended test survives: it continues when power returns.
                 Err(_) if test.code == manage::SELF_TEST_SHORT => {
                     self.self_tests.abort(manage::SELF_TEST_RESET, self.sim.now());
                     return None;
@@ -170,7 +170,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         }
     }
 
-    /// Reads blocks as a command would: a restart after a power cut and a change of the namespace wait for it.
+    /// Reads blocks like a command: a restart after a power cut and a change of the namespace wait for it.
     async fn test_blocks(&self, namespace: Rc<Namespace>, slba: u64, blocks: u32) -> Result<(), Failure> {
         self.slots.begin_background();
         let read = self.set.storage().test(&namespace, slba, blocks).await;

@@ -1,5 +1,5 @@
-//! Command slots: how many commands the drive has in work at a time, for all controllers together. Where they are too few,
-//! controllers that have entries to fetch wait in order, and each that gets a slot waits behind the others for the next.
+//! Command slots: the number of commands that the drive works on at a time, for all controllers together. If slots are short,
+//! controllers with entries wait in order. Each controller that gets a slot queues behind the others for the next.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -16,14 +16,14 @@ use crate::engine::NvmeController;
 pub(crate) struct CommandSlots<C: DirectSet + ?Sized> {
     limit: u32,
     in_work: Cell<u32>,
-    /// Work that uses data as commands do, and takes no slot: no command waits for it.
+    /// Work that uses data like commands but takes no slot, so no command waits for it.
     background: Cell<u32>,
-    /// What the command was that ended last: a command that gets its slot has waited for it.
+    /// The cause of the command that ended last: a command that gets its slot waited for it.
     last_ended: Cell<Cause>,
-    /// There are several controllers.
+    /// Whether several controllers exist.
     shared: Cell<bool>,
     waiting: RefCell<VecDeque<Weak<NvmeController<C>>>>,
-    /// Notified when no command is in work any more, and when background work has ended.
+    /// Notified when the last command in work ends, and when background work ends.
     idle: Signal,
 }
 
@@ -40,13 +40,13 @@ impl<C: DirectSet + ?Sized> CommandSlots<C> {
         }
     }
 
-    /// Whether one is free.
+    /// Whether a slot is free.
     #[inline]
     pub(crate) fn is_free(&self) -> bool {
         self.in_work.get() < self.limit
     }
 
-    /// Takes one that is free; returns what the command was that had it before.
+    /// Takes a free slot. Returns the cause of the command that had it before.
     #[inline]
     pub(crate) fn take(&self) -> Cause {
         self.in_work.set(self.in_work.get() + 1);
@@ -58,7 +58,7 @@ impl<C: DirectSet + ?Sized> CommandSlots<C> {
         self.in_work.get()
     }
 
-    /// Gives one back, which a command had on behalf of `cause`. Whether it was the last.
+    /// Frees a slot that a command held on behalf of `cause`. Returns whether it was the last.
     ///
     /// # Panics
     /// If no command is in work.
@@ -70,7 +70,7 @@ impl<C: DirectSet + ?Sized> CommandSlots<C> {
         left == 0
     }
 
-    /// Background work begins to use data: a restart after a power cut waits for it as for a command.
+    /// Background work begins to use data: a restart after a power cut waits for it like for a command.
     pub(super) fn begin_background(&self) {
         self.background.set(self.background.get() + 1);
     }
@@ -81,12 +81,12 @@ impl<C: DirectSet + ?Sized> CommandSlots<C> {
         self.report_idle();
     }
 
-    /// What the command was that ended last.
+    /// The cause of the command that ended last.
     pub(crate) fn last_ended(&self) -> Cause {
         self.last_ended.get()
     }
 
-    /// Whether there are several controllers.
+    /// Whether several controllers exist.
     #[inline]
     pub(crate) fn are_shared(&self) -> bool {
         self.shared.get()
@@ -111,7 +111,7 @@ impl<C: DirectSet + ?Sized> CommandSlots<C> {
         self.idle.notify();
     }
 
-    /// Waits until no command is in work, and no background work.
+    /// Waits until neither commands nor background work are in progress.
     pub(super) async fn all_ended(&self) {
         while self.in_work.get() > 0 || self.background.get() > 0 {
             self.idle.changed().await;
@@ -119,7 +119,7 @@ impl<C: DirectSet + ?Sized> CommandSlots<C> {
     }
 }
 
-/// One less of what is in work.
+/// Decrements a count of work.
 #[inline]
 fn one_less(count: u32, what: &str) -> u32 {
     let left = count.checked_sub(1);

@@ -1,8 +1,8 @@
-//! A row a malformed field: the status of the command, with Do Not Retry and More, and where the error log says that the field
-//! is (Parameter Error Location).
+//! One row per malformed field: the status of the command, with Do Not Retry and More, and the location of the field in the
+//! error log (Parameter Error Location).
 //!
-//! Left out: fields of commands that only hosts with queues of their own can send (`admin_queues`), and those of the data of
-//! namespaces' administration (`namespaces`), which look at the same bits.
+//! Left out: fields of commands that only hosts with their own queues send (`admin_queues`), and fields in the data of
+//! namespace management (`namespaces`). Those tests check the same bits.
 
 #[path = "../suite/common/mod.rs"]
 mod common;
@@ -88,7 +88,7 @@ fn lists_of_ranges() {
     ]);
 }
 
-/// Blocks of 512 + 8 bytes with protection information, extended unless the row says otherwise.
+/// Blocks of 512 + 8 bytes with protection information, extended unless the row differs.
 #[test]
 fn protection_information() {
     let (type_1, type_3, separate) = (2 | 1 << 4 | 1 << 5, 2 | 1 << 4 | 3 << 5, 2 | 1 << 5);
@@ -284,7 +284,7 @@ fn reservations() {
     ]);
 }
 
-/// Five requests, of which four may be outstanding: the fifth may be sent again.
+/// Five requests, of which four may be outstanding: the fifth may be retried.
 #[test]
 fn a_limit_is_not_final() {
     let request = admin(AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST);

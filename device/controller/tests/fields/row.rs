@@ -1,4 +1,4 @@
-//! A command with one field that is wrong, and how it has to end.
+//! A command with one wrong field, and its expected end.
 
 use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::{Sim, Span};
@@ -18,9 +18,9 @@ pub(crate) struct Row {
     right: Status,
     /// Parameter Error Location of the error log's entry.
     parameter: Parameter,
-    /// How often the command is sent before, without waiting for it.
+    /// How often the command is sent first, without waiting for it.
     outstanding: u32,
-    /// CDW10 of a Format NVM that comes before.
+    /// CDW10 of an earlier Format NVM.
     format: Option<u32>,
 }
 
@@ -94,17 +94,17 @@ impl Row {
         self
     }
 
-    /// Formats the namespace before.
+    /// Formats the namespace first.
     pub(crate) fn formatted(self, cdw10: u32) -> Row {
         Row { format: Some(cdw10), ..self }
     }
 
-    /// Sends the command `times` times before.
+    /// Sends the command `times` times first.
     pub(crate) fn after(self, times: u32) -> Row {
         Row { outstanding: times, ..self }
     }
 
-    /// It fails for good, and the error log says so.
+    /// Expects a final failure with an entry in the error log.
     pub(crate) fn fails(self, status: Status) -> Row {
         Row { right: status.final_().with_more(), ..self }
     }
@@ -114,12 +114,12 @@ impl Row {
         Row { parameter: Parameter::at(dword, bit), ..self }
     }
 
-    /// It may be sent again, and the error log tells of it.
+    /// Expects a failure that permits a retry, with an entry in the error log.
     pub(crate) fn retries(self, status: Status) -> Row {
         Row { right: status.with_more(), ..self }
     }
 
-    /// It may be sent again, and the error log does not tell of it.
+    /// Expects a failure that permits a retry, without an entry in the error log.
     pub(crate) fn ends(self, status: Status) -> Row {
         Row { right: status, ..self }
     }

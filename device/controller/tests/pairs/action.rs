@@ -1,4 +1,4 @@
-//! What a host may do to its controller, its namespaces or the drive.
+//! The actions of a host on its controller, its namespaces or the drive.
 
 use nandscape_drive::HostMem;
 use nandscape_wire_nvme::identify::Namespace;
@@ -39,7 +39,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("it is a number"))
 }
 
-/// Runs every pair of actions, with seeds from `NANDSCAPE_TEST_SEED` on, in as many rounds as `NANDSCAPE_TEST_ROUNDS` says.
+/// Runs every pair of actions, with seeds from `NANDSCAPE_TEST_SEED` on, for `NANDSCAPE_TEST_ROUNDS` rounds.
 pub(crate) fn every_pair(rounds: u64, run: fn([Action; 2], u64)) {
     let first = number("NANDSCAPE_TEST_SEED").unwrap_or(1);
     for seed in first..first + number("NANDSCAPE_TEST_ROUNDS").unwrap_or(rounds) {
@@ -63,7 +63,7 @@ pub(crate) fn create() -> (SubmissionEntry, HostMem) {
     (entry, HostMem::from_bytes(wish.as_bytes()))
 }
 
-/// Namespace `nsid` is to be attached to controllers, or detached.
+/// Attaches namespace `nsid` to controllers, or detaches it.
 pub(crate) fn attach(select: u8, nsid: u32, ids: [u16; 2]) -> (SubmissionEntry, HostMem) {
     let entry = admin(AdminOpcode::NAMESPACE_ATTACHMENT, nsid, select.into());
     (entry, HostMem::from_bytes(ControllerList::of(ids).as_bytes()))
@@ -105,7 +105,7 @@ impl Action {
         Action::CutPower,
     ];
 
-    /// The admin command of an action that is one.
+    /// The admin command of an action, if it is one.
     pub(crate) fn command(self, ids: [u16; 2]) -> Option<(SubmissionEntry, HostMem)> {
         let alone = |entry| Some((entry, HostMem::none()));
         match self {
@@ -130,7 +130,7 @@ impl Action {
         }
     }
 
-    /// The I/O command of an action that is one.
+    /// The I/O command of an action, if it is one.
     pub(crate) fn io_command(self, host: usize) -> Option<(SubmissionEntry, HostMem)> {
         let cdw10 = u32::from(reservation::PREEMPT_AND_ABORT) | 3 << 8;
         (self == Action::PreemptAndAbort)
@@ -146,8 +146,8 @@ impl Action {
         }
     }
 
-    /// What it may end with besides success, beside any other action: a command of a queue that is deleted and one
-    /// during a power cut are aborted, and while the drive is sanitized, most are refused.
+    /// Its permitted statuses other than success, next to any other action: commands of a deleted queue and commands during a
+    /// power cut are aborted, and most are rejected during a sanitize operation.
     pub(crate) fn may_end_with(self, status: Status) -> bool {
         let is_gone = [Status::INVALID_FIELD, Status::NAMESPACE_WRITE_PROTECTED, Status::RESERVATION_CONFLICT];
         let own: &[Status] = match self {
@@ -171,7 +171,7 @@ impl Action {
     }
 }
 
-/// The statuses of commands that are not let go on.
+/// The statuses of commands that are stopped.
 pub(crate) fn is_abort(status: Status) -> bool {
     [Status::ABORTED_SQ_DELETION, Status::ABORTED_POWER_LOSS].contains(&status)
 }

@@ -1,4 +1,4 @@
-//! A drive with two namespaces and two hosts, each with a controller of its own, and what is known of its data.
+//! A drive with two namespaces and two hosts, each with its own controller, and a record of its data.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ const KEPT: u32 = 64;
 /// Longer than any pair takes.
 const LONG: Span = Span::from_s(5);
 
-/// A host with a controller of its own.
+/// A host with its own controller.
 struct Tenant {
     controller: Rc<dyn Controller>,
     admin: Host,
@@ -96,7 +96,7 @@ impl Case {
         }
     }
 
-    /// Has a host do something. It is not waited for.
+    /// Starts an action of a host without waiting for it.
     pub(crate) fn begin(&mut self, action: Action, host: usize) {
         let ids = self.tenants.each_ref().map(|tenant| tenant.controller.id());
         let Tenant { controller, admin, io } = &self.tenants[host];
@@ -113,7 +113,7 @@ impl Case {
                 controller.set_register(CC, ENABLED);
             }
             Action::ShutDown => controller.set_register(CC, ENABLED | 0b01 << 14),
-            // A queue that another action deletes already, or has deleted.
+            // Another action deletes the queue, or has deleted it.
             Action::DeleteQueue => _ = controller.delete_queue_pair(QueueId(1)),
             Action::Leave => controller.detach(),
             Action::CutPower => (self.cut_power)(Span::from_us(500)),
@@ -164,7 +164,7 @@ impl Case {
         }
     }
 
-    /// How the command of an action has ended, if it has.
+    /// The status of an action's command, if it has ended.
     fn status(&self, host: usize, is_io: bool, tag: u64) -> Option<Status> {
         let Tenant { admin, io, .. } = &self.tenants[host];
         let log = if is_io { io.log() } else { admin.log() };
@@ -198,8 +198,8 @@ impl Case {
         }
     }
 
-    /// What is known of the first blocks of a namespace: they are erased, or are as they were; `None` where an action that
-    /// erases them was aborted, or may have come when the namespace was detached.
+    /// The expected first blocks of a namespace: erased, or unchanged; `None` if an erasing action was aborted, or may have
+    /// come when the namespace was detached.
     fn is_erased(&self, nsid: u32) -> Option<bool> {
         let does = |what: fn(&Action) -> bool| self.begun.iter().any(|(action, ..)| what(action));
         if does(|action| *action == Action::Detach) && does(|action| matches!(action, Action::Format(NSID_ALL, _))) {

@@ -1,6 +1,6 @@
-//! Every pair of actions of two hosts, under way at once, with reads and writes beside: administration of namespaces and media,
-//! resets, deletions of queues, hosts that leave, power cuts. All commands end, each with a status that it may have; data is
-//! erased where a command says so, and nowhere else; and the drive works afterwards.
+//! Every pair of concurrent actions of two hosts during reads and writes: administration of namespaces and media, resets,
+//! queue deletions, hosts that leave, power cuts. All commands end, each with a permitted status. Data is erased only where a
+//! command erases it. The drive works afterwards.
 //!
 //! `NANDSCAPE_TEST_SEED` sets the first seed, `NANDSCAPE_TEST_ROUNDS` how often each pair is tried; failures print pair and
 //! seed.

@@ -32,12 +32,12 @@ impl Run {
         (slba, 1 + self.rng.below(most.min(blocks - slba)))
     }
 
-    /// Fields that are right for blocks from `slba` on as long as all writes had the same tags, and often are not.
+    /// Fields that fit blocks from `slba` on if all writes had the same tags, and often wrong ones.
     fn fields(&mut self, slba: u64) -> Fields {
         let rng = &mut self.rng;
         let is_odd = rng.chance(0.15);
         let prinfo = if rng.chance(0.3) { 0 } else { rng.below(16) as u8 };
-        // Of type 3 none is checked.
+        // With type 3, none is checked.
         let prinfo = if self.model.shape.kind == 3 && !is_odd { prinfo & !1 } else { prinfo };
         Fields {
             prinfo,

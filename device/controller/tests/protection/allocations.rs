@@ -17,7 +17,7 @@ const BLOCKS: u64 = 512;
 const ACTS: u32 = 8;
 const CHECKS: u32 = 0b101;
 
-/// Allocations of a run of commands over single blocks of 4 KiB, and of all that comes before it.
+/// Allocations of a run of commands over single blocks of 4 KiB, including the setup.
 fn run(commands: u64, opcode: IoOpcode, format: u32, prinfo: u32, bytes: usize) -> u64 {
     let mut executor = Executor::new();
     let sim = executor.sim();

@@ -2,7 +2,7 @@
 //! Each block has one content, or several that it may have after a failure; each read that succeeds is checked by the drive
 //! and must return one of these, data and metadata of the same write.
 //!
-//! `NANDSCAPE_TEST_SEED` sets the first seed, `NANDSCAPE_TEST_DRIVES` the number of drives; failures print theirs.
+//! `NANDSCAPE_TEST_SEED` sets the first seed, `NANDSCAPE_TEST_DRIVES` the number of drives; failures print their seed.
 
 use std::collections::BTreeSet;
 
@@ -39,16 +39,16 @@ const FAULTS: [&str; 10] = [
     "stuck read timeout=2ms probability=1%",
 ];
 
-/// What a block may hold.
+/// The permitted contents of a block.
 #[derive(Clone)]
 struct Contents {
-    /// Writes by number; 0 is no write. One, as long as nothing has failed.
+    /// Writes by number; 0 is no write. It has one entry until a failure.
     now: BTreeSet<u64>,
-    /// Those that a cut may bring back, as they were not known to be on flash.
+    /// Writes that a power cut may restore, because later ones were not known to be on flash.
     before: BTreeSet<u64>,
 }
 
-/// A host, and what it knows of the drive.
+/// A host, and its record of the drive.
 struct Damaged {
     guest: Guest,
     drive: Drive,
@@ -66,7 +66,7 @@ impl Damaged {
 
     /// Fields with which every write is checked or given protection information, and every read is checked.
     fn fields(&self, slba: u64, acts: bool) -> Fields {
-        // Of type 3 no reference tag is checked, and all blocks of a command have the same.
+        // With type 3, no reference tag is checked, and all blocks of a command have the same.
         let (checks, reference) = if self.shape().kind == 3 { (0b110, 0xabcd) } else { (0b111, slba as u32) };
         let prinfo = if acts { 8 | checks } else { checks };
         Fields { prinfo, reference, application: 0x1234, mask: 0xffff }
@@ -138,7 +138,7 @@ impl Damaged {
     fn changed(&mut self, slba: u64, count: u64, number: u64, ended: Result<(), Status>) {
         let may_be = [Status::READ_ONLY_RANGE, Status::WRITE_FAULT, Status::ABORTED_POWER_LOSS];
         assert!(ended.is_ok_and(|()| true) || ended.is_err_and(|status| may_be.contains(&status)), "{ended:?}");
-        // Data that the drive had accepted may be lost where it cannot write any more.
+        // A drive that can no longer write may lose accepted data.
         self.is_volatile |= ended == Err(Status::WRITE_FAULT);
         self.failed += u32::from(ended.is_err());
         for block in &mut self.blocks[slba as usize..(slba + count) as usize] {
@@ -163,7 +163,7 @@ impl Damaged {
         }
     }
 
-    /// A block that was read: where the host gets no metadata, its data alone counts.
+    /// Checks a read block: if the host gets no metadata, only the data counts.
     fn check(&mut self, lba: u64, found: &Block) {
         let contents = &self.blocks[lba as usize].now;
         let is = |number: &u64| {

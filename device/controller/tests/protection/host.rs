@@ -29,7 +29,7 @@ pub(crate) struct Guest {
     sim: Sim,
     /// The metadata pointer leads to a descriptor.
     pub(crate) describes_metadata: bool,
-    /// Bytes that the command has less metadata than it should.
+    /// Bytes of metadata that the command lacks.
     pub(crate) missing_metadata: u32,
     pub(crate) metadata_at: u64,
 }
@@ -103,7 +103,7 @@ impl Guest {
     ) -> (SubmissionEntry, HostMem) {
         let [data, metadata] = self.bytes_of(blocks, fields);
         self.flat.write(DATA, &data).unwrap();
-        // Only as much as there is.
+        // Only as much as exists.
         let metadata_len = metadata.len().min(MEMORY - self.metadata_at as usize);
         self.flat.write(self.metadata_at, &metadata[..metadata_len]).unwrap();
         self.with_memory(entry, [data.len(), metadata.len()])
@@ -122,7 +122,7 @@ impl Guest {
         self.execute(entry, mem).await
     }
 
-    /// Reads, and expects these blocks, byte for byte, and nothing beside them.
+    /// Reads, and expects these blocks, byte for byte, and no other changes in memory.
     pub(crate) async fn read(&self, slba: u64, fields: Fields, expected: &[Block]) -> Result<(), Status> {
         let expected_bytes = self.bytes_of(expected, fields);
         let lens = expected_bytes.each_ref().map(Vec::len);

@@ -1,7 +1,7 @@
-//! Logical blocks with metadata and protection information: every command against a model that keeps a block's bytes in a
-//! map and knows nothing of flash; what becomes of blocks that are not written; damage and power cuts; and each wrong field.
+//! Logical blocks with metadata and protection information: every command against a model that keeps blocks in a map without
+//! flash; unwritten blocks; damage and power cuts; and each wrong field.
 //!
-//! `NANDSCAPE_TEST_SEED` sets the first seed of what is random; failures print theirs.
+//! `NANDSCAPE_TEST_SEED` sets the first seed of what is random; failures print their seed.
 #![allow(clippy::print_stdout, reason = "a failing test names its seed")]
 
 mod against_model;

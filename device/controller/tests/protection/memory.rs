@@ -1,4 +1,4 @@
-//! Memory of the controller that commands take together, many of them at a time.
+//! Controller memory in use by many concurrent commands.
 
 use nandscape_device_controller::ControllerConfig;
 use nandscape_drive::conformance::Host;
@@ -10,7 +10,7 @@ use zerocopy::IntoBytes as _;
 use crate::common::{BLOCKS, config, with};
 
 const MIB: u64 = 1 << 20;
-/// Commands in work at the most.
+/// Maximum of commands in work.
 const MANY: u64 = 60;
 /// PRINFO: the controller acts; the guard is checked.
 const ACTS: u32 = 8;
@@ -63,7 +63,7 @@ fn zeros_that_wait_for_room_hold_no_metadata() {
     }
 }
 
-/// A copy holds what it has read of a source beside the blocks that it is about to write.
+/// A copy holds the data of one source in addition to the blocks to write.
 #[test]
 fn copies_share_memory_for_what_they_read_and_write() {
     const WITH_METADATA: u32 = 2 | 1 << 4;

@@ -1,11 +1,11 @@
-//! What a namespace with metadata holds, and how each command on it ends, as simply as it can be said. The guard is computed
-//! bit by bit, as the polynomial is written.
+//! The simplest model of a namespace with metadata and of the end of each command. It computes the guard bit by bit from the
+//! polynomial.
 
 use std::collections::BTreeMap;
 
 use nandscape_wire_nvme::Status;
 
-/// How the namespace is formatted.
+/// The format of the namespace.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     /// Index of the LBA format.
@@ -73,7 +73,7 @@ impl Shape {
         if self.kind == 3 { fields.reference } else { fields.reference.wrapping_add(index as u32) }
     }
 
-    /// Puts right protection information into the block `index` blocks after the first.
+    /// Inserts correct protection information into the block `index` blocks after the first.
     pub(crate) fn protect(&self, fields: Fields, index: usize, block: &mut Block) {
         let mut bytes = self.guard(block).to_be_bytes().to_vec();
         bytes.extend(fields.application.to_be_bytes());
@@ -81,7 +81,7 @@ impl Shape {
         block.metadata[self.place()..self.place() + 8].copy_from_slice(&bytes);
     }
 
-    /// A block that is not written.
+    /// An unwritten block.
     pub(crate) fn blank(&self) -> Block {
         let mut block = Block { data: vec![0; self.data], metadata: vec![0; self.metadata] };
         if self.kind > 0 {

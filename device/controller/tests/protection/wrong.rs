@@ -1,4 +1,4 @@
-//! Memory that does not fit, formats that there are not, and what Identify says.
+//! Memory that does not fit, formats that do not exist, and the data of Identify.
 
 use nandscape_device_media::StoreKind;
 use nandscape_drive::HostMem;
@@ -16,7 +16,7 @@ use crate::model::{Block, Fields, Shape};
 
 const SEPARATE: Shape = Shape { index: 2, data: 512, metadata: 8, is_extended: false, kind: 1, is_first: false };
 const EXTENDED: Shape = Shape { index: 3, data: 4_096, metadata: 8, is_extended: true, kind: 2, is_first: true };
-/// The controller inserts protection information and takes it out.
+/// The controller inserts and strips protection information.
 const ACTS: Fields = Fields { prinfo: 8, reference: 0, application: 0, mask: 0 };
 
 fn block(shape: Shape) -> Block {
@@ -117,7 +117,7 @@ fn a_fused_pair_compares_and_writes_with_protection() {
         let of = |value| [Block { data: vec![value; EXTENDED.data], ..block(EXTENDED) }];
         guest.send(IoOpcode::WRITE, 9, ACTS, &of(1)).await.unwrap();
         let pair = Pair::new(sim, drive, 2, 32);
-        // The comparison's memory is taken at once, for both commands use the same.
+        // The comparison's memory is taken at once, because both commands share it.
         let swap = async |from: u8, to: u8, write: Fields| {
             let copied = |opcode, flags, value, fields| {
                 let (entry, mem) = guest.to_drive(Guest::entry(opcode, 9, 1, fields), fields, &of(value));

@@ -1,4 +1,4 @@
-//! Identify, logs and features return what the wire types say, agree with what the drive does, and refuse bad fields.
+//! Identify, logs and features match the wire types and the behaviour of the drive, and reject bad fields.
 
 use crate::common::{BLOCKS, CAPACITY, PAIRS, Pair, config, drive_with, host, read, with, write};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
@@ -55,7 +55,8 @@ fn identify_controller() {
         assert_eq!((id.mdts, id.sqes, id.cqes), (5, 0x66, 0x44));
         assert_eq!((id.nn.get(), id.mnan.get(), id.fuses.get()), (64, 64, 1));
         assert_eq!((id.cntlid.get(), id.cmic), (1, identify::CMIC_SEVERAL_CONTROLLERS));
-        // One slot, and that read-only; effects, long logs with offsets, telemetry, the logs of what is supported.
+        // One read-only slot; effects, extended log data with offsets, telemetry, the logs of supported log pages and
+        // commands.
         assert_eq!((id.frmw, id.lpa), (0b0000_0011, 0b0010_1110));
         assert_eq!(u128::from_le_bytes(id.tnvmcap), u128::from(CAPACITY));
         let expected = identify::ONCS_COMPARE
@@ -72,7 +73,7 @@ fn identify_controller() {
     });
 }
 
-/// Base 5.1.13.2.1, MDTS: the limit is 2^MDTS pages of 4 KiB, and 0 is no limit, so that 8 KiB is the least there is.
+/// Base 5.1.13.2.1, MDTS: the limit is 2^MDTS pages of 4 KiB, and 0 is no limit, so 8 KiB is the lowest limit.
 #[test]
 fn the_least_transfer_limit_is_the_one_identified() {
     for (lba_bytes, blocks) in [(512, 16), (4_096, 2)] {
@@ -115,7 +116,7 @@ fn the_write_cache_bit_follows_the_buffer_mode() {
         })
     };
     assert_eq!(vwc(BufferMode::Volatile), (identify::VWC_PRESENT | identify::VWC_FLUSH_ALL, Ok(1)));
-    // Base 5.1.25.1.4: where there is no such cache the feature is Invalid Field in Command.
+    // Base 5.1.25.1.4: without such a cache, the feature is Invalid Field in Command.
     assert_eq!(vwc(BufferMode::Register), vwc(BufferMode::Volatile));
     assert_eq!(vwc(BufferMode::Capacitor), (identify::VWC_FLUSH_ALL, Err(Status::INVALID_FIELD)));
     assert_eq!(vwc(BufferMode::Through), (identify::VWC_FLUSH_ALL, Err(Status::INVALID_FIELD)));
@@ -143,8 +144,8 @@ fn identify_namespace() {
     }
 }
 
-/// What of Identify makes a kernel treat a drive in one way or another, as a table in docs/nvme.md has it: a drive of one PCI controller is an
-/// ordinary one, without a multipath device over it.
+/// The fields of Identify that affect a kernel's treatment of a drive, as listed in docs/nvme.md: a drive with one PCI
+/// controller is an ordinary one, without a multipath device.
 #[test]
 fn a_kernel_finds_an_ordinary_drive_unless_it_has_several_controllers() {
     let alone = || ControllerConfig { multipath: false, ..config() };
@@ -158,7 +159,7 @@ fn a_kernel_finds_an_ordinary_drive_unless_it_has_several_controllers() {
             let bytes = data(admin, SubmissionEntry::identify(cns::CONTROLLER, 0)).await.unwrap();
             let id = identify::Controller::read_from_bytes(&bytes).unwrap();
             assert_eq!((id.cmic, id.cntrltype, id.mdts), (cmic, 1, 5));
-            // No power states that a kernel would choose among, no memory of the host, no asymmetric access.
+            // No power states for a kernel to choose from, no host memory buffer, no asymmetric access.
             assert_eq!((id.npss_z, bytes[265], &bytes[272..276], &bytes[343..348]), (0, 0, &[0; 4][..], &[0; 5][..]));
             assert_eq!(id.oacs.get() & identify::OACS_DOORBELL_BUFFER, 0, "doorbells are registers");
             let read = async |cns| data(admin, SubmissionEntry::identify(cns, 1)).await.unwrap();
@@ -174,7 +175,7 @@ fn a_kernel_finds_an_ordinary_drive_unless_it_has_several_controllers() {
             assert!(id.nsfeat & identify::NSFEAT_ATOMICITY != 0 && id.nawupf_z.get() >= id.npwg_z.get());
             assert!(id.eui64 != [0; 8] && id.nguid != [0; 16]);
             assert_eq!(read(cns::INDEPENDENT_NAMESPACE).await[1], nmic);
-            // A namespace that is to be shared needs somebody to share it with.
+            // A shared namespace needs a second controller.
             let wish = identify::Namespace { nsze: 8.into(), ncap: 8.into(), nmic: 1, ..identify::Namespace::zeroed() };
             let create = SubmissionEntry::admin(AdminOpcode::NAMESPACE_MANAGEMENT);
             let ended = admin.execute(create, HostMem::from_bytes(wish.as_bytes())).await.unwrap().status.meaning();
@@ -204,7 +205,7 @@ fn identify_lists_and_bad_fields() {
             let page = identify(cns, nsid).await.unwrap();
             assert_eq!((&page[..4], &page[4..8], page.len()), (&head[..], &[0; 4][..], 4_096), "CNS {cns:x}h");
         }
-        // Of a controller, FFFFh being the one that is asked.
+        // Of a controller; FFFFh is this one.
         for (cntid, right) in [(1, Ok([1, 0, 0, 0])), (0xffff, Ok([1, 0, 0, 0])), (2, Err(Status::INVALID_FIELD))] {
             let entry = SubmissionEntry::identify(cns::COMMAND_SETS, 0);
             let entry = SubmissionEntry { cdw10: (entry.cdw10.get() | cntid << 16).into(), ..entry };
@@ -212,7 +213,7 @@ fn identify_lists_and_bad_fields() {
         }
         assert_eq!(identify(cns::NAMESPACE_GRANULARITY, 0).await.unwrap()[32..40], (1u64 << 20).to_le_bytes());
         assert_eq!(identify(cns::ALLOCATED_NAMESPACE, 1).await, identify(cns::NAMESPACE, 1).await);
-        // Of a valid number (NN) without a namespace, zeros.
+        // A valid number (NN) without a namespace gets zeros.
         for cns in [cns::NAMESPACE, cns::ALLOCATED_NAMESPACE, cns::COMMAND_SET_NAMESPACE, cns::INDEPENDENT_NAMESPACE] {
             assert_eq!(identify(cns, 2).await.unwrap(), [0; 4_096], "CNS {cns:x}h");
         }
@@ -264,7 +265,7 @@ fn opcodes_and_flags_that_are_not_supported() {
             let entry = SubmissionEntry { flags, ..SubmissionEntry::identify(cns::CONTROLLER, 0) };
             assert_eq!(data(admin, entry).await, Err(Status::INVALID_FIELD), "flags {flags:x}h");
         }
-        // Nothing is aborted, and the answer says so; Keep Alive is content.
+        // Nothing is aborted, and the answer reports that; Keep Alive succeeds.
         assert_eq!(value(admin, SubmissionEntry::admin(AdminOpcode::ABORT)).await, Ok(1));
         assert_eq!(value(admin, SubmissionEntry::admin(AdminOpcode::KEEP_ALIVE)).await, Ok(0));
     });
@@ -296,7 +297,7 @@ fn event_requests_stay_outstanding_up_to_their_limit() {
 fn event_requests_go_with_the_admin_queue() {
     with(config(), async |sim, drive| {
         let event = || SubmissionEntry::admin(AdminOpcode::ASYNCHRONOUS_EVENT_REQUEST);
-        // Deleted when they are outstanding; deleted when they are on their way.
+        // Deleted while outstanding; deleted before the fetch.
         for wait in [Span::from_ms(1), Span::ZERO, Span::from_ms(1)] {
             let admin = Pair::new(sim, drive, 0, 16);
             for _ in 0..4 {
@@ -306,7 +307,7 @@ fn event_requests_go_with_the_admin_queue() {
             sim.sleep(wait).await;
             assert!(admin.reap().is_none(), "the limit is not reached");
             drive.delete_queue_pair(QueueId::ADMIN).unwrap();
-            // Those on their way end first.
+            // Unfetched requests end first.
             sim.sleep(Span::from_ms(1)).await;
         }
         let admin = Pair::new(sim, drive, 0, 16);
@@ -342,7 +343,7 @@ fn the_effects_log_names_the_commands_that_there_are() {
     });
 }
 
-/// Base 5.1.12.1.1 and 5.1.12.1.18, against what the drive answers for each identifier.
+/// Base 5.1.12.1.1 and 5.1.12.1.18, against the drive's answer for each identifier.
 #[test]
 fn the_logs_of_logs_and_features_name_those_that_there_are() {
     for buffer in [BufferMode::Volatile, BufferMode::Capacitor] {
@@ -376,7 +377,7 @@ fn smart_counts_what_the_host_did() {
         io.execute(read(BLOCKS, 1), HostMem::none()).await.unwrap();
         let bytes = data(admin, SubmissionEntry::get_log_page(log::SMART, NSID_ALL, 512)).await.unwrap();
         let smart = Smart::read_from_bytes(&bytes[..512]).unwrap();
-        // A refused read is none. 2,304 and 768 blocks of 512 bytes, in thousands, rounded up.
+        // A rejected read does not count. 2,304 and 768 blocks of 512 bytes, in thousands, rounded up.
         assert_eq!((smart.host_reads.low.get(), smart.host_writes.low.get()), (9, 3));
         assert_eq!((smart.data_units_read.low.get(), smart.data_units_written.low.get()), (3, 1));
         assert_eq!((smart.critical_warning, smart.media_errors.low.get()), (0, 0));
@@ -438,7 +439,7 @@ fn features_refuse_bad_fields() {
             let set = value(admin, SubmissionEntry::set_features(feature, 0)).await;
             assert_eq!((get, set), (Err(Status::INVALID_FIELD), Err(Status::INVALID_FIELD)), "{feature:x}h");
         }
-        // 65,536 queues cannot be asked for (Base 5.1.25.2.1).
+        // 65,536 queues cannot be requested (Base 5.1.25.2.1).
         for wish in [0xffff, 0xffff_0000, u32::MAX] {
             let set = value(admin, SubmissionEntry::set_features(feature::NUMBER_OF_QUEUES, wish)).await;
             assert_eq!(set, Err(Status::INVALID_FIELD), "{wish:x}h");
@@ -463,7 +464,7 @@ fn the_timestamp_runs_from_where_it_was_set() {
         assert!(completion.status.is_success());
         sim.sleep(Span::from_ms(5_000)).await;
         assert_eq!(now().await, (epoch + 5_000, 1));
-        // Below the time that the drive has run, and the last there is.
+        // A timestamp below the drive's run time, and the last possible one.
         for (set_to, later) in [(5u64, 8u64), (0, 3), ((1 << 48) - 1, 2)] {
             let completion = admin.execute(set, HostMem::from_bytes(&set_to.to_le_bytes())).await.unwrap();
             assert!(completion.status.is_success());
@@ -488,7 +489,7 @@ fn reads_of_deallocated_blocks_are_reported_to_hosts_that_ask() {
         assert_eq!(status(read(4, 8), HostMem::none()).await, Status::DEALLOCATED_OR_UNWRITTEN);
         let verify = SubmissionEntry::blocks(IoOpcode::VERIFY, 1, 8, 1);
         assert_eq!(status(verify, HostMem::none()).await, Status::DEALLOCATED_OR_UNWRITTEN);
-        // Zeros are written where the host does not ask for deallocation, and not where it does.
+        // Zeros are written unless the host requests deallocation.
         let mut zeroes = SubmissionEntry::blocks(IoOpcode::WRITE_ZEROES, 1, 8, 8);
         assert_eq!(status(zeroes, HostMem::none()).await, Status::SUCCESS);
         assert_eq!(status(read(8, 8), HostMem::none()).await, Status::SUCCESS);

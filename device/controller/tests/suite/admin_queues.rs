@@ -1,5 +1,5 @@
-//! Queues that a host creates and deletes by admin commands, in its own memory: each bad field has its status, several
-//! submission queues post to one completion queue, and detaching ends all.
+//! Queues in a host's own memory, created and deleted by admin commands: each bad field has its status, several submission
+//! queues post to one completion queue, and detaching ends all.
 #![cfg(target_os = "linux")]
 
 use std::cell::{Cell, RefCell};
@@ -116,7 +116,7 @@ async fn newest_parameter(admin: &Host) -> u16 {
     ErrorInformation::read_from_bytes(&page.to_vec()).unwrap().parameter.get()
 }
 
-/// The field at fault where a command that creates or deletes a queue ends with a status.
+/// The field at fault when a command that creates or deletes a queue ends with a status.
 fn location(entry: &SubmissionEntry, status: Status) -> Parameter {
     let completions = (entry.cdw11.get() >> 16) as u16;
     match status {
@@ -227,7 +227,7 @@ fn submission_queues_share_a_completion_queue() {
         sim.sleep(LONG).await;
         assert_eq!(completions(&memory, PAGE, 8), [(1, 101), (2, 102), (3, 103)]);
         assert_eq!(*machine.interrupts.borrow(), [1, 1, 1]);
-        // One goes, the others stay; its identifier can be used again.
+        // One is deleted, the others stay; its identifier can be reused.
         execute(SubmissionEntry::delete_submission_queue(2)).await;
         drive.ring_submission(QueueId(2), 2);
         put(&memory, 13 * PAGE, 1, 7);

@@ -18,8 +18,8 @@ async fn set(sim: &Sim, drive: &Drive, id: u8, value: u32) -> Status {
     ended.status.meaning()
 }
 
-/// Commands of a class each in queues 1, 2 and 3, submitted `gap` after each other; the queues in the order in which theirs end, behind
-/// two of queue 3 that find the slot and the queue empty.
+/// Commands of one class each in queues 1, 2 and 3, submitted `gap` after each other. Returns the queues in the order in
+/// which their commands end, after two of queue 3 that find the slot and the queue empty.
 async fn order(sim: &Sim, drive: &Drive, classes: [u8; 3], counts: [u16; 3], gap: Span) -> Vec<u16> {
     let pairs: Vec<Pair> = (1..=3).map(|id| Pair::new(sim, drive, id, 64)).collect();
     let entry = |class| SubmissionEntry { cdw2: Attributes::of(class, 7).0.into(), ..read(0, 1) };

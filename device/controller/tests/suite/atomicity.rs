@@ -1,4 +1,4 @@
-//! Writes are as atomic as Identify says: AWUN under overlap, AWUPF under a power cut.
+//! Writes are as atomic as Identify reports: AWUN under overlap, AWUPF under a power cut.
 
 use crate::common::{config, faulty_drive, host, read, with};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
@@ -54,7 +54,8 @@ fn overlapping_writes_and_reads_see_all_of_a_write_or_nothing() {
     }
 }
 
-/// Power is cut at many moments while blocks are overwritten again and again. What Identify calls atomic is whole afterwards.
+/// Power is cut at many moments while blocks are overwritten repeatedly. Every unit that Identify reports as atomic is whole
+/// afterwards.
 #[test]
 fn a_power_cut_tears_nothing_that_is_atomic() {
     for buffer in [BufferMode::Capacitor, BufferMode::Volatile, BufferMode::Through] {
@@ -68,7 +69,7 @@ fn a_power_cut_tears_nothing_that_is_atomic() {
                 let data = namespace(&host(&sim, &drive, QueueId::ADMIN)).await;
                 let atomic = u32::from(data.nawupf_z.get()) + 1;
                 let boundary = u32::from(data.nabspf_z.get()) + 1;
-                // Within a boundary, if there is one; else across units.
+                // Within a boundary, if reported; otherwise across units.
                 let (first, blocks) = if boundary > 1 { (8, atomic.min(boundary)) } else { (3, atomic.min(100)) };
                 let queue = QueueDrive::new(&sim, drive.clone(), QueueId(1), 64).unwrap();
                 let issuer = Issuer::new(&sim);

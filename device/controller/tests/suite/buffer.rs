@@ -1,5 +1,5 @@
-//! When writes complete and what Flush waits for, in each mode of the write buffer. On an idle drive the time of a
-//! command is a sum that can be written down.
+//! When writes complete and what Flush waits for, in each mode of the write buffer. On an idle drive, the time of a command
+//! is a known sum.
 
 use crate::common::{
     BUS, DEALLOCATE_UNIT, FIRMWARE, LINK, LINK_LATENCY, PROGRAM, READ, config, host, read, timed, with, write,
@@ -12,7 +12,7 @@ use nandscape_sim::units::Rate;
 use nandscape_wire_nvme::io::{DEAC, FUA};
 use nandscape_wire_nvme::{IoOpcode, NSID_ALL, SubmissionEntry, feature};
 
-/// What every command takes.
+/// The fixed time of every command.
 const COMMAND: Span = Span::from_ns(LINK_LATENCY.ns() + FIRMWARE.ns());
 
 fn over(rate: &str, bytes: u64) -> Span {
@@ -58,14 +58,14 @@ fn a_volatile_buffer_is_drained_by_flush() {
         let host = host(sim, drive, QueueId(1));
         let (entry, mem) = page(0);
         assert_eq!(timed(sim, &host, entry, mem).await.1, COMMAND + over(LINK, 16 << 10));
-        // The page's program has begun with the write: what the flush waits for is the rest of it.
+        // The page's program began with the write: the flush waits for the rest of it.
         let program = over(BUS, 16 << 10) + PROGRAM;
         let (completion, time) = timed(sim, &host, flush(), HostMem::none()).await;
         assert!(completion.status.is_success());
         assert_eq!(time, program);
         assert_eq!(timed(sim, &host, flush(), HostMem::none()).await.1, COMMAND, "nothing is left");
 
-        // Less than a page waits for company, until a flush sends it out.
+        // Less than a page waits for more data, until a flush programs it.
         let (entry, mem) = write(64, 8);
         timed(sim, &host, entry, mem).await;
         sim.sleep(Span::from_s(1)).await;
@@ -97,12 +97,12 @@ fn written_through_a_write_completes_when_it_is_programmed() {
         let program = over(BUS, 16 << 10) + PROGRAM;
         let (entry, mem) = page(0);
         assert_eq!(timed(sim, &host, entry, mem).await.1, COMMAND + over(LINK, 16 << 10) + program);
-        // A part of a page is programmed in a page of its own.
+        // A part of a page is programmed in a separate page.
         let (entry, mem) = write(64, 8);
         assert_eq!(timed(sim, &host, entry, mem).await.1, COMMAND + over(LINK, 4 << 10) + program);
         assert_eq!(timed(sim, &host, flush(), HostMem::none()).await.1, COMMAND);
         assert_eq!(drive.subsystem().ftl().media().counts().programs, 2);
-        // A part of a unit that is on flash is read first.
+        // A part of a unit on flash needs a read-modify-write.
         let (entry, mem) = write(64, 1);
         let fill = READ + over(BUS, 4 << 10);
         assert_eq!(timed(sim, &host, entry, mem).await.1, COMMAND + over(LINK, 512) + fill + program);
@@ -122,7 +122,7 @@ fn a_read_takes_the_sum_of_its_steps() {
             let expected = COMMAND + flash(units) + over(LINK, u64::from(blocks) * 512);
             assert_eq!(time, expected, "{blocks} blocks at {slba}");
         }
-        // What was never written needs no flash.
+        // Unwritten units need no flash.
         let (_, time) = timed(sim, &host, read(1_000, 8), HostMem::zeroed(4_096)).await;
         assert_eq!(time, COMMAND + over(LINK, 4_096));
     });
@@ -141,7 +141,7 @@ fn zeros_with_deallocation_take_no_flash() {
     });
 }
 
-/// Zeros are written like data, but for the host link, which they do not cross.
+/// Zeros are written like data, but do not cross the host link.
 #[test]
 fn zeros_without_deallocation_are_programmed() {
     with(mode(BufferMode::Through), async |sim, drive| {
@@ -154,7 +154,7 @@ fn zeros_without_deallocation_are_programmed() {
     });
 }
 
-/// A flush is for the writes that completed before it; those that come later do not hold it up.
+/// A flush covers the writes that completed before it; later writes do not delay it.
 #[test]
 fn a_flush_does_not_wait_for_later_writes() {
     with(mode(BufferMode::Volatile), async |sim, drive| {
@@ -178,14 +178,14 @@ fn a_flush_does_not_wait_for_later_writes() {
             }
             before += u32::from(!flushed);
         }
-        // A few programs' time: what fits the buffer meanwhile, and no more.
+        // The time of a few programs, for what fits the buffer meanwhile.
         assert!(flushed && before < 13 + 2 * 64, "{before} writes completed before the flush");
     });
 }
 
-/// A write completes when its page is in the register; Flush and FUA wait for the program; the next page of the die has
-/// to wait for the one before, and a read of it for the program (OX 4.4.1: "reads are blocked by writes and the cost of
-/// NAND writes is reflected in the latency of reads").
+/// A write completes when its page is in the register; Flush and FUA wait for the program; the next page of the die waits for
+/// the previous one, and a read of the die for the program (OX 4.4.1: "reads are blocked by writes and the cost of NAND
+/// writes is reflected in the latency of reads").
 #[test]
 fn with_the_register_a_write_completes_while_it_is_programmed() {
     with(mode(BufferMode::Register), async |sim, drive| {

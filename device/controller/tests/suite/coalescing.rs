@@ -9,7 +9,7 @@ use nandscape_drive::{Controller, HostMem, QueueId};
 use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::{Status, SubmissionEntry, feature};
 
-/// A queue pair that notes when it is notified.
+/// A queue pair that records its notifications.
 struct Noting {
     ring: Rc<Ring>,
     id: QueueId,
@@ -25,8 +25,8 @@ impl Noting {
         Noting { ring, id: QueueId(id), at }
     }
 
-    /// Submits `count` reads of blocks that were never written, all at once: how many notifications there were, and when
-    /// the last one was, from now.
+    /// Submits `count` reads of unwritten blocks at once. Returns the number of notifications, and the time of the last one,
+    /// from now.
     async fn reads(&self, sim: &Sim, drive: &Drive, from: u16, count: u16) -> (usize, Span) {
         self.at.borrow_mut().clear();
         let begun = sim.now();
@@ -70,7 +70,7 @@ fn a_number_of_completions_or_the_age_of_the_first_notifies() {
     });
 }
 
-/// What was posted to a queue that is deleted is not told any more, and the vector goes on with other queues.
+/// Completions in a deleted queue are not notified any more, and the vector keeps working for other queues.
 #[test]
 fn a_queue_that_is_deleted_is_forgotten() {
     with(config(), async |sim, drive| {

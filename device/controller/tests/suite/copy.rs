@@ -1,4 +1,4 @@
-//! Copy and Write Uncorrectable: what is read afterwards, and every limit.
+//! Copy and Write Uncorrectable: the data read afterwards, and every limit.
 
 use crate::common::{BLOCKS, Drive, config, host, read, with, write};
 use nandscape_device_controller::ControllerConfig;
@@ -44,7 +44,7 @@ fn several_ranges_come_one_after_the_other() {
         }
         assert_eq!(copy(&io, 100, &[(5, 3), (0, 1), (30, 2), (18, 2)]).await, Status::SUCCESS);
         assert_eq!(values(&io, 99, 10).await, Ok(vec![0, 6, 7, 8, 1, 0, 0, 19, 20, 0]));
-        // Overlapping: what the source held before.
+        // Overlapping: the earlier data of the source.
         assert_eq!(copy(&io, 1, &[(0, 6)]).await, Status::SUCCESS);
         assert_eq!(values(&io, 0, 8).await, Ok(vec![1, 1, 2, 3, 4, 5, 6, 8]));
         let long = LongCopyRange { slba: 7.into(), nlb_z: 0.into(), ..LongCopyRange::default() };
@@ -97,7 +97,7 @@ fn blocks_written_uncorrectable_fail_until_they_are_rewritten() {
     });
 }
 
-/// Copies of more data than the controller has memory for wait for each other, and the memory stays bounded.
+/// Copies that together exceed the controller's memory wait for each other, and the memory stays bounded.
 #[test]
 fn many_copies_share_the_memory_of_the_controller() {
     // 8 MiB each: the first half of the drive to the second.
@@ -125,7 +125,7 @@ fn many_copies_share_the_memory_of_the_controller() {
     assert!(two > 16 << 20 && twenty < two + (40 << 20), "{two} and {twenty} bytes");
 }
 
-/// Identify's limits are the ones that hold.
+/// The limits in Identify are the ones enforced.
 #[test]
 fn identify_tells_the_limits() {
     use nandscape_wire_nvme::identify::{Controller, Namespace, cns};

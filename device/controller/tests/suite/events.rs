@@ -1,4 +1,4 @@
-//! Asynchronous events: warnings, doorbells that are none, masking until the log is read; and a host that falls silent.
+//! Asynchronous events: warnings, invalid doorbells, masking until the log is read; and a host that falls silent.
 
 use crate::common::{Drive, Pair, config, with};
 use nandscape_drive::{Controller, HostMem, QueueId};
@@ -10,7 +10,7 @@ use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry, feature, log};
 /// Longer than any command here takes.
 const LONG: Span = Span::from_ms(1);
 
-/// Submits an admin command: its status and DW0, and those of what else has completed.
+/// Submits an admin command. Returns its status and DW0, and those of other completions.
 async fn submit(sim: &Sim, admin: &Pair, entry: SubmissionEntry) -> Vec<(Status, u32)> {
     admin.put(entry, HostMem::zeroed(4_096));
     admin.ring();
@@ -56,7 +56,7 @@ fn a_threshold_below_the_temperature_is_told_if_the_host_wants_to_know() {
         let threshold = |kelvin| set(feature::TEMPERATURE_THRESHOLD, kelvin);
         assert_eq!(submit(sim, admin, threshold(300)).await, [DONE], "it was not asked for");
         assert_eq!(submit(sim, admin, set(feature::ASYNC_EVENT_CONFIG, 0b10)).await, [DONE, HOT]);
-        // The warning passes and comes back: it is told again, after the log was read.
+        // The warning ceases and recurs: it is reported again, after the log was read.
         assert_eq!(submit(sim, admin, request()).await, []);
         assert_eq!(submit(sim, admin, threshold(340)).await, [DONE]);
         assert_eq!(submit(sim, admin, threshold(300)).await, [DONE]);
@@ -83,7 +83,7 @@ fn doorbells_that_are_none_are_error_events() {
     });
 }
 
-/// Base 5.1.2: a log that was read before there is a request clears the event.
+/// Base 5.1.2: reading the log before a request clears the event.
 #[test]
 fn a_log_that_was_read_tells_of_its_events() {
     with_admin(async |sim, drive, admin| {
@@ -95,7 +95,7 @@ fn a_log_that_was_read_tells_of_its_events() {
         assert_eq!(submit(sim, admin, read_log(log::ERROR_INFORMATION, 0)).await, [DONE]);
         ring();
         assert_eq!(submit(sim, admin, read_log(log::ERROR_INFORMATION, 0)).await, [DONE]);
-        // A warning, too, though it has not passed.
+        // Also a warning that persists.
         assert_eq!(submit(sim, admin, set(feature::ASYNC_EVENT_CONFIG, 0b10)).await, [DONE]);
         assert_eq!(submit(sim, admin, set(feature::TEMPERATURE_THRESHOLD, 300)).await, [DONE]);
         assert_eq!(submit(sim, admin, read_log(log::SMART, 0)).await, [DONE]);
@@ -128,7 +128,7 @@ fn requests_have_a_limit_and_a_reset_forgets_them() {
     });
 }
 
-/// The memory of the completion queue may be used for something else then.
+/// The host may reuse the memory of the completion queue then.
 #[test]
 fn nothing_is_told_after_a_shutdown() {
     with_admin(async |sim, drive, admin| {

@@ -1,7 +1,7 @@
-//! What a host sees of faults of the flash: statuses, logs, and that no data is lost that need not be. A host writes,
-//! reads, deallocates and flushes at random, keeps what each block may hold, and holds the drive to it.
+//! Flash faults as seen by a host: statuses, logs, and no avoidable loss of data. A host writes, reads, deallocates and
+//! flushes at random, and checks each block against its permitted contents.
 //!
-//! NANDSCAPE_TEST_SEED sets the seed of what is random.
+//! NANDSCAPE_TEST_SEED sets the seed.
 
 use crate::common::{PROGRAM, READ, config, faulty_drive, host, read, timed, write};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
@@ -166,10 +166,10 @@ fn slow_and_stuck_operations_take_the_time_they_say() {
         time_of(&["slow by=300us"]),
         ((Status::SUCCESS, good_write.1 + slow), (Status::SUCCESS, good_read.1 + slow))
     );
-    // The first program is given up after 2 ms, and done again in another block.
+    // The first program is abandoned after 2 ms, and repeated in another block.
     let stuck = time_of(&["stuck program timeout=2ms nth=1"]);
     assert_eq!(stuck, ((Status::SUCCESS, good_write.1 + Span::from_ms(2)), good_read));
-    // A read that is given up moves no data.
+    // An abandoned read moves no data.
     let (_, (ended, time)) = time_of(&["stuck read timeout=2ms"]);
     assert_eq!(ended, Status::UNRECOVERED_READ_ERROR);
     let transfers = "1024MB/s".parse::<nandscape_sim::units::Rate>().unwrap().time_for(16 << 10)
@@ -199,7 +199,7 @@ fn a_failed_program_costs_its_time_and_its_block_and_no_data() {
     });
 }
 
-/// A host that wants to know is told of each warning once, one at a time.
+/// Each enabled warning is reported once, one at a time.
 #[test]
 fn warnings_are_events_for_a_host_that_asks() {
     with(config(), &["fail program every=3"], async |sim, drive| {
@@ -215,7 +215,8 @@ fn warnings_are_events_for_a_host_that_asks() {
             book.round(&[Ask::Write]).await.unwrap();
         }
         book.round(&[Ask::Write]).await.unwrap();
-        // Type 1, SMART; the spare is below its threshold; log page 2. The other waits for the log to be read, which tells of it.
+        // Type 1, SMART; the spare is below its threshold; log page 2. The other event waits for the read of the log, which
+        // reports it.
         assert_eq!(admin.ended(), 2);
         assert_eq!(admin.next().await.unwrap().completion.dw0, 0x02_02_01);
         let mut smart = SubmissionEntry::admin(AdminOpcode::GET_LOG_PAGE);
@@ -253,8 +254,7 @@ fn blocks_that_go_bad_lose_nothing() {
     }
 }
 
-/// Reads that fail, of the host and of collectors: what can be read is right, what is lost stays lost until it is
-/// written anew.
+/// Failing reads of the host and of collectors: readable data is correct, and lost data stays lost until rewritten.
 #[test]
 fn data_that_cannot_be_read_is_told_and_never_made_up() {
     for faults in [
@@ -265,7 +265,7 @@ fn data_that_cannot_be_read_is_told_and_never_made_up() {
         &["dead plane=0 channel=0 die=1 nth=900 timeout=50us", "uncorrectable probability=1%"],
     ] {
         let is_dead = faults[0].starts_with("dead");
-        // A die that dies takes a quarter of the blocks with it.
+        // A dead die takes a quarter of the blocks with it.
         let lost = with_blocks(if is_dead { 40 } else { 26 }, config(), faults, async |sim, drive| {
             let mut book = damaged(sim, drive);
             for _ in 0..ROUNDS {
@@ -275,7 +275,7 @@ fn data_that_cannot_be_read_is_told_and_never_made_up() {
             assert!(failed > 0, "{faults:?}: the faults were not seen");
             book.read_all().await.unwrap();
             drive.subsystem().ftl().media().faults().clear();
-            // What is written anew is there again, all of it.
+            // All rewritten data is readable again.
             assert!(drive.subsystem().ftl().read_only().is_none(), "{faults:?}");
             let failed = book.failed();
             book.write_all().await.unwrap();
@@ -287,7 +287,7 @@ fn data_that_cannot_be_read_is_told_and_never_made_up() {
     }
 }
 
-/// Without spare blocks the drive is read-only: writes are refused, no command waits, all data can be read.
+/// Without spare blocks the drive is read-only: writes are rejected, no command waits, and all data is readable.
 #[test]
 fn a_drive_without_spare_blocks_is_read_only() {
     for buffer in [BufferMode::Capacitor, BufferMode::Volatile, BufferMode::Through] {
@@ -308,8 +308,8 @@ fn a_drive_without_spare_blocks_is_read_only() {
     }
 }
 
-/// Power is cut again and again, at operations that a host cannot choose: what was acknowledged is there as far as the
-/// buffer's mode promises, and nothing is there that never was written.
+/// Repeated power cuts at operations that a host cannot choose: acknowledged data survives as the buffer mode promises, and
+/// no read returns data that was never written.
 #[test]
 fn power_cuts_lose_what_they_may_and_nothing_else() {
     for buffer in [BufferMode::Capacitor, BufferMode::Volatile, BufferMode::Through, BufferMode::Register] {

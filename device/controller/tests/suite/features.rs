@@ -1,4 +1,4 @@
-//! Get and Set Features: current, default and saved values, capabilities, selectors, and the refusals of each.
+//! Get and Set Features: current, default and saved values, capabilities, selectors, and the rejections of each.
 
 use crate::common::{Drive, config, host, with};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
@@ -24,7 +24,7 @@ async fn current(sim: &Sim, drive: &Drive, id: u8) -> Result<u32, Status> {
     get(sim, drive, (id, 0, 0, 1)).await
 }
 
-/// Sets a value, and saves it if `flags` says so.
+/// Sets a value, and saves it if requested by `flags`.
 async fn set(sim: &Sim, drive: &Drive, (id, flags, value, nsid): (u8, u32, u32, u32)) -> Status {
     let entry = SubmissionEntry::set_features(id, value);
     let cdw10 = entry.cdw10.get() | flags;
@@ -125,7 +125,7 @@ fn namespaces_of_features() {
             assert_eq!(set(sim, drive, (recovery, 0, 0, nsid)).await, Status::INVALID_NAMESPACE);
             assert_eq!(get(sim, drive, (recovery, 0, 0, nsid)).await, Err(Status::INVALID_NAMESPACE));
         }
-        // A number that a namespace may have some day.
+        // A valid number without a namespace.
         assert_eq!(set(sim, drive, (recovery, 0, 0, 2)).await, Status::INVALID_FIELD);
         assert_eq!(get(sim, drive, (recovery, 0, 0, 2)).await, Err(Status::INVALID_FIELD));
         assert_eq!(get(sim, drive, (recovery, 0, 0, NSID_ALL)).await, Err(Status::INVALID_NAMESPACE));
@@ -189,7 +189,7 @@ fn features_that_are_data_structures() {
     });
 }
 
-/// What was set for a namespace, and saved, is not for the next of its number.
+/// Set and saved values of a namespace do not apply to the next namespace with its number.
 #[test]
 fn features_end_with_their_namespace() {
     with(config(), async |sim, drive| {
@@ -216,7 +216,7 @@ fn features_end_with_their_namespace() {
     });
 }
 
-/// A timestamp that no host has set counts from the last reset, and one that was set goes on over it.
+/// An unset timestamp counts from the last reset, and a set one keeps counting through it.
 #[test]
 fn a_timestamp_counts_from_the_reset() {
     with(config(), async |sim, drive| {

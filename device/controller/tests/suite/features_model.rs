@@ -1,5 +1,5 @@
-//! Features that are one dword, set, saved, read and reset in any order, against maps of what was set and saved.
-//! `NANDSCAPE_TEST_SEED` sets the first seed; failures print theirs.
+//! Features of one dword, set, saved, read and reset in any order, against maps of set and saved values.
+//! `NANDSCAPE_TEST_SEED` sets the first seed; failures print their seed.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ impl Feature {
         (self.id, self.selector, self.nsid)
     }
 
-    /// Sets the value; what was set for one namespace gives way to what is set for all.
+    /// Sets the value; a value for all namespaces replaces those of single ones.
     fn set(&self, values: &mut Values, value: u32) {
         if self.nsid == NSID_ALL {
             values.retain(|(id, ..), _| *id != self.id);
@@ -123,7 +123,7 @@ fn run(rng: &mut Rng) {
                         1 => feature.default,
                         _ => feature.get(&saved),
                     };
-                    // A vector is told beside its value.
+                    // The vector is returned next to its value.
                     let beside = if feature.id == feature::INTERRUPT_VECTOR { feature.selector } else { 0 };
                     assert_eq!(ended.dw0, right | beside, "{feature:?}, select {select}");
                 }

@@ -1,4 +1,4 @@
-//! Fused Compare and Write: both completions, halves that stand alone, and that nothing comes in between.
+//! Fused Compare and Write: both completions, lone halves, and no command in between.
 
 use crate::common::{Drive, Pair, config, host, read, with};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
@@ -81,7 +81,7 @@ fn a_half_alone_is_aborted_and_its_neighbours_are_served() {
     });
 }
 
-/// As many halves as a queue holds, all at once: each is told, and the pair at their end is served.
+/// As many halves as a queue holds, at once: each gets a completion, and the pair at the end is served.
 #[test]
 fn a_queue_full_of_halves() {
     with(ControllerConfig { command_slots: 1, ..config() }, async |sim, drive| {
@@ -94,7 +94,7 @@ fn a_queue_full_of_halves() {
     });
 }
 
-/// Halves that stand alone take command slots as other commands do.
+/// Lone halves take command slots like other commands.
 #[test]
 fn halves_wait_for_command_slots() {
     with(ControllerConfig { command_slots: 3, ..config() }, async |sim, drive| {
@@ -125,7 +125,7 @@ async fn create(sim: &Sim, drive: &Drive, flbas: u8) {
     run(AdminOpcode::NAMESPACE_ATTACHMENT, nsid, list).await;
 }
 
-/// Pairs whose halves name namespaces of different formats are refused, and write nothing.
+/// Pairs whose halves name namespaces of different formats are rejected, and write nothing.
 #[test]
 fn a_pair_is_of_one_namespace() {
     with(config(), async |sim, drive| {
@@ -175,8 +175,8 @@ fn malformed_pairs() {
     });
 }
 
-/// Two hosts count with compare and write on blocks of several units, others overwrite them: every success has seen what it
-/// replaced.
+/// Two hosts count by compare and write on blocks of several units, while others overwrite them: every success compared
+/// exactly the data that it replaced.
 #[test]
 fn no_command_comes_between_comparison_and_write() {
     for buffer in [BufferMode::Capacitor, BufferMode::Volatile] {
@@ -208,7 +208,7 @@ fn no_command_comes_between_comparison_and_write() {
     }
 }
 
-/// Each half is admitted as it would be alone: what a write protected namespace refuses is the write.
+/// Each half is admitted separately: a write-protected namespace rejects only the write.
 #[test]
 fn the_half_that_is_refused_is_blamed() {
     with(config(), async |sim, drive| {

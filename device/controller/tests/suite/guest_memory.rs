@@ -60,7 +60,7 @@ fn what_is_written_from_pages_is_read_back_into_pieces() {
     });
 }
 
-/// Whenever the memory goes, the command ends; a write that fails has changed nothing.
+/// Whenever the memory is unmapped, the command ends; a failed write changes nothing.
 #[test]
 fn memory_that_is_unmapped_under_a_command_fails_it() {
     let mut outcomes = [0; 2];

@@ -1,4 +1,4 @@
-//! Queues in a guest's memory: raw entries, doorbells and phase tags, data by PRPs; memory that comes and goes.
+//! Queues in a guest's memory: raw entries, doorbells and phase tags, data by PRPs; memory that is unmapped and mapped again.
 #![cfg(target_os = "linux")]
 
 use std::cell::Cell;
@@ -87,7 +87,7 @@ fn write(slba: u64, blocks: u32) -> SubmissionEntry {
     SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, blocks)
 }
 
-/// Round and round the queue, with several commands at once.
+/// Several wraps of the queue, with several commands at once.
 #[test]
 fn commands_and_data_go_through_the_guests_memory() {
     with(config(), async |sim, drive| {
@@ -131,8 +131,7 @@ fn queued_commands_count_from_their_doorbell() {
     });
 }
 
-/// As a guest's firmware does at boot: everything is unmapped and comes back, while the controller is enabled and has
-/// nothing to do.
+/// As a guest's firmware does at boot: all memory is unmapped and mapped again while the controller is enabled and idle.
 #[test]
 fn queues_whose_memory_goes_and_comes_back_meanwhile_are_served() {
     with(config(), async |sim, drive| {
@@ -183,7 +182,7 @@ fn an_entry_that_cannot_be_fetched_is_fatal() {
     }
 }
 
-/// At the first completion, or when there is room again after the queue was full.
+/// At the first completion, or when the full queue has room again.
 #[test]
 fn a_completion_that_cannot_be_posted_is_fatal() {
     for (id, overflows) in [(0, false), (1, false), (1, true)] {
@@ -210,7 +209,7 @@ fn a_completion_that_cannot_be_posted_is_fatal() {
     }
 }
 
-/// SGLs are for I/O commands; of an admin command they are a bad field.
+/// SGLs are for I/O commands; in an admin command they are an invalid field.
 #[test]
 fn admin_commands_take_no_sgl() {
     with(config(), async |sim, drive| {

@@ -1,5 +1,5 @@
-//! Commands that end early: queues are deleted and the controller is reset under load, commands are aborted. What was
-//! stopped touches neither data nor memory afterwards.
+//! Commands that end early: queues are deleted and the controller is reset under load, and commands are aborted. Stopped
+//! commands touch neither data nor memory afterwards.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ fn large() -> ControllerConfig {
     ControllerConfig { max_transfer: 1 << 20, ..config() }
 }
 
-/// A user of one queue pair, and a flag that says that the pair is deleted.
+/// A user of one queue pair, and a flag for its deletion.
 fn leaving(sim: &Sim, drive: &Drive, id: u16) -> (Rc<QueueDrive>, Rc<Cell<bool>>) {
     struct Told(Rc<Cell<bool>>);
     impl Drop for Told {
@@ -160,7 +160,7 @@ fn a_reset_stops_all_commands_deletes_all_queues_and_forgets_what_was_set() {
 fn what_cannot_be_enabled_is_a_fatal_status_until_the_next_reset() {
     with(config(), async |_, drive| {
         let enabled = drive.register(CC);
-        // A command set that is not there, pages of 8 KiB, arbitration of the vendor.
+        // A command set that is not supported, pages of 8 KiB, vendor specific arbitration.
         for wrong in [1 << 4, 1 << 7, 7 << 11] {
             drive.set_register(CC, enabled & !CC_EN);
             drive.set_register(CC, enabled | wrong);
@@ -189,7 +189,7 @@ fn a_normal_shutdown_flushes_the_buffer_and_an_abrupt_one_does_not() {
     }
 }
 
-/// Base 3.6.1: shut down is shut down whatever CC.EN is, until the controller is enabled without a notification, or reset.
+/// Base 3.6.1: the shutdown state holds whatever CC.EN is, until the controller is enabled without a notification, or reset.
 #[test]
 fn a_controller_that_is_not_enabled_is_shut_down_too() {
     const NORMAL: u32 = 0b01 << 14;
@@ -297,7 +297,7 @@ fn a_command_that_was_not_fetched_is_aborted_without_being_served() {
     });
 }
 
-/// A search of a long queue takes time, as many Aborts at a time as Identify says.
+/// A search of a long queue takes time; Identify limits the concurrent Aborts.
 #[test]
 fn aborts_search_a_long_queue_in_steps_and_a_few_at_a_time() {
     with(ControllerConfig { command_slots: 64, max_queue_entries: 4_096, ..config() }, async |sim, drive| {
@@ -331,7 +331,7 @@ fn aborts_search_a_long_queue_in_steps_and_a_few_at_a_time() {
     });
 }
 
-/// A reset of the function leaves nothing that the host has written, whether the controller was enabled or only shut down.
+/// A function level reset clears everything that the host wrote, whether the controller was enabled or only shut down.
 #[test]
 fn a_reset_of_the_function_clears_all_properties() {
     with(config(), async |sim, drive| {
@@ -348,7 +348,7 @@ fn a_reset_of_the_function_clears_all_properties() {
             until(sim, || controller.register(CSTS) & CSTS_RDY == 0).await;
             assert_eq!([CC, CSTS, AQA].map(|offset| controller.register(offset)), [0; 3], "{cc:x}");
         }
-        // One that ends a shutdown under way is not shut down when that ends.
+        // A reset that ends a shutdown in progress leaves no shutdown state.
         controller.set_register(CC, shut_down);
         controller.reset_function();
         sim.sleep(LONG).await;

@@ -1,4 +1,4 @@
-//! The drive log, telemetry, and what SMART says of wear.
+//! The drive log, telemetry, and wear in the SMART log.
 
 use crate::common::{Pair, config, host, with, write};
 use nandscape_device_controller::ControllerConfig;
@@ -116,7 +116,7 @@ fn the_drive_takes_a_snapshot_after_a_power_cut() {
                 Telemetry::read_from_bytes(&bytes).unwrap()
             };
             assert_eq!(header(0).await.controller_available, 0);
-            // The scope stands at another place than in the other log.
+            // The scope is at another offset than in the other log.
             assert_eq!((header(0).await.host_scope, header(0).await.host_generation), (0, log::TELEMETRY_SUBSYSTEM));
             for slba in 0..40 {
                 let (_, mem) = write(0, 256);
@@ -141,7 +141,7 @@ fn the_drive_takes_a_snapshot_after_a_power_cut() {
         .unwrap();
 }
 
-/// All log pages are of the subsystem or the controller: they are asked for without a namespace, or for all.
+/// All log pages have the scope of the subsystem or the controller: they are requested without a namespace, or for all.
 #[test]
 fn a_log_page_is_of_no_single_namespace() {
     with(config(), async |sim, drive| {
@@ -156,7 +156,7 @@ fn a_log_page_is_of_no_single_namespace() {
     });
 }
 
-/// A command that is refused for its memory changes nothing: the list stays, a snapshot is not taken, and events stay.
+/// A command rejected for its memory has no effect: the list stays, no snapshot is taken, and events stay.
 #[test]
 fn a_log_that_was_not_delivered_is_not_read() {
     with(config(), async |sim, drive| {

@@ -1,5 +1,5 @@
-//! Commands that change or read much and move no data go step by step, so that other commands, and other drives of the same
-//! server, are served in between.
+//! Long commands without a data transfer work step by step, so that other commands, and other drives of the same server, are
+//! served in between.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -22,7 +22,7 @@ fn whole(opcode: IoOpcode) -> SubmissionEntry {
     SubmissionEntry::blocks(opcode, 1, 0, BLOCKS as u32)
 }
 
-/// Neither firmware nor the link takes time.
+/// Firmware and link take no time.
 fn without_delays() -> ControllerConfig {
     let link = LinkConfig { bandwidth: Rate::UNLIMITED, latency: Span::ZERO, ..config().link };
     ControllerConfig { firmware_time: Span::ZERO, link, ..config() }
@@ -61,7 +61,7 @@ fn write_uncorrectable_marks_step_by_step_and_takes_as_long_as_in_one() {
     assert!(readable >= UNITS / 256 - 1, "the last block was marked after {readable} reads");
 }
 
-/// A long command of each kind that moves little or nothing, with what it moves.
+/// A long command of each kind that moves little or nothing, with its data.
 fn commands() -> Vec<(&'static str, SubmissionEntry, HostMem)> {
     let mut deallocating = whole(IoOpcode::WRITE_ZEROES);
     deallocating.cdw12 = (deallocating.cdw12.get() | DEAC).into();
@@ -81,7 +81,7 @@ fn commands() -> Vec<(&'static str, SubmissionEntry, HostMem)> {
     ]
 }
 
-/// The most noted work at one instant, and all of it, of `count` such commands at once.
+/// The maximum of noted work at one instant, and its total, for `count` such commands at once.
 fn work(config: ControllerConfig, count: u64, entry: SubmissionEntry, mem: &HostMem) -> (u64, u64) {
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -116,7 +116,7 @@ fn long_commands_take_turns_whatever_their_number() {
     }
 }
 
-/// The least time of a unit that is read or written, and how many need not wait.
+/// The minimum time of a unit that is read or written, and the number of units that need not wait.
 const LEAST: Span = Span::from_us(1);
 const SLACK: u64 = 32;
 

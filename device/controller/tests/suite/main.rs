@@ -1,6 +1,7 @@
-//! The controller's commands, logs, queues and limits, as a host sees them: a file for each. One program, which links and starts once.
+//! The controller's commands, logs, queues and limits, as seen by a host: a file for each. One program, which links and
+//! starts once.
 //!
-//! Beside it, with models or shapes of their own: `fields`, `pairs`, `protection`.
+//! Separate test programs: `fields`, `pairs`, `protection`.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Namespace Management and Attachment, Format NVM: what hosts on several controllers see of them.
+//! Namespace Management and Attachment, Format NVM, as seen by hosts on several controllers.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 /// Entries of 64 and of 16 bytes, enabled.
 const ENABLED: u32 = CC_EN | 6 << 16 | 4 << 20;
 
-/// A host with a controller of its own: its admin queue and an I/O queue.
+/// A host with its own controller: its admin queue and an I/O queue.
 struct Tenant {
     id: u16,
     controller: Rc<dyn Controller>,
@@ -32,8 +32,7 @@ fn tenant(sim: &Sim, drive: &Drive) -> Tenant {
     Tenant { id: controller.id(), admin: queue(0), io: queue(1), controller }
 }
 
-/// Dword 0 of a command, or its status. No command here fails in a way that it would not fail again, or that is not in the
-/// error log.
+/// Dword 0 of a command, or its status. Every failure here is final and in the error log.
 async fn run(host: &Host, entry: SubmissionEntry, mem: HostMem) -> Result<u32, Status> {
     let ended = host.execute(entry, mem).await.unwrap();
     if ended.status.is_success() {
@@ -48,7 +47,7 @@ fn manage(opcode: AdminOpcode, select: u8, nsid: u32) -> SubmissionEntry {
     SubmissionEntry { cdw10: u32::from(select).into(), nsid: nsid.into(), ..SubmissionEntry::admin(opcode) }
 }
 
-/// What is to be created: size and capacity in blocks, format, sharing.
+/// A namespace to be created: size and capacity in blocks, format, sharing.
 fn wish(nsze: u64, ncap: u64, flbas: u8, nmic: u8) -> HostMem {
     let data = Namespace { nsze: nsze.into(), ncap: ncap.into(), flbas, nmic, ..Namespace::zeroed() };
     HostMem::from_bytes(data.as_bytes())
@@ -128,7 +127,7 @@ fn namespaces_come_and_go() {
         assert_eq!(one.nvmcap[..8], (4 * MIB).to_le_bytes());
         assert_eq!(unallocated(admin).await, CAPACITY - 5 * MIB);
         assert_ne!((one.nguid, one.eui64), (first.nguid, first.eui64), "no identifier comes twice");
-        // Created ones are in no controller.
+        // Created namespaces are attached to no controller.
         assert_eq!(list(&page(admin, SubmissionEntry::identify(cns::ACTIVE_NAMESPACES, 0)).await), [0; 0]);
         assert_eq!(list(&page(admin, SubmissionEntry::identify(cns::ALLOCATED_NAMESPACES, 0)).await), [1, 2]);
         assert_eq!(list(&page(admin, SubmissionEntry::identify(cns::ALLOCATED_NAMESPACES, 1)).await), [2]);
@@ -149,7 +148,7 @@ fn namespaces_come_and_go() {
     });
 }
 
-/// In a drive without a free row that is long enough, a namespace lies in several places, and nothing shows it.
+/// Without a long enough free run, a namespace has several runs, invisibly to hosts.
 #[test]
 fn a_namespace_in_pieces_works_as_a_whole() {
     with(config(), async |sim, drive| {
@@ -239,7 +238,7 @@ fn each_bad_wish_has_its_status() {
             (wish(9, 8, 0, 0), Status::THIN_PROVISIONING_NOT_SUPPORTED),
             (wish(8, 8, 0, 2), Status::INVALID_FIELD),
             (wish(8, 8, 5, 0), Status::INVALID_FORMAT),
-            // Metadata in a buffer of its own, for which capsules have no pointer.
+            // Metadata in a separate buffer, for which capsules have no pointer.
             (wish(8, 8, 2, 0), Status::INVALID_FORMAT),
             (wish(8, 8, 0x20, 0), Status::INVALID_FORMAT),
             (wish(8, 8, 0x10, 0), Status::INVALID_FORMAT),
@@ -255,7 +254,7 @@ fn each_bad_wish_has_its_status() {
         assert_eq!(run(admin, zoned, wish(8, 8, 0, 0)).await, Err(Status::INVALID_FIELD));
         let select = manage(AdminOpcode::NAMESPACE_MANAGEMENT, 2, 1);
         assert_eq!(run(admin, select, HostMem::zeroed(4_096)).await, Err(Status::INVALID_FIELD));
-        // Index 5 of the formats, index 16, protection, metadata at the end of blocks, a secure erase that there is not.
+        // Index 5 of the formats, index 16, protection, metadata at the end of blocks, an unsupported secure erase.
         create(admin, wish(8, 8, 0, 0)).await.unwrap();
         for (cdw10, status) in [
             (5, Status::INVALID_FORMAT),
@@ -293,7 +292,7 @@ fn format_changes_the_blocks_and_drops_the_data() {
     });
 }
 
-/// Commands in work end before the data is dropped, and those that come meanwhile are told.
+/// Commands in work end before the data is dropped, and later ones fail.
 #[test]
 fn format_and_deletion_wait_for_commands() {
     with(config(), async |sim, drive| {
@@ -318,7 +317,7 @@ fn format_and_deletion_wait_for_commands() {
                 _ => (ended[1], ended[0]),
             };
             let deletes = change.opcode == AdminOpcode::NAMESPACE_MANAGEMENT.0;
-            // A format ends, a deletion is for good.
+            // A format ends; a deletion is permanent.
             let refused = if deletes { Status::INVALID_FIELD.final_() } else { Status::FORMAT_IN_PROGRESS };
             assert_eq!((first.status(), second.status()), (Status::SUCCESS, refused.with_more()));
             tenant.controller.delete_queue_pair(QueueId(2)).unwrap();
@@ -330,7 +329,7 @@ fn format_entry() -> SubmissionEntry {
     SubmissionEntry { nsid: 1.into(), ..SubmissionEntry::admin(AdminOpcode::FORMAT_NVM) }
 }
 
-/// A client in this process knows size and format of its namespace for good.
+/// A client in this process relies on the size and format of its namespace.
 #[test]
 fn hosts_do_not_change_the_blocks_of_clients_in_this_process() {
     with(config(), async |sim, drive| {
@@ -349,7 +348,7 @@ fn hosts_do_not_change_the_blocks_of_clients_in_this_process() {
     });
 }
 
-/// Format NVM of all namespaces is one of those that its controller has attached (Base 5.1.10, "Operation Scope").
+/// Format NVM of all namespaces covers those attached to its controller (Base 5.1.10, "Operation Scope").
 #[test]
 fn all_attached_namespaces_are_formatted() {
     with(config(), async |sim, drive| {
@@ -367,7 +366,7 @@ fn all_attached_namespaces_are_formatted() {
     });
 }
 
-/// A command for all namespaces that may not change one of them changes none.
+/// A command for all namespaces changes none if one must not change.
 #[test]
 fn all_namespaces_change_or_none() {
     with(config(), async |sim, drive| {

@@ -1,5 +1,5 @@
-//! Notices ahead of completions and the count of free slots (Shin 4.3): when notices come, against a plain computation from the stages of
-//! each read; that no notice follows its completion; that hosts that ask for nothing see nothing; and what is refused.
+//! Notices ahead of completions and the count of free slots (Shin 4.3): the times of notices, against a plain computation
+//! from the stages of each read; no notice after its completion; nothing for hosts that ask for nothing; and rejections.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +57,7 @@ async fn fill(sim: &Sim, io: &Host, units: u64) {
     sim.sleep(Span::from_ms(50)).await;
 }
 
-/// The mean of the last three, or of as many as there are.
+/// The mean of the last three, or of fewer.
 fn mean(times: &[u64]) -> Option<u64> {
     let last = &times[times.len().saturating_sub(3)..];
     (!last.is_empty()).then(|| last.iter().sum::<u64>() / last.len() as u64)
@@ -169,7 +169,7 @@ fn storm(rng: &mut Rng) {
     });
 }
 
-/// Ends of reads and writes of a host, of which none asks, or each.
+/// The ends of a host's reads and writes, none or all of which ask.
 fn run(config: ControllerConfig, asks: bool, announces: bool) -> Vec<(Time, Completion)> {
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -256,7 +256,7 @@ fn values_and_hosts_that_cannot_have_notices_are_refused() {
         assert_eq!(get(&admin).await.unwrap().queue.get(), 0);
         assert_eq!(set(&admin, right).await, Status::SUCCESS);
         assert_eq!((get(&admin).await.unwrap().queue.get(), get(&admin).await.unwrap().window_ns.get()), (QUEUE.0, 5));
-        // Without its queue there is none.
+        // Without its queue, no notice is posted.
         drop(queue);
         assert_eq!(get(&admin).await.unwrap().queue.get(), 0);
         let io = host(sim, drive, QueueId(1));
@@ -265,7 +265,7 @@ fn values_and_hosts_that_cannot_have_notices_are_refused() {
             assert!(io.execute(asking(read(0, 8)), HostMem::zeroed(4_096)).await.unwrap().status.is_success());
         }
         assert!(log.borrow().is_empty());
-        // A host of messages has no queue for them.
+        // A host over messages has no queue for notices.
         let tenant = Tenant::new(sim, &**drive.subsystem(), 1);
         assert_eq!(get(&tenant.admin).await.err(), Some(Status::INVALID_FIELD));
         assert_eq!(set(&tenant.admin, right).await, Status::INVALID_FIELD);

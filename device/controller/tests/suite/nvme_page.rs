@@ -1,4 +1,4 @@
-//! The tables of docs/nvme.md agree with what a controller says and does: structures of Identify, commands, features, logs.
+//! The tables of docs/nvme.md agree with the controller: Identify structures, commands, features, logs.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use zerocopy::FromBytes;
 
 const PAGE: &str = include_str!("../../../../docs/nvme.md");
 
-/// Words of rows that are of other drives: the one here has a single FTL.
+/// Words of rows for other drives: the drive here has a single FTL.
 const OTHERS: &str = "several FTLs";
 
 /// Names of features on the page, and their identifiers.
@@ -113,7 +113,7 @@ fn structures_of_identify() {
         for cns in 0..=u8::MAX {
             let row = rows.iter().find(|row| numbers(row[0]).any(|number| number == cns));
             let is_there = row.is_some_and(|row| !row[2].starts_with("refused") && !row[2].contains(OTHERS));
-            // Lists above a namespace or a controller, and structures of one; FFFFh is the controller that is asked.
+            // Lists above a namespace or a controller, and structures of one; FFFFh is this controller.
             let mut answers = Vec::new();
             for (nsid, cntid) in [(0, 0), (1, 0), (0, 0xffff)] {
                 let cdw10 = u32::from(cns) | cntid << 16;
@@ -151,7 +151,7 @@ fn features() {
             assert_eq!(effects & FEATURE_SUPPORTED != 0, row.is_some(), "feature {id:#x}");
             let Some(row) = row else { continue };
             assert_eq!(effects & SCOPE_NAMESPACE != 0, row[2] == "yes", "{row:?}");
-            // Select 011b: supported capabilities, of which bit 0 says that it can be saved.
+            // Select 011b: supported capabilities; bit 0 is saveable.
             let entry = SubmissionEntry::get_features(id);
             let entry = SubmissionEntry { cdw10: (entry.cdw10.get() | 0b011 << 8).into(), ..entry };
             let nsid = u32::from(row[2] == "yes");
@@ -160,7 +160,7 @@ fn features() {
             assert!(ended.status.is_success(), "{row:?}: {}", ended.status);
             assert_eq!(ended.dw0 & 1 != 0, row[1] == "yes", "{row:?}");
         }
-        // Named as missing.
+        // Listed as missing.
         for id in [0x03, 0x0c, 0x0d, 0x10, feature::PREDICTABLE_LATENCY_CONFIG, feature::PREDICTABLE_LATENCY_WINDOW] {
             let ended = admin.execute(SubmissionEntry::get_features(id), HostMem::zeroed(4_096)).await.unwrap();
             assert_eq!(ended.status.meaning(), Status::INVALID_FIELD, "feature {id:#x}");

@@ -1,4 +1,4 @@
-//! A deletion, a reset, a shutdown, an abort or a power cut while another of them is under way, or while commands are.
+//! A deletion, a reset, a shutdown, an abort or a power cut during another of these, or during commands.
 
 use std::rc::Rc;
 
@@ -46,7 +46,7 @@ async fn until(sim: &Sim, done: impl Fn() -> bool) {
     }
 }
 
-/// How each command of a pair has ended, by its identifier.
+/// The status of each command of a pair, by its identifier.
 fn ended(pair: &Pair) -> Vec<(u16, Status)> {
     let posted = std::iter::from_fn(|| pair.reap());
     let ended = posted.map(|posted| (posted.entry.cid.get(), posted.entry.status().meaning())).collect();
@@ -54,8 +54,8 @@ fn ended(pair: &Pair) -> Vec<(u16, Status)> {
     ended
 }
 
-/// Reads that use the flash end, writes that wait for it are aborted; the deletion waits for both, and its time is
-/// accounted for.
+/// Reads that use the flash end, and writes that wait for it are aborted; the deletion waits for both, and its time is
+/// accounted.
 #[test]
 fn delete_submission_queue_waits_for_the_commands_of_the_queue() {
     for commands in [0, 1, 4] {
@@ -87,7 +87,7 @@ fn delete_submission_queue_waits_for_the_commands_of_the_queue() {
     }
 }
 
-/// The write of the edges begins after the restart has told those that wait to stop.
+/// The write of the edges begins after the restart has stopped waiting commands.
 #[test]
 fn write_zeroes_that_deallocates_ends_when_power_is_cut() {
     for buffer in [BufferMode::Capacitor, BufferMode::Volatile] {
@@ -177,7 +177,7 @@ fn a_shutdown_before_a_reset_is_not_reported_after_it() {
     });
 }
 
-/// The kind of shutdown is the one that was asked for; what the host writes next does not change it.
+/// The first request decides the kind of shutdown; later writes do not change it.
 #[test]
 fn a_shutdown_is_of_the_kind_that_began_it() {
     with(ControllerConfig { buffer: BufferMode::Volatile, ..config() }, async |sim, drive| {

@@ -1,7 +1,6 @@
-//! Flexible Data Placement: what a host sees of it, random commands against a model, and what placement does to write
-//! amplification.
+//! Flexible Data Placement: the view of a host, random commands against a model, and the effect on write amplification.
 //!
-//! `NANDSCAPE_TEST_SEED` sets the first seed of the random commands; failures print theirs.
+//! `NANDSCAPE_TEST_SEED` sets the first seed of the random commands; failures print their seed.
 
 use crate::common::{BLOCKS, Drive, host, placing_drive, read, write};
 use nandscape_device_ftl_core::{Ftl, Isolation, PlacementConfig, PlacementReport, Plant};
@@ -85,7 +84,7 @@ fn report(drive: &Drive) -> PlacementReport {
     drive.subsystem().ftl().offers().placement.unwrap().report()
 }
 
-/// Has the write buffer programmed, which a Flush of the host does not ask for where capacitors keep it.
+/// Programs the write buffer, which a host's Flush does not do if capacitors keep the buffer.
 async fn program_all(drive: &Drive) {
     if let Some(settling) = drive.subsystem().ftl().flush() {
         settling.settled().await.unwrap();
@@ -100,7 +99,7 @@ async fn events(admin: &Host, of_hosts: bool) -> Vec<Event> {
     all.into_iter().take(bytes[0].into()).collect()
 }
 
-/// Has the events of the controller recorded for a handle.
+/// Enables recording of the controller's events for a handle.
 async fn want_own_events(admin: &Host, handle: u32) {
     let kinds = HostMem::from_bytes(&[fdp::EVENT_REALLOCATED, fdp::EVENT_IMPLICITLY_MODIFIED]);
     let set = feature(AdminOpcode::SET_FEATURES, fdp::FEATURE_EVENTS, handle | 2 << 16, 1);
@@ -143,7 +142,7 @@ fn a_block_that_a_handle_leaves_on_its_own_is_an_event() {
         }
         program_all(drive).await;
         let told: Vec<_> = events(&admin, false).await.iter().map(|event| (event.kind, event.handle)).collect();
-        // What the failed block held was moved out of it, too.
+        // The data of the failed block was moved out too.
         assert_eq!(told, [(fdp::EVENT_REALLOCATED, 1), (fdp::EVENT_IMPLICITLY_MODIFIED, 1)]);
     });
 }
@@ -228,7 +227,7 @@ fn identifiers_that_there_are_not_are_events_of_writes_and_errors_of_updates() {
     });
 }
 
-/// What the drive should hold, and what it should have counted.
+/// The expected contents and counts of the drive.
 struct Model {
     data: Vec<u8>,
     written: Vec<u64>,
@@ -243,7 +242,7 @@ async fn random_commands(sim: &Sim, drive: &Drive, handles: u8, rng: &mut Rng) {
         let range = slba as usize..(slba + blocks) as usize;
         match rng.below(100) {
             0..70 => {
-                // One more than there are.
+                // One beyond the last.
                 let (identifier, byte) = (rng.below(u64::from(handles) + 1) as u16, number as u8 | 1);
                 let directive = if rng.below(4) > 0 { fdp::DTYPE_PLACEMENT } else { 0 };
                 let (entry, _) = placed(slba, blocks as u32, directive, identifier);
@@ -295,8 +294,7 @@ fn random_commands_leave_what_a_model_holds() {
     }
 }
 
-/// Two tenants in halves of the drive, one that writes in order and one at random, in turn. The bytes that were programmed for
-/// each byte of theirs.
+/// Two tenants in halves of the drive, one writing in order and one at random, in turn. Returns the write amplification.
 fn tenants(isolation: Isolation, places: bool) -> (f64, PlacementReport) {
     with(2, isolation, async |sim, drive| {
         let io = host(sim, drive, QueueId(1));

@@ -19,7 +19,7 @@ fn both_queues_wrap_and_each_completion_says_how_far_the_controller_has_come() {
         let pair = Pair::new(sim, drive, 1, 4);
         let (mut expected, mut fetched) = (0, 0);
         for round in 0..50u16 {
-            // One entry always stays empty: three at the most.
+            // One entry always stays empty: at most three.
             let count = 1 + round % 3;
             fetched += count;
             for _ in 0..count {
@@ -105,7 +105,7 @@ fn a_host_that_takes_no_completions_is_not_fetched_from() {
             pair.ring();
             sim.sleep(LONG).await;
         }
-        // Another queue goes on.
+        // Another queue continues.
         let cid = other.put(read(0, 1), HostMem::none());
         other.ring();
         sim.sleep(LONG).await;
@@ -118,7 +118,7 @@ fn a_host_that_takes_no_completions_is_not_fetched_from() {
     });
 }
 
-/// Fills `counts[i]` commands into queue i + 1, rings all doorbells, and tells in which order the queues were served.
+/// Fills `counts[i]` commands into queue i + 1, rings all doorbells, and returns the order in which the queues were served.
 fn service_order(burst_log2: u32, counts: &[u16]) -> Vec<u16> {
     let config = ControllerConfig { command_slots: 1, ..config() };
     with(config, async |sim, drive| {
@@ -180,7 +180,7 @@ fn a_deep_queue_does_not_starve_a_shallow_one() {
         }
         deep_served
     });
-    // Between two commands of the shallow queue come a burst of eight, and at most one more that was under way.
+    // Between two commands of the shallow queue come a burst of eight, and at most one more in progress.
     assert!(served <= 50 * 9, "{served} commands of the deep queue beside 50 of the shallow one");
 }
 
@@ -202,7 +202,7 @@ fn doorbells_rung_wrongly_are_ignored() {
         // More than was posted.
         drive.ring_completion(pair.id, 3);
         assert_eq!(pair.reap_all(), [cid], "rung twice, fetched once");
-        // What comes next is as it should be.
+        // The next completion is correct.
         let more: Vec<u16> = (0..3).map(|_| pair.put(read(0, 1), HostMem::none())).collect();
         pair.ring();
         sim.sleep(LONG).await;

@@ -1,4 +1,4 @@
-//! Reservations as hosts on several controllers see them: what they may do, what they are told, what lasts.
+//! Reservations as seen by hosts on several controllers: permitted access, notifications, persistence.
 
 use std::ops::Deref;
 
@@ -31,7 +31,7 @@ impl Deref for Tenant {
     }
 }
 
-/// A host with a controller of its own, whose identifier is 16 times `id`.
+/// A host with its own controller, whose identifier is 16 times `id`.
 fn tenant(sim: &Sim, drive: &Drive, id: u8) -> Tenant {
     Tenant(tenant::Tenant::new(sim, &**drive.subsystem(), id))
 }
@@ -197,7 +197,7 @@ fn preemption_is_told_to_its_victims() {
     });
 }
 
-/// The commands of the host that is preempted have ended when the command ends that aborts them.
+/// The commands of the preempted host have ended when Preempt and Abort ends.
 #[test]
 fn preempt_and_abort_waits_for_commands() {
     with(config(), async |sim, drive| {
@@ -264,7 +264,7 @@ fn each_bad_field_has_its_status() {
     });
 }
 
-/// A host without an identifier is another one on each controller, and is forgotten with a reset of it.
+/// A host without an identifier counts as another host on each controller, and a reset of the controller forgets it.
 #[test]
 fn hosts_without_identifiers_end_with_a_reset() {
     with(config(), async |sim, drive| {
@@ -278,7 +278,7 @@ fn hosts_without_identifiers_end_with_a_reset() {
     });
 }
 
-/// Reservations outlast a power cut if the host has asked for that, by command or by feature.
+/// Reservations outlast a power cut if the host requested that, by command or by feature.
 #[test]
 fn power_cuts_end_what_does_not_persist() {
     for (cdw10, feature_too, lasts) in [(0, false, false), (PERSIST, false, true), (0, true, true)] {

@@ -1,5 +1,4 @@
-//! Sanitize and Device Self-test: what goes on in the background, what is refused meanwhile, what outlasts resets and power
-//! cuts.
+//! Sanitize and Device Self-test: background work, rejections meanwhile, and behaviour over resets and power cuts.
 
 use crate::common::{Pair, config, faulty_drive, host, read, with, write};
 use nandscape_device_controller::ControllerConfig;
@@ -77,7 +76,7 @@ fn sanitize_drops_everything_in_the_background() {
     });
 }
 
-/// Global Data Erased: whether anything was written since the drive was made, or since the last operation that succeeded.
+/// Global Data Erased: whether anything was written since the drive was created, or since the last successful operation.
 #[test]
 fn what_is_written_is_no_longer_erased() {
     let (never, done, erased) = (manage::SANITIZE_NEVER, manage::SANITIZE_SUCCEEDED, manage::GLOBAL_DATA_ERASED);
@@ -108,7 +107,7 @@ fn what_is_written_is_no_longer_erased() {
     });
 }
 
-/// A command in work keeps the operation in progress: meanwhile others are refused.
+/// A command in work keeps the operation in progress: meanwhile others are rejected.
 #[test]
 fn what_is_refused_while_it_is_in_progress() {
     with(config(), async |sim, drive| {
@@ -145,7 +144,7 @@ fn what_is_refused_while_it_is_in_progress() {
     });
 }
 
-/// Of the log pages only some are read meanwhile, and the error log names no blocks.
+/// Only some log pages are readable meanwhile, and the error log names no blocks.
 #[test]
 fn log_pages_while_it_is_in_progress() {
     with(config(), async |sim, drive| {
@@ -271,7 +270,7 @@ fn a_self_test_of_an_empty_drive_takes_time() {
     });
 }
 
-/// A self-test finds what cannot be read, and says where.
+/// A self-test finds unreadable blocks, and reports where.
 #[test]
 fn a_self_test_finds_lost_blocks() {
     let mut executor = Executor::new();
@@ -290,7 +289,7 @@ fn a_self_test_finds_lost_blocks() {
     executor.block_on(test).unwrap();
 }
 
-/// A power cut ends a short self-test; an extended one and a sanitize operation go on afterwards.
+/// A power cut ends a short self-test; an extended one and a sanitize operation continue afterwards.
 #[test]
 fn what_outlasts_a_power_cut() {
     for (code, result) in [(1, manage::SELF_TEST_RESET), (2, manage::SELF_TEST_PASSED)] {
@@ -343,7 +342,7 @@ async fn is_sanitized(control: &Host, sim: &Sim) -> bool {
     false
 }
 
-/// A change that has waited for another one while the drive began to be sanitized is refused, and the namespaces stay closed.
+/// A change that waited for another one is rejected if a sanitize operation began meanwhile, and the namespaces stay closed.
 #[test]
 fn a_change_that_waits_is_refused_once_the_drive_is_sanitized() {
     with(config(), async |sim, drive| {
@@ -367,7 +366,7 @@ fn a_change_that_waits_is_refused_once_the_drive_is_sanitized() {
     });
 }
 
-/// Work in the background takes no command slot: with one slot, commands are served beside it.
+/// Background work takes no command slot: with one slot, commands are served during it.
 #[test]
 fn one_command_slot_is_enough_beside_a_self_test() {
     with(ControllerConfig { command_slots: 1, ..config() }, async |sim, drive| {
@@ -381,7 +380,7 @@ fn one_command_slot_is_enough_beside_a_self_test() {
     });
 }
 
-/// The controller that has begun it is gone at its end, and another one has its identifier: the host of that one is not told.
+/// The controller that began it is gone at its end, and another one has its identifier: the new host is not notified.
 #[test]
 fn the_end_is_not_told_to_another_controller_of_the_same_identifier() {
     with(config(), async |sim, drive| {

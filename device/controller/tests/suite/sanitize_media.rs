@@ -1,6 +1,5 @@
-//! Block erase and overwrite: nothing is left in the flash, in each state of its blocks and over power cuts; and
-//! what follows where a block cannot be erased. `NANDSCAPE_TEST_SEED` sets the first seed of what is random; failures print
-//! theirs.
+//! Block erase and overwrite: no data is left in the flash, in each state of its blocks and over power cuts; and the failure
+//! mode if a block cannot be erased. `NANDSCAPE_TEST_SEED` sets the first seed; failures print their seed.
 
 use crate::common::{Drive, config, faulty_drive, host, read, with, write};
 use nandscape_device_controller::{BufferMode, ControllerConfig};
@@ -17,7 +16,7 @@ const BLOCK_ERASE: u32 = 2;
 const OVERWRITE: u32 = 3;
 const EXIT_FAILURE: u32 = 1;
 const ALLOW_EXIT: u32 = 1 << 3;
-/// What an overwrite writes.
+/// The pattern of an overwrite.
 const PATTERN: u32 = 0xdead_1234;
 
 /// A drive and its hosts.
@@ -48,7 +47,7 @@ impl Case {
         SanitizeStatus::read_from_bytes(&mem.to_vec()).unwrap()
     }
 
-    /// Waits for the end: its status, and the values of progress that were seen.
+    /// Waits for the end. Returns its status, and the values of progress that were seen.
     async fn ended(&self) -> (u16, Vec<u16>) {
         let mut seen = Vec::new();
         for _ in 0..20_000 {
@@ -88,7 +87,7 @@ impl Case {
         (0..media.geometry().blocks()).map(BlockId).filter(|block| media.pages_programmed(*block) > 0).collect()
     }
 
-    /// Nothing is in the flash, all blocks read as zeros, and the drive works as before.
+    /// Checks that the flash is empty, all blocks read as zeros, and the drive works as before.
     async fn is_as_new(&self) {
         assert_eq!(self.used(), []);
         let mem = HostMem::from_bytes(&[1; 128 << 10]);
@@ -154,7 +153,7 @@ fn an_overwrite_writes_the_pattern_before_it_erases() {
     });
 }
 
-/// Power is cut in any phase; the operation goes on when the drive has started again.
+/// Power is cut in any phase; the operation continues after the restart of the drive.
 #[test]
 fn it_goes_on_after_power_cuts() {
     let first = std::env::var("NANDSCAPE_TEST_SEED").map_or(1, |text| text.parse().expect("it is a number"));
@@ -177,7 +176,7 @@ fn cut_while_sanitizing(seed: u64) {
             sim.sleep(Span::from_us(rng.below(most))).await;
             case.media().cut_power(Span::from_us(rng.below(4_000)));
         }
-        // Commands of the time of the cut end with it.
+        // Commands in work at the cut end with it.
         sim.sleep(Span::from_ms(10)).await;
         let (status, _) = case.ended().await;
         assert_eq!(status & 0b111, manage::SANITIZE_SUCCEEDED);
@@ -205,7 +204,7 @@ fn under_collection_and_with_blocks_that_have_gone_bad() {
     executor.block_on(test).unwrap();
 }
 
-/// The data of a block that cannot be erased is still there.
+/// The data of a block that cannot be erased remains.
 #[test]
 fn a_block_that_cannot_be_erased_fails_it() {
     for allows_exit in [false, true] {

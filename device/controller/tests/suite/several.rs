@@ -20,7 +20,7 @@ fn new_controller(drive: &Drive) -> Rc<dyn Controller> {
     drive.subsystem().new_controller(HostIdentity::default(), TransportModel::Message).unwrap()
 }
 
-/// A controller that is enabled.
+/// An enabled controller.
 fn enabled(drive: &Drive) -> Rc<dyn Controller> {
     let controller = new_controller(drive);
     controller.set_register(register::CC, ENABLED);
@@ -49,7 +49,7 @@ fn controllers_have_identifiers_of_their_own_until_they_are_dropped() {
     });
 }
 
-/// A host that leaves in the middle of a command gets no completion, and its controller goes when the command has ended.
+/// A host that leaves in the middle of a command gets no completion, and its controller is dropped at the end of the command.
 #[test]
 fn commands_in_work_keep_a_controller() {
     with(config(), async |sim, drive| {
@@ -86,7 +86,7 @@ fn a_reset_ends_the_commands_of_its_controller_only() {
     });
 }
 
-/// Of a few command slots each controller has its share, however many commands the others have waiting.
+/// Each controller gets its share of a few command slots, however many commands wait in the others.
 #[test]
 fn command_slots_go_round() {
     with(ControllerConfig { command_slots: 2, ..config() }, async |sim, drive| {
@@ -109,7 +109,7 @@ fn command_slots_go_round() {
     });
 }
 
-/// Commands of all controllers end when power is cut, and all are served again when it is back.
+/// Commands of all controllers end at a power cut, and all are served again when power returns.
 #[test]
 fn a_power_cut_reaches_all() {
     let mut executor = Executor::new();
@@ -134,7 +134,7 @@ fn a_power_cut_reaches_all() {
     executor.block_on(test).unwrap();
 }
 
-/// A host over Fabrics asks for queues before it connects the first (Base 5.1.25.2.1).
+/// A host over Fabrics requests queues before it connects the first (Base 5.1.25.2.1).
 #[test]
 fn the_number_of_queues_is_asked_for_before_there_is_one() {
     with(config(), async |sim, drive| {

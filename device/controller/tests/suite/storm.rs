@@ -1,6 +1,6 @@
 //! Commands of every kind, halves of fused operations, random bytes, aborts, deletions of queues, resets and power cuts in
 //! any order: nothing panics, every command ends once, and the drive's tables agree. `NANDSCAPE_TEST_SEED` sets the first
-//! seed; failures print theirs.
+//! seed; failures print their seed.
 
 use std::cell::Cell;
 

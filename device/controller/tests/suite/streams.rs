@@ -1,6 +1,6 @@
-//! The Streams directive: what a host sees of it, its limits, resets and power cuts, and random commands against a model.
+//! The Streams directive: the view of a host, limits, resets and power cuts, and random commands against a model.
 //!
-//! `NANDSCAPE_TEST_SEED` sets the first seed of the random commands; failures print theirs.
+//! `NANDSCAPE_TEST_SEED` sets the first seed of the random commands; failures print their seed.
 
 use std::collections::BTreeMap;
 
@@ -228,7 +228,7 @@ fn resets_power_cuts_and_format_release_streams() {
     });
 }
 
-/// What the drive should hold, and which streams should be open.
+/// The expected contents of the drive, and the expected open streams.
 struct Model {
     data: Vec<u8>,
     /// The number of the last write, by identifier.

@@ -1,5 +1,4 @@
-//! What the event trace calls commands: the command set names its own, and admin commands are none of them, though they
-//! have the same opcodes.
+//! The names of commands in the event trace: the command set names its own, but not admin commands with the same opcodes.
 
 use crate::common::{config, host, read, with, write};
 use nandscape_drive::{HostMem, QueueId};

@@ -1,4 +1,4 @@
-//! Namespace write protection: what is refused, who is told, what lasts.
+//! Namespace write protection: rejections, notifications, persistence.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ const PERMANENT: u32 = 3;
 const PROTECTED: Result<u32, Status> = Err(Status::NAMESPACE_WRITE_PROTECTED);
 const FIXED: Result<u32, Status> = Err(Status::FEATURE_NOT_CHANGEABLE);
 
-/// A host with a controller of its own.
+/// A host with its own controller.
 struct Tenant {
     controller: Rc<dyn Controller>,
     admin: Host,
@@ -137,7 +137,7 @@ fn only_protection_until_a_power_cycle_ends_with_it() {
     }
 }
 
-/// The feature is set when the writes that began before have ended, and each host is told.
+/// The feature is set after earlier writes have ended, and each host is notified.
 #[test]
 fn writes_in_work_end_first() {
     let mut executor = Executor::new();

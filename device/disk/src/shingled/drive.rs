@@ -1,8 +1,8 @@
-//! The drive: commands one at a time, in order of arrival. A write goes to the media cache; when that has no room, bands are cleaned first.
-//! After some time without commands, bands are cleaned until a command arrives or the cache holds no newest copy.
+//! The drive: commands one at a time, in order of arrival. A write goes to the media cache; if the cache is full, bands are
+//! cleaned first. After some idle time, bands are cleaned until a command arrives or the cache holds no newest copy.
 //!
-//! Every access to the platters has the overhead of the controller. In a command's [`Breakdown`], `queue` is the time behind other commands,
-//! and behind cleanings ([`cause::GC`]), be it one that the command's own write needs.
+//! Every access to the platters has the overhead of the controller. In a command's [`Breakdown`], `queue` is the time behind
+//! other commands, and behind cleanings ([`cause::GC`]), including one that the command's own write needs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -22,10 +22,10 @@ use crate::data::Data;
 use crate::mechanics::Mechanics;
 use crate::spec::{SECTOR, SpecError};
 
-/// What cleaning has done so far.
+/// Counters of cleaning.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Cleanings {
-    /// Bands that were written anew.
+    /// Rewritten bands.
     pub bands: u64,
     /// Of those, the cleanings that a write had to wait for.
     pub forced: u64,
@@ -58,10 +58,10 @@ struct Waiting {
 }
 
 impl Shingled {
-    /// A disk that holds nothing and serves from now on.
+    /// An empty disk, which serves from now on.
     ///
     /// # Errors
-    /// When there is no such disk.
+    /// If the data sheet is invalid.
     pub fn new(sim: &Sim, spec: &ShingledSpec) -> Result<Rc<Shingled>, SpecError> {
         spec.check()?;
         let disk = Rc::new(Shingled {
@@ -86,7 +86,7 @@ impl Shingled {
         &self.spec
     }
 
-    /// What cleaning has done so far.
+    /// The counters of cleaning.
     pub fn cleanings(&self) -> Cleanings {
         self.cleanings.get()
     }
@@ -151,7 +151,7 @@ impl Shingled {
         self.cleanings.get().took + under_way
     }
 
-    /// A command has waited, for cleanings and for others.
+    /// Accounts the wait of a command, for cleanings and for other commands.
     fn waited(&self, arrived: Time, cleaned: Span, breakdown: &mut Breakdown) {
         let (waited, by_cleanings) = (self.sim.now() - arrived, self.cleaned() - cleaned);
         for (cause, span) in [(cause::GC, by_cleanings), (cause::HOST_READ, waited.saturating_sub(by_cleanings))] {

@@ -11,9 +11,9 @@ pub(super) struct Piece {
     pub(super) slba: u64,
     /// Blocks.
     pub(super) blocks: u64,
-    /// Where the copy is: the distance from the first write ever.
+    /// The place of the copy: the distance from the first write ever.
     at: u64,
-    /// The write that it is of, by its place.
+    /// Its write, by place.
     of: u64,
 }
 
@@ -34,7 +34,7 @@ impl Piece {
 struct Write {
     slba: u64,
     blocks: u64,
-    /// Of them, newest copies.
+    /// Its blocks that are the newest copies.
     live: u64,
 }
 
@@ -60,7 +60,7 @@ impl Log {
         if left < blocks { self.head + left } else { self.head }
     }
 
-    /// Whether there is room for a write.
+    /// Whether a write fits.
     pub(super) fn has_room(&self, blocks: u64) -> bool {
         self.begin(blocks) + blocks - self.tail <= self.capacity
     }
@@ -70,12 +70,12 @@ impl Log {
         self.head % self.capacity
     }
 
-    /// Whether it holds nothing that is newest.
+    /// Whether it holds no newest copy.
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// Writes blocks, for which there is room. Returns the sector in the cache.
+    /// Writes blocks, which must fit. Returns the sector in the cache.
     pub(super) fn append(&mut self, slba: u64, blocks: u64) -> u64 {
         let at = self.begin(blocks);
         self.remove(slba..slba + blocks);
@@ -96,7 +96,7 @@ impl Log {
         })
     }
 
-    /// Blocks of a range are newest elsewhere.
+    /// The newest copies of a range's blocks are elsewhere now.
     pub(super) fn remove(&mut self, range: Range<u64>) {
         let touched: Vec<Piece> = {
             let first = self.pieces.range(..range.start).next_back().filter(|(_, piece)| piece.end() > range.start);
@@ -130,7 +130,7 @@ impl Log {
         self.tail = self.head;
     }
 
-    /// The first logical block of the oldest write that is the newest copy still.
+    /// The first logical block of the oldest write with a newest copy.
     pub(super) fn oldest(&self) -> Option<u64> {
         let (at, write) = self.writes.first_key_value()?;
         let mut of_write = self.pieces(write.slba..write.slba + write.blocks).filter(|(piece, _)| piece.of == *at);
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(log.oldest(), Some(1_000));
         log.remove(1_000..1_100);
         assert_eq!(log.oldest(), Some(2_000));
-        // The tail is at 40, the head at 90, and a write of 20 does not go across the end.
+        // The tail is at 40, the head at 90, and a write of 20 does not cross the end.
         assert_eq!((log.has_room(20), log.append(3_000, 20)), (true, 0));
         log.remove(0..10_000);
         assert!(log.is_empty() && log.has_room(80));

@@ -10,7 +10,7 @@ pub(super) const MOST: u32 = 2_048;
 /// See the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShingledSpec {
-    /// The platters and the arm. Its tracks are those of bands and of the media cache.
+    /// The platters and the arm. Its tracks include bands and media cache.
     pub disk: DiskSpec,
     /// Tracks of a band.
     pub band: u32,
@@ -21,8 +21,9 @@ pub struct ShingledSpec {
 }
 
 impl ShingledSpec {
-    /// Bands of 48 tracks (34 MiB) and a media cache of 96 tracks (67 MiB) on the platters of [`DiskSpec::constellation_2`], cleaned after
-    /// half a second without commands. Bands have the size that real ones have; the cache is small, so that a short run fills it.
+    /// Bands of 48 tracks (34 MiB) and a media cache of 96 tracks (67 MiB) on the platters of [`DiskSpec::constellation_2`],
+    /// cleaned after half a second without commands. Bands have a realistic size; the cache is small, so that a short run
+    /// fills it.
     pub fn usual() -> ShingledSpec {
         ShingledSpec { disk: DiskSpec::constellation_2(), band: 48, cache: 96, idle: Span::from_ms(500) }
     }
@@ -47,7 +48,7 @@ impl ShingledSpec {
         self.bands() * self.band_sectors()
     }
 
-    /// Whether there is such a disk.
+    /// Checks that such a disk is possible.
     ///
     /// # Errors
     /// The first impossible field, and its valid values.

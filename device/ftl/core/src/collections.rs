@@ -83,7 +83,7 @@ impl fmt::Display for BadWatermarks {
 impl std::error::Error for BadWatermarks {}
 
 impl Watermarks {
-    /// Whether a flash of `blocks` blocks can have them.
+    /// Checks the watermarks for a flash of `blocks` blocks.
     ///
     /// # Errors
     /// Which of them is too high, and what would be valid.

@@ -2,7 +2,7 @@
 
 use nandscape_sim::Span;
 
-/// What firmware takes for work on tables. Reads and writes do not wait for it.
+/// Firmware times for work on tables. Reads and writes do not wait for it.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct FirmwareTimes {
     /// For each mapping unit of a deallocation, mapped or not. One deallocation is served at a time.

@@ -1,5 +1,5 @@
-//! Flushes of a write buffer that are under way, each with the number of slots that it still waits for. No slot is
-//! scanned when a flush begins.
+//! Flushes of a write buffer in progress, each with the number of slots that it still waits for. No slot is scanned when a
+//! flush begins.
 //!
 //! Slots are numbered in the order of arrival. A flush waits for all slots in use when it begins: those with lower
 //! numbers than the next slot.
@@ -51,7 +51,7 @@ impl Flushes {
         self.unstarted > 0
     }
 
-    /// How many such slots there are.
+    /// The number of such slots.
     #[inline]
     pub fn unstarted(&self) -> u32 {
         self.unstarted

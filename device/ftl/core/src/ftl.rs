@@ -41,7 +41,7 @@ pub const UNMAPPED: u64 = 16;
 
 /// A flash translation layer.
 pub trait Ftl: 'static {
-    /// How its sectors are written in any order; [`NoRandomWrites`](crate::offers::NoRandomWrites) where they are not.
+    /// Its random writes; [`NoRandomWrites`](crate::offers::NoRandomWrites) if it has none.
     type RandomWrites: RandomWrites;
 
     /// Reads to one kind of destination.
@@ -62,18 +62,17 @@ pub trait Ftl: 'static {
     /// Makes a reader. A controller makes one for each kind of destination and keeps it.
     fn reader<D: Destination>(self: &Rc<Self>) -> Self::Reader<D>;
 
-    /// Writes of sectors in any order; `None` where zones, runs or chunks are written otherwise.
+    /// Random writes; `None` for zones, runs or chunks, which are written in order.
     fn random_writes(&self) -> Option<&Self::RandomWrites>;
 
     /// Good blocks beyond those that further writes need: now, and when the drive was new.
     fn spare_blocks(&self) -> (u64, u64);
 
-    /// Why the drive takes no more data, if it takes none. A reservation made then must not be accepted.
+    /// Why the drive is read-only, if it is. A reservation made then must not be accepted.
     fn read_only(&self) -> Option<ReadOnly>;
 
-    /// Starts again after a power cut. Power is on, and no operation is under way in the flash. The write buffer has kept
-    /// its data if `keeps_buffer`, else it is empty. When power is cut meanwhile, the restart is repeated from its
-    /// beginning.
+    /// Restarts after a power cut. Power is on, and no operation is in progress in the flash. The write buffer has kept its
+    /// data if `keeps_buffer`, else it is empty. When power is cut meanwhile, the restart is repeated from its beginning.
     fn restart(&self, keeps_buffer: bool) -> impl Future<Output = ()>;
 
     /// Sends everything accepted so far to flash; `None` when it is already there.
@@ -85,13 +84,13 @@ pub trait Ftl: 'static {
     /// The fault, in one sentence.
     fn check(&self) -> Result<(), String>;
 
-    /// Counters since the drive was made.
+    /// Counters since the creation of the drive.
     fn stats(&self) -> Stats;
 
-    /// What it knows of its flash and its tables.
+    /// The inspection of its flash and its tables.
     fn inspection(&self) -> &dyn Inspection;
 
-    /// What it does in addition to all this.
+    /// Its optional traits.
     fn offers(&self) -> Offers<'_, Self>;
 }
 
@@ -100,12 +99,12 @@ pub trait Ftl: 'static {
 pub struct Occupancy {
     /// All of it.
     pub slots: u32,
-    /// What is neither taken nor reserved for writes on their way.
+    /// Slots neither taken nor reserved for writes.
     pub free: u32,
 }
 
 impl Occupancy {
-    /// Of a buffer whose slots are given out as credits.
+    /// The occupancy of a buffer whose slots are credits.
     #[inline]
     pub fn of(slots: u32, credits: &Credits) -> Occupancy {
         Occupancy { slots, free: u32::try_from(credits.free()).map_or(slots, |free| free.min(slots)) }
@@ -134,7 +133,7 @@ pub trait Reader<D: Destination> {
     ) -> impl Future<Output = Result<(), ReadError>>;
 }
 
-/// Where the data of one read goes.
+/// The destination of one read's data.
 pub trait Destination: Clone + 'static {
     /// The memory to which the data is copied; its first byte is the extent's first.
     fn mem(&self) -> &HostMem;
@@ -197,9 +196,9 @@ pub enum Unreadable {
 /// Why an FTL takes no more data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ReadOnly {
-    /// The file, or the open-channel drive, that its flash is in cannot be written or read any more.
+    /// The file or the open-channel drive of its flash can no longer be written or read.
     Store,
-    /// Fewer good blocks are left than writing needs.
+    /// Fewer good blocks are left than writes need.
     FewBlocks,
     /// Two planes of a group of stripes are out of use, and a stripe can do without one of its pages.
     TwoOfAGroup,
@@ -269,7 +268,7 @@ pub struct Settling {
 pub struct Settled {
     /// The wait until its program operation was issued.
     pub waited: Wait,
-    /// Where the program operation's time went.
+    /// The breakdown of the program operation.
     pub breakdown: Breakdown,
 }
 
@@ -318,7 +317,7 @@ impl Settling {
         }
     }
 
-    /// A number of slots will not come so far.
+    /// A number of slots will not reach the stage.
     pub fn give_up(&self, slots: u32, why: Refusal) {
         self.broken.set(Some(why));
         self.settle(slots);
@@ -333,7 +332,7 @@ impl Settling {
     /// Waits until all slots are on flash.
     ///
     /// # Errors
-    /// Why one of them will never be.
+    /// Why one of them never will be.
     pub async fn settled(&self) -> Result<Settled, Refusal> {
         std::future::poll_fn(|_| {
             if self.left.get() == 0 {
@@ -366,7 +365,7 @@ pub struct Located {
 pub struct TableSummary {
     /// Logical units whose current data is on flash.
     pub on_flash: u64,
-    /// Those whose current data is in the write buffer.
+    /// Logical units whose current data is in the write buffer.
     pub in_buffer: u64,
     /// Sectors that are lost, or were declared unreadable.
     pub lost_sectors: u64,
@@ -410,15 +409,15 @@ pub struct Stats {
     pub read_modify_writes: u64,
     /// Writes that found their unit in the write buffer.
     pub buffer_merges: u64,
-    /// Units that were read where nothing was written, or nothing any more.
+    /// Units read that were never written, or were deallocated.
     pub unwritten_units: u64,
     /// Blocks that have gone bad in use, in a life before the run too.
     pub retired_blocks: u64,
-    /// Planes that are used no more: they do not answer, or have no page left for their collector.
+    /// Planes out of use: they do not answer, or have no page left for their collector.
     pub planes_out_of_use: u64,
     /// Mapping units of which data was lost, because it could not be read when it had to be moved or completed.
     pub lost_units: u64,
-    /// Mapping units that were in the write buffer when power went, and are gone.
+    /// Mapping units in the write buffer that a power cut lost.
     pub dropped_units: u64,
     /// Erased blocks now.
     pub free_blocks: u64,
@@ -426,11 +425,11 @@ pub struct Stats {
     pub spare_blocks: (u64, u64),
     /// Lowest, highest and summed erase count of the blocks in use.
     pub erases: (u32, u32, u64),
-    /// Reads that failed at once rather than wait for background work.
+    /// Fail-fast reads that failed because of background work.
     pub failed_fast: u64,
-    /// Steps of collections that had to begin outside the drive's windows, as a plane had no room for the host.
+    /// Steps of collections that had to begin outside the drive's windows, because a plane had no room for the host.
     pub forced_steps: u64,
-    /// Programs of data whose writes had ended that had to begin outside the drive's windows, as the buffer was nearly full or hosts waited.
+    /// Background programs that had to begin outside the drive's windows, because the buffer was nearly full or hosts waited.
     pub forced_programs: u64,
     /// Windows of the drive that have begun.
     pub window_turns: u64,
@@ -473,8 +472,8 @@ impl Stats {
         }
     }
 
-    /// The mean erases of good blocks as a share of what blocks are rated for, in whole percent, rounded up; 255 stands for all above.
-    /// `blocks` is all blocks of the flash. Flash that does not wear has no rating, which is 0.
+    /// The mean erases of good blocks as a share of the rated erases, in whole percent, rounded up; 255 is the maximum.
+    /// `blocks` is all blocks of the flash. Flash that does not wear has a rating of 0.
     pub fn percentage_used(&self, blocks: u64, rated_erases: u32) -> u8 {
         if rated_erases == 0 {
             return 0;

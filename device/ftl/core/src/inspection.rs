@@ -1,4 +1,4 @@
-//! What an FTL knows of its flash and its tables, for reports, checks and tests. No command depends on it.
+//! Inspection of an FTL's flash and tables, for reports, checks and tests. No command depends on it.
 
 use nandscape_device_media::{BlockId, UnitId};
 use nandscape_sim::account::Totals;
@@ -21,7 +21,7 @@ pub trait Inspection {
     /// sooner or later.
     fn has_room_on_all_planes(&self) -> bool;
 
-    /// Bytes of memory by component: what their structures take in this program.
+    /// Bytes of memory by component, as taken by their structures in this program.
     fn memory(&self) -> Vec<(&'static str, u64)>;
 
     /// How long each cause has held up data that waits for room in the write buffer.

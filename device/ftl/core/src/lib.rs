@@ -1,23 +1,23 @@
-//! What flash translation layers share: their interface, their components, and what several of them use. An FTL makes a
-//! block device of pages that cannot be overwritten. Each FTL is a crate next to this one.
+//! The common part of flash translation layers: their interface, their components, and shared implementations. An FTL makes a
+//! block device of pages that cannot be overwritten. FTLs are in the crates next to this one.
 //!
 //! | file or folder | what |
 //! |---|---|
-//! | `ftl` | what a controller asks of an FTL |
-//! | `offers` | what only some FTLs do, a trait each |
-//! | `inspection` | what an FTL knows of its flash and its tables |
-//! | `address` | logical units, and where their data is |
+//! | `ftl` | the interface of an FTL to a controller |
+//! | `offers` | optional features of FTLs, a trait each |
+//! | `inspection` | inspection of an FTL's flash and tables |
+//! | `address` | logical units, and the places of their data |
 //! | `component` | the components of an FTL as traits, after OX-App |
 //! | `parts` | implementations of the components that several FTLs use |
-//! | `policy` | victims, allocation: one trait a question, one file an answer |
-//! | `reading` | what the reads of all FTLs share |
+//! | `policy` | victims, allocation: one trait per decision, one file per policy |
+//! | `reading` | shared code of the reads of all FTLs |
 //! | `collections` | garbage collection at a host's command |
-//! | `placement` | where a host wants its data: reclaim unit handles |
-//! | `windows` | the length of the windows in which a drive does its own work |
-//! | `plant` | states of use that an unused drive is brought into |
-//! | `firmware` | the time that firmware takes |
+//! | `placement` | placement of host data: reclaim unit handles |
+//! | `windows` | the length of windows for background work |
+//! | `plant` | states of use for an unused drive |
+//! | `firmware` | firmware times |
 //! | `saved` | the state of a drive at rest |
-//! | `flushes` | how many slots of a write buffer each flush waits for |
+//! | `flushes` | flushes in progress, and the slots that they wait for |
 //! | `rain_stats` | counters of stripes with parity |
 //! | `upkeep` | counters of work for tables in flash |
 //! | `stored_counters` | counters as bytes, for drives in files |

@@ -22,11 +22,11 @@ pub enum Interface {
     Handles,
     /// The Streams directive (Base 8.1.8.3): each handle beyond the first is a stream resource.
     Streams,
-    /// None do: each is a range of the logical blocks, so that ranges may be collected at different times.
+    /// Not at all: each handle is a range of the logical blocks, so that ranges may be collected at different times.
     Ranges,
 }
 
-/// What ranges of the logical blocks have for themselves.
+/// The resources that ranges of the logical blocks own.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum RangesOwn {
     /// Blocks: a collection of one range keeps reads of all from its plane.
@@ -41,7 +41,7 @@ impl RangesOwn {
     pub const ALL: [(&str, RangesOwn); 2] = [("blocks", RangesOwn::Blocks), ("planes", RangesOwn::Planes)];
 }
 
-/// Whether data of different handles may share blocks once the drive has moved it (RUHT, Base 5.1.12.1.28).
+/// Whether data of different handles may share blocks after the drive has moved it (RUHT, Base 5.1.12.1.28).
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Isolation {
     /// Initially isolated: it may.
@@ -74,7 +74,7 @@ pub enum PlacementEvent {
     },
 }
 
-/// What an FTL knows of its handles.
+/// An FTL's report of its handles.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlacementReport {
     /// The target of moved data.
@@ -97,7 +97,7 @@ pub struct PlacementReport {
     pub handles: Vec<HandleReport>,
 }
 
-/// What an FTL knows of one handle. Bytes are counted since the drive was made.
+/// An FTL's report of one handle. Bytes are counted since the creation of the drive.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct HandleReport {
     /// Bytes that hosts have written.

@@ -1,4 +1,4 @@
-//! States of use into which an unused drive is brought without drive time. Each FTL has its own way there.
+//! States of use that an unused drive can get in no drive time. Each FTL constructs them in its own way.
 
 /// A state of use.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ pub struct RainStats {
     pub parity_units: u64,
     /// Units programmed again because their page could not be read.
     pub repaired_units: u64,
-    /// Pages that reads of the host got from the others of their stripe.
+    /// Pages of host reads that were reconstructed from the others of their stripe.
     pub reconstructed_reads: u64,
     /// Pages read for those, in addition to the host's reads.
     pub extra_reads: u64,

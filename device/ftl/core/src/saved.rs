@@ -1,4 +1,4 @@
-//! The state of an FTL that has its tables in memory, taken out of a drive at rest.
+//! The state of an FTL with tables in memory, saved from a drive at rest.
 //!
 //! Left out: the contents of the tables, which each FTL defines.
 
@@ -6,8 +6,8 @@ use nandscape_sim::table::Table;
 
 /// The state of an FTL at rest.
 pub struct SavedFtl {
-    /// Where each logical unit is; empty where units are not mapped one by one.
+    /// The place of each logical unit; empty if units are not mapped one by one.
     pub map: Table,
-    /// All else that it knows, as bytes.
+    /// The rest of its state, as bytes.
     pub tables: Vec<u8>,
 }

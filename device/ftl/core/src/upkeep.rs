@@ -42,10 +42,10 @@ pub struct UpkeepPages {
     pub fixed: u64,
 }
 
-/// What recoveries have done.
+/// Counters of recoveries.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Recoveries {
-    /// How many there were.
+    /// The number of recoveries.
     pub count: u64,
     /// From a restart until the drive was in service.
     pub time: Span,
@@ -55,7 +55,7 @@ pub struct Recoveries {
     pub records: u64,
     /// Transactions that were applied.
     pub committed: u64,
-    /// Transactions that were discarded, since their end was missing.
+    /// Transactions that were discarded because their end was missing.
     pub aborted: u64,
 }
 

@@ -19,7 +19,7 @@ use crate::parts::{
     KeyedEntries, LineOrder, Lines, LogBuffer, LogPart, MapPart, Oldest, PagedMap, Part, ProvisioningPart, StreamLine,
 };
 
-/// What components are made for.
+/// The inputs for making components.
 #[derive(Copy, Clone, Debug)]
 pub struct Needs<'a> {
     /// The flash.
@@ -32,7 +32,7 @@ pub struct Needs<'a> {
     pub cache_units: u32,
     /// The streams by their numbers.
     pub streams: &'a [StreamLine],
-    /// The seed of a component's random choices. Each takes a child by its own name, so that none repeats another.
+    /// The seed of a component's random choices. Each derives a child seed by its own name, so that none repeats another.
     pub seed: Seed,
 }
 
@@ -147,10 +147,10 @@ macro_rules! sets {
         }
 
         impl Components {
-            /// Those with the names that `name` gives, and the first built-in one of each set for which it gives none.
+            /// The components that `name` gives for each set, or the first built-in one if it gives none.
             ///
             /// # Errors
-            /// The first set that has none with the name, and those that it has.
+            /// The first set without a component of that name, and its components.
             pub fn named<'a>(name: impl Fn(Set) -> Option<&'a str>) -> Result<Components, Unknown> {
                 Ok(Components {
                     $($key: match find(Set::$set, name(Set::$set))? {

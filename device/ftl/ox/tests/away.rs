@@ -1,6 +1,5 @@
-//! Components away from the drive: a map larger than memory on a host, whose fragments are in flash that is reached by commands
-//! only. Nothing here names the media of the model: a component gets what was read, and names what is to be read or
-//! written.
+//! Components outside the drive: a map larger than memory on a host, whose fragments are in flash that is reached only by
+//! commands. The media model is not used: a component receives data that was read, and names data to be read or written.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,7 +14,7 @@ use nandscape_sim::{Executor, Seed, Sim, Span};
 const UNITS: u32 = 4_000;
 const PAGE: u32 = 512;
 
-/// Flash as a host reaches it.
+/// The flash interface of a host.
 trait Flash {
     fn read(&self, page: PageId) -> impl Future<Output = Vec<u8>>;
     fn append(&self, bytes: Vec<u8>) -> impl Future<Output = PageId>;

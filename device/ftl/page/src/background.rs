@@ -1,6 +1,6 @@
-//! Background work that keeps reads of the host from the flash: collections, and programs of data whose writes ended when it
-//! was in the buffer. For each LUN, each channel and the whole drive it is known when the work ahead of a read will
-//! have ended (the T_rem of TeaFA, Li 3.2.2: until the read's command reaches the chip).
+//! Background work that delays host reads: collections, and background programs, whose writes ended in the buffer. For each
+//! LUN, each channel and the whole drive, this module estimates when the work ahead of a read ends (the T_rem of TeaFA, Li
+//! 3.2.2: until the read's command reaches the chip).
 //!
 //! Work is entered when it is requested, with its expected time. The time counts down once the work has begun, and is
 //! corrected between its steps. It is estimated from the mean times of the flash and from counts: a figure costs the
@@ -46,7 +46,7 @@ pub(super) struct Background {
     longest: Span,
 }
 
-/// What steps of collections and programs take on average.
+/// Mean times of steps of collections and programs.
 struct Costs {
     read: Span,
     program: Span,
@@ -63,10 +63,10 @@ struct Costs {
     per_page: u32,
 }
 
-/// Work that is done in a row.
+/// Work done in sequence.
 #[derive(Default)]
 struct Lane {
-    /// How much of it has begun, and when that will have ended.
+    /// The begun part, and when it ends.
     begun: Cell<u32>,
     ends: Cell<Time>,
     /// The time of the rest.
@@ -165,7 +165,7 @@ impl Costs {
         }
     }
 
-    /// Moving `units` units, of which nothing more is known.
+    /// Moving `units` units, without further information.
     fn moving(&self, units: u32) -> Span {
         let pages = units.div_ceil(self.per_page);
         self.reading(pages, units) + self.programming(pages)
@@ -201,12 +201,12 @@ impl Background {
         }
     }
 
-    /// The longest time that one piece of work keeps a read waiting, or about that.
+    /// The approximate maximum delay of a read by one piece of work.
     pub(super) fn longest(&self) -> Span {
         self.longest
     }
 
-    /// How long background work keeps a read of a plane that comes now from the chip; zero where none does.
+    /// The delay by background work of a read of a plane that arrives now; zero without such work.
     pub(super) fn remaining(&self, plane: PlaneId) -> Span {
         let (now, lun) = (self.sim.now(), self.lun(plane));
         let of = |lane: &Lane| if self.reads_first { lane.under_way(now) } else { lane.left(now) };
@@ -269,7 +269,7 @@ impl Background {
     }
 }
 
-/// Work that is under way or requested, until it is dropped.
+/// Work in progress or requested, until it is dropped.
 pub(super) struct Work<'a> {
     of: &'a Background,
     plane: PlaneId,

@@ -1,11 +1,10 @@
-//! Operations that fail: blocks are retired and their data is moved, planes that do not answer are taken out of use,
-//! data that cannot be read is lost, and a drive without spare blocks becomes read-only.
+//! Operations that fail: blocks are retired and their data is moved, planes that do not answer go out of use, unreadable data
+//! is lost, and a drive without spare blocks becomes read-only.
 //!
-//! A failed program is repeated elsewhere, as a whole: its data is still in the write buffer, or in the block that it
-//! is moved from. The block is not written any more; its collector moves the current data out, and then it is bad. A
-//! block whose erase failed is bad at once. A plane that has lost a block keeps one more block from the host, for the
-//! next loss. A plane that does not answer, or has no page left for its collector, is neither written nor cleaned any
-//! more; its data stays mapped.
+//! A failed program is repeated elsewhere, as a whole: its data is still in the write buffer, or in the block that it is
+//! moved from. The block is no longer written; its collector moves the current data out, and then the block is bad. A block
+//! whose erase failed is bad at once. A plane that has lost a block keeps one more block from the host, for the next loss. A
+//! plane that does not answer, or has no page left for its collector, is no longer written or cleaned; its data stays mapped.
 //!
 //! Where ranges of the logical blocks have separate planes, each range needs blocks of its own planes: the drive
 //! becomes read-only when one range lacks blocks, whatever the others have.
@@ -40,11 +39,11 @@ pub(super) struct Damage {
     needed: u64,
     /// Usable blocks by range, where ranges have separate planes.
     of_ranges: Vec<u64>,
-    /// Those that each range needs.
+    /// Blocks that each range needs.
     needed_of_range: u64,
     /// Usable beyond the needed ones when the drive was new.
     spare: u64,
-    /// Why the drive is written no more.
+    /// Why the drive is read-only.
     pub(super) read_only: Option<ReadOnly>,
 }
 
@@ -142,8 +141,7 @@ impl State {
         }
     }
 
-    /// Counts the usable blocks of each range anew, where ranges have separate planes, and whether the drive lacks
-    /// some.
+    /// Recounts the usable blocks of each range, if ranges have separate planes, and checks whether the drive lacks some.
     pub(super) fn count_by_range(&mut self) {
         let mut of_ranges = vec![0; usize::from(self.programs.allocation.ranges())];
         for plane in (0..self.geometry.planes()).map(PlaneId).filter(|plane| !self.collectors.is_out_of_use(*plane)) {
@@ -154,7 +152,7 @@ impl State {
         self.damage.of_ranges = of_ranges;
     }
 
-    /// Determines whether the drive is at its end now.
+    /// Determines whether the drive is now read-only.
     pub(super) fn judge_blocks(&mut self) {
         self.damage.read_only = self.damage.lacks_blocks();
     }
@@ -203,7 +201,7 @@ impl State {
             MediaError::Failed => self.stop_writing(block),
             MediaError::NoAnswer => self.take_out(self.geometry.plane_of(block)),
             MediaError::Uncorrectable | MediaError::PowerLost => {}
-            // Nothing can be written any more, although no block is to blame.
+            // Nothing can be written any more, although no block is at fault.
             MediaError::Store => self.damage.read_only = Some(ReadOnly::Store),
             MediaError::Misuse(misuse) => panic!("a bug of the page FTL: {:?}: {misuse}", broken.page),
         }
@@ -218,7 +216,7 @@ impl State {
             info.state = BlockState::Retiring;
             self.remember_retiring(block);
             self.check_retiring(block);
-            // There is less space than there was.
+            // The plane has less space now.
             self.wake_collector(self.geometry.plane_of(block));
         }
     }
@@ -270,7 +268,7 @@ impl State {
         }
     }
 
-    /// A collector leaves a block as it was.
+    /// A collector leaves a block unchanged.
     pub(super) fn leave(&mut self, block: BlockId, retiring: bool) {
         let plane = self.geometry.plane_of(block);
         self.collectors.of_mut(plane).without_victim();
@@ -385,9 +383,9 @@ impl PageFtl {
         let watchers = state.buffer.give_up_watchers();
         drop(state);
         watchers.iter().for_each(|(settling, slots)| settling.give_up(*slots, Refusal::ReadOnly));
-        // No room will become free, so no command may wait for it; nothing is accepted any more.
+        // No room will become free, so no command may wait for it.
         self.free_slots.give_up();
-        // Nor may a command wait for a stripe, which may find no page any more.
+        // Nor may a command wait for a stripe, which may not find a page.
         self.stripe_ended.notify();
     }
 }

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 const NIL: u32 = u32::MAX;
 
-/// Where a slot is on its way.
+/// The stage of a slot.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum SlotState {
     Free,
@@ -37,7 +37,7 @@ pub(super) struct Slot {
     pub(super) previous: Location,
     /// The sectors that the slot holds, a bit each.
     pub(super) mask: u64,
-    /// Their data, with their metadata behind it if they were written with any; `None` where the drive keeps none.
+    /// Their data, followed by their metadata if written with any; `None` if the drive keeps no data.
     data: Option<Box<[u8]>>,
     /// Sectors that were lost on flash before they were written to the slot, a bit each.
     pub(super) was_lost: u64,
@@ -88,7 +88,7 @@ impl Line {
 }
 
 impl WriteBuffer {
-    /// `lines` is how many handles data is placed by, and 1 where it is not.
+    /// `lines` is the number of placement handles, or 1 without placement.
     pub(super) fn new(slots: u32, lines: u8, unit: UnitSize, keeps_data: bool) -> WriteBuffer {
         let slot = || Slot {
             lpn: Lpn(0),
@@ -142,7 +142,7 @@ impl WriteBuffer {
     /// The partial slot that is filled next, and whether it is older than every whole slot in line.
     pub(super) fn next_partial(&self) -> Option<(SlotId, bool)> {
         let slot = self.slots.get(self.partial.head as usize)?;
-        // The line of one handle may stall for want of data, and must not hold up a fill for another.
+        // The line of one handle may stall for lack of data, and must not delay a fill for another.
         let is_oldest = self.ready.len() > 1
             || self.slots.get(self.ready[0].head as usize).is_none_or(|ready| slot.arrival < ready.arrival);
         Some((SlotId(self.partial.head), is_oldest))
@@ -153,12 +153,12 @@ impl WriteBuffer {
         self.urgent > 0 || self.flushes.is_urgent()
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub(super) fn slots(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// How many slots are in use.
+    /// The number of slots in use.
     pub(super) fn in_use(&self) -> u32 {
         (self.slots.len() - self.free.len()) as u32
     }
@@ -258,7 +258,7 @@ impl WriteBuffer {
         handles
     }
 
-    /// How many handles data is placed by; 1 where it is not.
+    /// The number of placement handles, or 1 without placement.
     pub(super) fn lines(&self) -> usize {
         self.ready.len()
     }
@@ -432,7 +432,7 @@ impl WriteBuffer {
         self.slots.len() as u64 * (size_of::<Slot>() as u64 + u64::from(self.unit.bytes()))
     }
 
-    /// Ends what waits for slots: each with the number of slots that it waited for.
+    /// Ends all waits for slots. Returns each waiter with the number of its slots.
     pub(super) fn give_up_watchers(&mut self) -> Vec<(Rc<Settling>, u32)> {
         (self.urgent, self.early) = (0, 0);
         let watchers = self.slots.iter_mut().flat_map(|slot| slot.watchers.drain(..));

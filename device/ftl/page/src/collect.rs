@@ -1,7 +1,7 @@
 //! P8-GC (OX table 5.9) and wear levelling: moving the current data out of a block, and erasing the block.
 //!
 //! Each plane has a collector, which moves data within the plane. It works in the background; the host's writes wait for it
-//! only when the plane has no free block left but the collector's own.
+//! only when the plane has no free block left except the collector's.
 
 use nandscape_device_ftl_core::address::Lpn;
 use nandscape_device_ftl_core::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};
@@ -91,7 +91,7 @@ impl State {
         Some(())
     }
 
-    /// The next page of which all units are current.
+    /// The next fully current page.
     fn next_whole_page(&self, cursor: &Cursor) -> Option<PageId> {
         let per_page = self.geometry.units_per_page();
         let (mut page, mut count) = (PageId(u32::MAX), 0);
@@ -137,7 +137,7 @@ impl State {
         self.left(cursor).take(units as usize).filter(is_next).count() as u32
     }
 
-    /// The current units of a block that are yet to be planned.
+    /// The current units of a block that are not planned yet.
     fn left(&self, cursor: &Cursor) -> impl Iterator<Item = UnitId> {
         self.tables.blocks.valid_units(cursor.victim, cursor.next)
     }
@@ -295,7 +295,7 @@ impl PageFtl {
                 let mut state = self.state.borrow_mut();
                 match state.collectors.phase(plane) {
                     Phase::Running if fits && state.may_collect(plane) => return true,
-                    // There may be a turn with another block.
+                    // Another block may have its turn.
                     Phase::Running if state.is_of_closed_range(victim) => return false,
                     Phase::Running => state.collectors.set_ahead(plane),
                     Phase::Ahead | Phase::DueAgain => {}
@@ -354,7 +354,7 @@ impl PageFtl {
             if !self.is_running() {
                 return self.leave(cursor);
             }
-            // It may have taken so long to get here that the window has ended.
+            // The window may have ended meanwhile.
             let Some(most) = self.step_of(plane, victim).or_else(|| cursor.retiring.then_some(gc.batch)) else {
                 drop(holding);
                 continue;
@@ -490,7 +490,7 @@ impl PageFtl {
         moves
     }
 
-    /// What crosses the channel of pages that are copied within their plane.
+    /// The bytes that cross the channel when pages are copied within their plane.
     fn crossing(&self) -> Crossing {
         let GcConfig { copyback_ecc, owner, .. } = self.config.gc;
         match owner {

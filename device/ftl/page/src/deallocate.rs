@@ -19,19 +19,19 @@ use super::buffer::SlotState;
 use super::state::State;
 use super::tables::MapMiss;
 
-/// Sectors that are dealt with in one step.
+/// Sectors deallocated in one step.
 const STEP: u32 = 1 << 15;
 
 /// The progress of a deallocation.
 #[derive(Default)]
 struct Deallocation {
-    /// Pieces that were dealt with.
+    /// Pieces done.
     done: usize,
     /// Slots of the write buffer that it has freed.
     freed: usize,
-    /// Those who waited for these slots to reach the flash.
+    /// Waiters for these slots to reach the flash.
     watchers: Vec<Rc<Settling>>,
-    /// Durable memory could not take it.
+    /// Whether durable memory could not store it.
     refused: bool,
 }
 

@@ -21,7 +21,7 @@ impl FlatMap {
         Ok(FlatMap { table: Table::new(units as usize)? })
     }
 
-    /// A map whose table was taken out of another one.
+    /// A map with the table of another one.
     pub fn of_table(table: Table) -> FlatMap {
         FlatMap { table }
     }

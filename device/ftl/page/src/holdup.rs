@@ -20,7 +20,7 @@ pub(super) struct Holdups {
     planes: Vec<Plane>,
     /// Planes that collectors hold up.
     count: u32,
-    /// Fills under way; fills in planes that collectors hold up; fills in planes that collectors keep the host out of.
+    /// Fills in progress; fills in planes that collectors hold up; fills in planes from which collectors exclude the host.
     fills: u32,
     fills_held_up: u32,
     fills_shut_out: u32,
@@ -28,7 +28,7 @@ pub(super) struct Holdups {
 
 #[derive(Copy, Clone, Default)]
 struct Plane {
-    /// There is no page for the host until the plane's collector has made progress.
+    /// Whether the host has no page until the plane's collector makes progress.
     short: bool,
     /// The host's last program spent most of its time waiting for a collector.
     behind_gc: bool,

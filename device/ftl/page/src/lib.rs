@@ -2,39 +2,39 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `state` | the parts below together: what changes several of them, synchronous |
-//! | `tables` | where each unit is, what each block holds, which blocks are free, which are bad |
+//! | `state` | the parts below together: synchronous changes of several of them |
+//! | `tables` | the map, block metadata, free blocks, bad blocks |
 //! | `streams` | data that is written to separate blocks |
 //! | `buffer` | the write buffer's slots |
-//! | `programs` | the host's programs: which planes get another one |
+//! | `programs` | the host's programs: which planes are ready for another |
 //! | `schedule` | which planes collect: one phase a plane |
 //! | `write` | from the host into the buffer, and from the buffer to flash |
 //! | `placed` | handles by which hosts place data |
-//! | `turns` | windows in which the drive does its own work |
-//! | `orders` | collections that a host asks for, limits and holds off |
+//! | `turns` | windows for the drive's background work |
+//! | `orders` | collections that a host requests, limits and holds off |
 //! | `together` | pages that are programmed with one command |
 //! | `flat_map` | where each unit is, in memory |
 //! | `load` | parts of tables that are not in memory |
 //! | `reader`, `read` | reads: of an extent, of a page |
-//! | `deallocate` | units that read as zeros from now on |
+//! | `deallocate` | deallocation |
 //! | `spoil` | sectors that the host declares unreadable |
 //! | `collect` | garbage collection and wear levelling |
-//! | `background` | how long collections and programs keep reads of the host waiting |
+//! | `background` | the delays of host reads by collections and background programs |
 //! | `refresh` | blocks that are rewritten because their data grows old |
 //! | `scrub` | reads of all blocks in turn, which find blocks to refresh |
 //! | `rain` | stripes with parity over planes of different channels |
-//! | `moves` | what a collection moves, and to whom it belongs |
-//! | `gate` | what the host's operations pass, and collections that stop the whole drive close |
+//! | `moves` | the moves of a collection, and the owners of the data |
+//! | `gate` | the gate that collections of the whole drive close to the host |
 //! | `holdup` | the cause of waits of the host's data |
-//! | `pace` | keeping collectors in step with the host |
+//! | `pace` | pacing of collectors by the host's writes |
 //! | `broken` | operations that fail |
 //! | `restart` | after a power cut |
-//! | `saved` | the state of a drive at rest, taken out and put into a new one |
+//! | `saved` | the state of a drive at rest: saved and restored |
 //! | `sanitize` | removing all data from the flash |
-//! | `memory` | tables that are rebuilt from a file |
-//! | `plant` | reaching a full or a worn-in drive without running to it |
+//! | `memory` | durable state, from which tables are rebuilt |
+//! | `plant` | planting of a full or a worn-in drive |
 //! | `check` | the invariants |
-//! | `offers` | what it does in addition to what all FTLs do |
+//! | `offers` | optional features |
 //! | `mistakes` | deliberate mistakes, which tests must notice |
 //! | `flushes_test`, `invariants_test`, `orders_test`, `schedule_test`, `victim_test` | tests of several files together |
 
@@ -122,31 +122,31 @@ pub use rain::{RainConfig, StripePolicies, stripes_of};
 pub use reader::PageReader;
 pub use write::Reservation;
 
-/// How a page-mapping FTL works.
+/// The configuration of a page-mapping FTL.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PageFtlConfig {
     /// Size of the host's address space in mapping units.
     pub logical_units: u32,
     /// Size of the write buffer in mapping units.
     pub buffer_units: u32,
-    /// Who is served first by planes and channels.
+    /// Which operations planes and channels serve first.
     pub priority: Priority,
     /// Garbage collection.
     pub gc: GcConfig,
     /// Wear levelling.
     pub wear: WearConfig,
-    /// What firmware takes for work on tables.
+    /// Firmware times for work on tables.
     pub firmware: FirmwareTimes,
-    /// How data of hosts is separated.
+    /// The separation of host data.
     pub placement: PlacementConfig,
-    /// Stripes with parity; `None` where there are none.
+    /// Parity stripes; `None` without them.
     pub rain: Option<RainConfig>,
     /// Whether writes end when their data is in the buffer, so that its programs are background work.
     pub writes_end_in_buffer: bool,
 }
 
 impl PageFtlConfig {
-    /// Units that are mapped: those of the host, and the parities.
+    /// Mapped units: those of the host, and parity.
     fn mapped_units(&self) -> u32 {
         self.logical_units + self.rain.map_or(0, |rain| stripes_of(self.logical_units, rain.width))
     }
@@ -157,26 +157,27 @@ impl PageFtlConfig {
     }
 }
 
-/// How garbage is collected.
+/// The configuration of garbage collection.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GcConfig {
     /// The resources that a collection blocks.
     pub scheme: GcScheme,
-    /// How it learns to which units the data that it moves belongs.
+    /// How it finds the owners of the data that it moves.
     pub owner: OwnerSource,
     /// Whether pages that are current as a whole are copied within the plane, without the channel.
     pub copyback: bool,
     /// Whether the controller corrects such pages on the way, for which they cross the channel.
     pub copyback_ecc: bool,
-    /// Pages programmed before others get a turn at what was kept from them, and before the collector keeps in step
-    /// with the host; `None` is a whole block, at once.
+    /// Pages programmed before the collector releases its resources and is paced by the host; `None` is a whole block at
+    /// once.
     pub batch: Option<u32>,
     /// Free blocks of a plane at or below which its collector begins.
     pub free_blocks: u32,
-    /// The most free blocks of a plane, beyond `free_blocks`, up to which it is collected in a window in which the
-    /// drive does its own work.
+    /// The maximum of free blocks of a plane, in addition to `free_blocks`, up to which it is collected in a window for
+    /// background work.
     pub free_in_window: u32,
-    /// The same where windows are as long as the space of the drive bears ([`Schedule::is_long`](nandscape_device_ftl_core::policy::Schedule)).
+    /// The same if windows are as long as the space of the drive permits
+    /// ([`Schedule::is_long`](nandscape_device_ftl_core::policy::Schedule)).
     pub free_in_long_window: u32,
     /// Whether urgent reads are admitted between a collection's operations and within them, for as long as a plane has
     /// more free blocks than this; `None` is never. Urgent are all reads of the host where reads come first, otherwise
@@ -194,15 +195,15 @@ pub struct Policies {
     pub admission: Box<dyn AdmissionPolicy>,
     /// When a write is admitted to the write buffer; `None` is as soon as there are slots for it.
     pub buffer: Option<Box<dyn BufferPolicy>>,
-    /// Of stripes, where there are any.
+    /// The policies of parity stripes.
     pub stripes: StripePolicies,
     /// The fate of reads that background work delays; `None` serves all of them.
     pub read: Option<Box<dyn ReadPolicy>>,
-    /// In which order blocks are scrubbed, where they are; `None` is every block in turn.
+    /// The order of scrubbing; `None` is every block in turn.
     pub patrol: Option<Box<dyn PatrolOrder>>,
 }
 
-/// How wear is evened out.
+/// The configuration of wear levelling.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct WearConfig {
     /// Dynamic: the free block erased least often is written next; otherwise the one freed longest ago.
@@ -225,7 +226,7 @@ pub struct PageFtl {
     media: Rc<Media>,
     config: PageFtlConfig,
     state: RefCell<State>,
-    /// What operations of the host pass before they begin.
+    /// The gate that host operations pass before they begin.
     gate: Gate,
     /// Free slots of the write buffer.
     free_slots: Credits,
@@ -270,7 +271,8 @@ impl PageFtl {
     /// An FTL over erased flash, or over flash in a file, which may hold data.
     ///
     /// # Errors
-    /// When the system does not give the memory for the mapping table, the file is damaged, or there are stripes in one.
+    /// If the system does not provide memory for the mapping table, the file is damaged, or a file is combined with parity
+    /// stripes.
     pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig, mut policies: Policies) -> io::Result<Rc<PageFtl>> {
         let (buffer_policy, read_policy) = (policies.buffer.take(), policies.read.take());
         let background = Background::new(sim, &media, &config);

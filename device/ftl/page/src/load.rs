@@ -1,4 +1,4 @@
-//! Loading the parts of tables that are not in memory. A table that is all in memory never misses, and pays nothing.
+//! Loading the parts of tables that are not in memory. A table that is entirely in memory never misses, and has no cost.
 
 use nandscape_device_ftl_core::component::Miss;
 use nandscape_device_media::{Broken, MediaError};
@@ -10,7 +10,7 @@ use super::PageFtl;
 impl PageFtl {
     /// Reads a missing part of a table from flash. The caller hands it to the table and asks again.
     ///
-    /// In a box: a load must not make every read larger.
+    /// In a box: a load must not enlarge every read's future.
     pub(super) async fn load(&self, miss: impl Miss, breakdown: &mut Breakdown) -> Result<(), MediaError> {
         let (page, who) = (miss.page(), self.config.priority.who(cause::METADATA));
         let read = Box::pin(self.media.read(page, miss.bytes(), who, breakdown)).await;

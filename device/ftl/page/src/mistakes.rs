@@ -1,5 +1,5 @@
-//! Deliberate mistakes of a start from a file, and of the state kept for one. The tests must notice each of them. None
-//! is made in a build that is not a test: there, the check is a constant.
+//! Deliberate mistakes of a start from a file, and of the state kept for one. The tests must notice each of them. Builds
+//! other than tests make none: there, the check is a constant.
 
 #[cfg(test)]
 use std::cell::Cell;

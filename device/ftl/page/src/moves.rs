@@ -6,7 +6,7 @@ use nandscape_device_ftl_core::component::Stream;
 use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, Geometry, PageId, UnitId};
 
-/// How far a block is emptied.
+/// The progress of emptying a block.
 #[derive(Copy, Clone)]
 pub(super) struct Cursor {
     pub(super) victim: BlockId,

@@ -1,4 +1,4 @@
-//! What the page FTL does in addition to what all FTLs do.
+//! The optional features of the page FTL.
 
 use std::rc::Rc;
 
@@ -93,7 +93,7 @@ impl Metadata<PageFtl> for PageFtl {
 }
 
 impl Sanitize for PageFtl {
-    /// Planted data too, which was not written by a host and is not counted.
+    /// Includes planted data, which no host wrote and no counter counts.
     fn may_hold_data(&self) -> bool {
         self.holds_anything()
     }

@@ -1,7 +1,7 @@
 //! Collections that a host requests, limits and holds off ([`Collections`](nandscape_device_ftl_core::collections::Collections)).
 //!
-//! Out of space comes first: a plane without a page for the host, or one that has lost its last spare blocks, is collected whatever the
-//! order. Then come the host's orders, then windows ([`turns`](super::turns)), and then the drive's own pace.
+//! Lack of space comes first: a plane without a page for the host, or without spare blocks, is collected whatever the order.
+//! Then come the host's orders, then windows ([`turns`](super::turns)), and then the drive's own pace.
 //!
 //! The watermarks count erased blocks of all planes, and blocks whose erase has begun: of several collectors near a
 //! watermark, as many finish as blocks are missing. A run ends on time: a step of a collection begins only if it is
@@ -26,10 +26,10 @@ use super::{PageFtl, PageFtlConfig};
 
 /// See the file.
 pub(super) struct Orders {
-    /// Whether a host has given any order. It is asked many times for each page.
+    /// Whether a host has given any order. Checked many times for each page.
     is_in_force: bool,
     watermarks: Watermarks,
-    /// Those of a drive that was turned on.
+    /// The watermarks after power-on.
     initial: Watermarks,
     /// When the run under way ends.
     until: Option<Time>,
@@ -90,7 +90,7 @@ impl State {
         self.orders.until.is_some() && self.level() < self.orders.watermarks.high.into()
     }
 
-    /// Whether orders have a plane collected whatever windows and pace.
+    /// Whether orders require the collection of a plane, regardless of windows and pace.
     fn is_ordered(&self, plane: PlaneId) -> bool {
         self.keeps_last_blocks(plane) || self.is_run_due() || self.is_below_low()
     }
@@ -131,7 +131,7 @@ impl State {
         self.orders.erasing += 1;
     }
 
-    /// It has ended. A run that has reached the high watermark is over.
+    /// The erase has ended. A run that has reached the high watermark is over.
     pub(super) fn erase_ended(&mut self) {
         self.orders.erasing -= 1;
         if !self.orders.is_in_force {
@@ -191,7 +191,7 @@ impl State {
 }
 
 impl PageFtl {
-    /// The pool of timers of runs. One keeps nothing alive.
+    /// The pool of timers of runs, which do not keep the FTL alive.
     pub(super) fn run_ends(sim: &Sim, weak: &Weak<PageFtl>) -> Workers<RunEnd> {
         let (weak, inner) = (weak.clone(), sim.clone());
         Workers::new(sim, async move |end: &mut RunEnd| {
@@ -220,7 +220,7 @@ impl PageFtl {
         }
     }
 
-    /// Nothing holds the drive's internal work back: collectors, programs and fills check whether they may continue.
+    /// The hold has ended: collectors, programs and fills check whether they may continue.
     #[cold]
     fn end_this_hold(&self) {
         let mut state = self.state.borrow_mut();
@@ -230,7 +230,7 @@ impl PageFtl {
         self.pump();
     }
 
-    /// Whether writes of hosts have slots whose data is to come, or wait for slots or for the flash.
+    /// Whether writes of hosts have slots with pending data, or wait for slots or for the flash.
     fn are_writes_under_way(&self) -> bool {
         let state = self.state.borrow();
         let taken = (self.config.buffer_units as usize).saturating_sub(self.free_slots.free());

@@ -1,5 +1,6 @@
-//! Collections at a host's command against a model of the rules: random orders, writes, reads and pauses on drives with different
-//! collectors. The model knows the rules and nothing of flash: it is shown how many blocks are free, and whether anything runs.
+//! Collections at a host's command against a model of the rules: random orders, writes, reads and pauses on drives with
+//! different collectors. The model has the rules, but no flash: it observes only the number of free blocks, and whether
+//! anything runs.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -25,7 +26,7 @@ const SECTORS_PER_UNIT: u64 = 8;
 /// Longer than a step of any collection here, and than a program.
 const STEP: Span = Span::from_ms(60);
 
-/// How the collectors of a drive work.
+/// The configuration of a drive's collectors.
 #[derive(Copy, Clone, Debug)]
 struct Collector {
     scheme: GcScheme,
@@ -89,7 +90,8 @@ struct Model {
     watermarks: Cell<Watermarks>,
     until: Cell<Option<Time>>,
     holds: Cell<bool>,
-    /// As seen: erased blocks, whether anything internal runs, whether writes are under way, whether a collection could gain anything.
+    /// Observations: erased blocks, whether anything internal runs, whether writes are in progress, whether a collection
+    /// could gain anything.
     free: Cell<u32>,
     is_busy: Cell<bool>,
     is_written: Cell<bool>,
@@ -181,7 +183,7 @@ impl Rig {
         Rig { sim: sim.clone(), reader: ftl.reader(), ftl, model, reads: Cell::default() }
     }
 
-    /// Shows the drive to the model: what runs by the counts of the tables, not by the drive's own report.
+    /// Observes the drive for the model: running work by the counts of the tables, not by the drive's own report.
     fn look(&self) {
         let state = self.ftl.state.borrow();
         let planes = || (0..PLANES).map(PlaneId);

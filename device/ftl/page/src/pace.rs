@@ -20,7 +20,7 @@ use super::moves::Moves;
 use super::schedule::Phase;
 use super::state::State;
 
-/// How far below its target a plane's space is when the host has to wait: a block divided by this, and a page at least.
+/// The deficit of a plane's space at which the host has to wait: a block divided by this, and at least a page.
 const LIMIT: u64 = 64;
 
 /// How much space collectors keep in a plane.
@@ -35,7 +35,7 @@ pub(super) struct Pace {
     target: u64,
     /// How many units below it the host has to wait.
     limit: u64,
-    /// Collectors finish the block that they have at hand and begin no other, except those that have gone bad.
+    /// Whether collectors finish their current block and begin no other, except bad ones.
     pub(super) is_suspended: bool,
 }
 
@@ -76,7 +76,7 @@ impl State {
             _ if is_suspended => false,
             _ if self.keeps_last_blocks(plane) => true,
             _ if self.turns.is_in_force() => self.is_low_in_window(plane),
-            // Where that many blocks are free, the sum need not be done.
+            // With that many free blocks, the sum is unnecessary.
             true => free < free_blocks + open_blocks && self.space(plane) < target,
             false => free <= free_blocks,
         }
@@ -101,7 +101,7 @@ impl State {
             && self.space(plane) + limit < target
     }
 
-    /// Moves were done in a plane; whether the host may have pages of it again.
+    /// Moves were done in a plane. Returns whether the host may get pages of it again.
     pub(super) fn moved(&mut self, plane: PlaneId, moves: &Moves) -> bool {
         let (was_behind, count) = (self.is_behind(plane), moves.count(self.geometry.units_per_page()));
         self.collectors.of_mut(plane).moved(count);

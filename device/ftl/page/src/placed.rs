@@ -1,12 +1,12 @@
-//! The handles of an FTL with placement: whose data each block holds, and the counters by handle.
+//! The handles of an FTL with placement: the owner of each block's data, and the counters by handle.
 //!
-//! A reclaim unit is a superblock, one block on each plane. Planes open and fill their blocks on their own, so the rest
-//! of a unit is counted as data is programmed, and not looked up.
+//! A reclaim unit is a superblock, one block on each plane. Planes open and fill their blocks independently, so the rest of a
+//! unit is counted as data is programmed, instead of looked up.
 //!
 //! Units planted before the drive was used were written by no host. When collections move such a unit, the move counts
 //! for no handle until a host writes the unit.
 //!
-//! Whose data a block holds, and which units no host has written, is in saved states.
+//! Saved states include the owners of blocks, and the units that no host has written.
 //!
 //! Left out: the owners of a full block's data from before the drive was started from a file: the first handle is
 //! assumed. There persistent isolation holds for later writes.
@@ -42,7 +42,7 @@ pub(super) struct Placed {
 }
 
 impl Placed {
-    /// `None` where there are no handles.
+    /// `None` without handles.
     pub(super) fn new(geometry: &Geometry, config: PlacementConfig) -> Option<Placed> {
         let unit_bytes =
             u64::from(geometry.planes()) * u64::from(geometry.units_per_block()) * u64::from(geometry.unit_size());
@@ -59,7 +59,7 @@ impl Placed {
         })
     }
 
-    /// The number of handles, whose data each block holds, and which units are of no host.
+    /// Saves the number of handles, the owner of each block, and the units that no host has written.
     pub(super) fn save(&self, to: &mut Writer) {
         to.byte(self.config.handles);
         to.bytes(&self.owners);
@@ -188,7 +188,7 @@ impl State {
         })
     }
 
-    /// The handle by which a unit is placed, where the host names one: its range, where there are ranges.
+    /// The handle that places a unit: its range if ranges exist, otherwise the handle that the host named.
     pub(super) fn handle_of(&self, lpn: Lpn, named: u8) -> u8 {
         match &self.placed {
             Some(placed) if placed.config.interface == Interface::Ranges => {
@@ -222,7 +222,7 @@ impl State {
         self.placed.as_ref().map_or(streams::COLLECTED, |placed| placed.moves_to(block))
     }
 
-    /// The stream of hosts whose open block a collector takes over where it finds no other.
+    /// The host stream whose open block a collector takes over if it finds no other.
     pub(super) fn host_beside(&self, stream: Stream) -> Stream {
         let handle = self.placed.as_ref().and_then(|placed| streams::handle_of(&placed.config, stream));
         streams::of_handle(handle.unwrap_or_default())
@@ -268,7 +268,7 @@ impl State {
                 self.tables.free.seal(&mut self.tables.blocks, block);
                 self.set_fruitful(plane);
             }
-            // The plane has less space now, which its collector would otherwise learn when the host takes a page of it.
+            // The plane has less space now; otherwise its collector would notice only when the host takes a page of it.
             self.update_ready(plane);
             self.check_collector(plane);
             self.wake_collector(plane);

@@ -1,4 +1,4 @@
-//! Programs of the host's data: which planes and dies get another one.
+//! Programs of the host's data, and the planes and dies ready for another.
 
 use nandscape_device_ftl_core::policy::{AllocationPolicy, Stripe};
 use nandscape_device_media::{Geometry, Media, PlaneId, Registers};
@@ -8,7 +8,7 @@ use nandscape_sim::Cause;
 use super::holdup::Holdups;
 use super::together::Together;
 
-/// Programs of the host's data, and where the next ones go.
+/// Programs of the host's data, and the targets of the next ones.
 pub(super) struct HostPrograms {
     pub(super) allocation: Box<dyn AllocationPolicy>,
     /// Pages that are programmed with one command.
@@ -21,7 +21,7 @@ pub(super) struct HostPrograms {
     per_lun: u32,
     /// Units that all planes and dies are given at a time.
     units_per_round: u32,
-    /// Planes of a stripe that planting has yet to write, and whose data goes there.
+    /// Planes of a stripe that planting has yet to write, and the handle of their data.
     to_plant: (u8, Stripe),
 }
 

@@ -1,4 +1,4 @@
-//! From an extent to flash pages, and one page from the flash to its destination.
+//! Maps an extent to flash pages, and reads one page to its destination.
 //!
 //! A page's block is pinned from the lookup until its data was copied: it is not erased meanwhile.
 
@@ -21,7 +21,7 @@ use super::{PageFtl, StripeRead};
 pub(super) struct Lookup {
     /// Pieces that were looked up.
     done: usize,
-    /// The pages that hold those that are on flash.
+    /// The flash pages of pieces on flash.
     pub(super) pages: PageReads<StripeRead>,
 }
 
@@ -106,7 +106,7 @@ impl State {
             let (sector, why) = (piece.sector(self.unit), Unreadable::Media(MediaError::NoAnswer));
             return Some(ReadError { sector, why });
         };
-        // Another unit of the same stripe that is not there must not share the page.
+        // Another absent unit of the same stripe must not share the page.
         let before = pages.len();
         let mut own = PageReads::new();
         self.push_page(&mut own, parity, piece, overlay);
@@ -177,7 +177,7 @@ impl PageFtl {
 
     /// Waits until no collection holds the controller.
     ///
-    /// In a box: few drives have such collections, and the wait must not make every read larger.
+    /// In a box: few drives have such collections, and the wait must not enlarge every read's future.
     pub(super) async fn pass_gate(&self, breakdown: &mut Breakdown) -> Counted<'_> {
         let who = self.config.priority.who(cause::HOST_READ);
         Box::pin(self.gate.pass(&self.media, who, breakdown)).await
@@ -237,7 +237,7 @@ impl PageFtl {
     pub(super) fn page_not_read(&self, page: PageId, error: MediaError) {
         self.state.borrow_mut().take_note(Broken { error, page });
         self.unpin(page);
-        // A plane that went out of use has its collector leave.
+        // The collector of a plane that went out of use leaves.
         self.pump();
     }
 

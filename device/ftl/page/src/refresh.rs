@@ -1,5 +1,5 @@
-//! Refresh: full blocks whose data grows old or is disturbed are moved by the collector of their plane, as if for wear levelling, and
-//! erased.
+//! Refresh: the collector of a plane moves full blocks with retention or disturb errors, as if for wear levelling, and erases
+//! them.
 //!
 //! The flash reports blocks ([`BlockHealth`](nandscape_device_media::aging::BlockHealth)), and a policy chooses. A
 //! plane that is low on space is cleaned first; if nothing is to be gained there, its blocks are not refreshed until

@@ -1,4 +1,4 @@
-//! Starting again after a power cut.
+//! Restart after a power cut.
 //!
 //! Where the flash is in a file, the mapping is rebuilt from it ([`memory`](super::memory)): the drive reads the
 //! out-of-band areas of all pages programmed since its last snapshot, all planes at a time. Otherwise the mapping

@@ -1,8 +1,8 @@
 //! Removing all data from the flash. Everything is deallocated. Then every block that is not erased is erased, or
 //! overwritten first, block by block on all planes concurrently.
 //!
-//! No host reads or writes meanwhile. Collectors finish the block that they have at hand, which nothing in it keeps them from,
-//! and begin no other. Blocks that have gone bad are erased too, and stay bad.
+//! No host reads or writes meanwhile. Collectors finish their current block, and begin no other. Blocks that have gone bad
+//! are erased too, and stay bad.
 //!
 //! Left out: erased blocks, which hold nothing, are not overwritten.
 
@@ -40,9 +40,9 @@ struct Progress {
     /// Power cuts before it.
     cuts: u32,
     changed: Signal,
-    /// Blocks that are done.
+    /// Blocks done.
     blocks: Cell<u64>,
-    /// Planes that are not.
+    /// Planes not done.
     planes: Cell<u32>,
     /// Why a block still holds data.
     failed: Cell<Option<MediaError>>,
@@ -66,7 +66,7 @@ enum After {
 }
 
 impl State {
-    /// Whether nothing is written to a block, and no collector has it at hand.
+    /// Whether nothing is written to a block, and no collector works on it.
     fn is_at_rest(&self, block: BlockId) -> bool {
         let info = self.tables.blocks.get(block);
         info.state != BlockState::Collecting && info.allocated == info.programmed
@@ -140,7 +140,7 @@ pub(super) async fn sanitize(ftl: &PageFtl, how: Sanitization, progress: &dyn Fn
 }
 
 impl PageFtl {
-    /// The same, and has them begin.
+    /// The same, and starts them.
     pub(super) fn suspend_collectors(&self, suspend: bool) {
         self.state.borrow_mut().suspend_collectors(suspend);
         self.pump();
@@ -222,7 +222,7 @@ impl PageFtl {
             if let Err(error) = ended {
                 all.failed.set(Some(error));
             }
-            // The others of the plane would end in the same way.
+            // The other blocks of the plane would fail in the same way.
             if matches!(ended, Err(MediaError::PowerLost | MediaError::NoAnswer)) {
                 break;
             }
@@ -250,7 +250,7 @@ impl PageFtl {
         if let Sanitization::Overwrite(overwrite) = all.how
             && let Err(error) = self.overwrite_block(block, overwrite).await
         {
-            // It is erased anyway.
+            // The final erase follows anyway.
             if error == MediaError::Failed && taken.after == After::Free {
                 taken.after = After::Retired;
             }

@@ -1,4 +1,4 @@
-//! The state of a drive at rest, taken out of it and put into a new one over the same flash.
+//! The state of a drive at rest, saved and restored to a new one over the same flash.
 //!
 //! A drive is at rest when planting has ended, or when no command is under way, the write buffer is empty and no
 //! collector holds a block ([`PageFtl::come_to_rest`]). The remaining state is tables and numbers. The readiness of
@@ -8,7 +8,7 @@
 //! The new drive may have other policies, times, streams and another buffer. Blocks that are open for a stream that it lacks are
 //! closed, and free blocks are put into its own order.
 //!
-//! The map is one table; blocks, free blocks, collectors, damage and whose data blocks hold are bytes.
+//! The map is one table; blocks, free blocks, collectors, damage and owners of blocks are bytes.
 //!
 //! Left out: counters, which begin at zero; and tables that are recovered from a file.
 
@@ -40,7 +40,7 @@ impl PageFtl {
         }
     }
 
-    /// Takes out the state of a drive at rest, which is not to be used any more.
+    /// Takes the state of a drive at rest, which must not be used afterwards.
     ///
     /// # Errors
     /// Why it cannot be taken.
@@ -61,10 +61,10 @@ impl PageFtl {
         Ok(SavedFtl { map: map.into_table(), tables })
     }
 
-    /// Puts in the state of another drive whose flash this one has. The drive is new.
+    /// Restores the state of another drive to this new drive over the same flash.
     ///
     /// # Errors
-    /// When it is not of such a drive.
+    /// If the state is not of such a drive.
     pub fn put_saved(&self, saved: SavedFtl) -> Result<(), String> {
         let SavedFtl { map, tables } = saved;
         let units = self.config.mapped_units();
@@ -96,7 +96,7 @@ impl State {
         self.planes().any(|plane| self.collectors.is_collecting(plane))
     }
 
-    /// Planes are ready as their tables define, and collectors that are due are in the order of their planes.
+    /// Derives the readiness of planes from the tables, and puts due collectors in the order of their planes.
     pub(super) fn stand_ready(&mut self) {
         self.find_owners();
         for plane in self.planes() {
@@ -167,7 +167,7 @@ impl State {
         }
     }
 
-    /// Closes blocks that are open for streams which this drive does not have. The number of the last change to a block.
+    /// Closes blocks that are open for streams which this drive lacks. Returns the number of the last change to a block.
     fn close_unknown(&mut self, mut sequence: u64) -> u64 {
         let (streams, pages) = (self.pace.open_blocks, self.geometry.pages_per_block());
         for block in (0..self.geometry.blocks()).map(BlockId) {

@@ -17,7 +17,7 @@
 //!   planting has ended:       Running --> Due                                     (in the midst of a block)
 //! ```
 //!
-//! Left out: when a plane is low on space and when a collector is ahead, which `pace` decides.
+//! Left out: the criteria for low space and for a collector that is ahead, which are in `pace`.
 
 use nandscape_device_ftl_core::policy::{AdmissionPolicy, PlaneSet};
 use nandscape_device_media::plain::{Malformed, Reader, Writer};
@@ -48,7 +48,7 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    /// Whether a plane may change from this phase to another: the drawing.
+    /// Whether a plane may change from this phase to another, by the drawing.
     fn leads_to(self, to: Phase) -> bool {
         use Phase::{Ahead, Due, DueAgain, Fruitless, Idle, Leaving, OutOfUse, Running};
         match self {
@@ -69,11 +69,11 @@ pub(super) struct Collector {
     phase: Phase,
     /// Units that the victim held when it was chosen, and those moved since; `None` without a victim.
     victim: Option<(u32, u32)>,
-    /// How far planting has emptied a block, from where the collector continues.
+    /// The progress of planting in a block, where the collector continues.
     pub(super) left_off: Option<Cursor>,
     /// Blocks to be emptied because they have gone bad.
     pub(super) retiring: Vec<BlockId>,
-    /// Blocks to be written anew because their data grows old or is disturbed.
+    /// Blocks to be rewritten because of retention or disturb.
     pub(super) aged: Vec<BlockId>,
 }
 
@@ -106,7 +106,7 @@ impl Collector {
 pub(super) struct Collectors {
     planes: Vec<Collector>,
     admission: Box<dyn AdmissionPolicy>,
-    /// Planes that became due, for the first time or again, in that order. Some may have left these phases since.
+    /// Planes that became due or due again, in order. Some may have left these phases since.
     due: Vec<PlaneId>,
     /// Planes whose collector waited and is to continue.
     woken: Vec<PlaneId>,

@@ -1,5 +1,5 @@
-//! Scrubbing: a patrol reads every block once in an interval, at low priority, and has blocks refreshed whose pages are
-//! near the correctable limit.
+//! Scrubbing: a patrol reads every block once in an interval, at low priority, and refreshes blocks with pages near the
+//! correctable limit.
 //!
 //! Each block has a turn in the interval. In its turn, its pages are read one after the other, as programs and reads of
 //! hosts permit, and a decoder reports their errors. Reads have the cause of wear levelling, and the last priority. The

@@ -1,5 +1,5 @@
-//! Sectors that the host declares unreadable (Write Uncorrectable). They are kept with those whose data was lost: reads
-//! fail until they are written or deallocated.
+//! Sectors that the host declares unreadable (Write Uncorrectable). They are kept with lost sectors: reads fail until they
+//! are written or deallocated.
 
 use nandscape_device_ftl_core::address::Extent;
 use nandscape_device_ftl_core::ftl::{MARKED, SPOIL_STEP, SPOIL_STEP_TIME};
@@ -9,8 +9,8 @@ use nandscape_sim::{Class, Who};
 
 use super::PageFtl;
 
-/// See [`RandomWrites::spoil`](nandscape_device_ftl_core::RandomWrites::spoil). Firmware takes the time of a deallocation, since it marks unit by unit, too, and
-/// goes step by step like a deallocation.
+/// See [`RandomWrites::spoil`](nandscape_device_ftl_core::RandomWrites::spoil). It takes the firmware time of a deallocation,
+/// because it also marks unit by unit, in steps.
 pub(super) async fn spoil(ftl: &PageFtl, extent: Extent, breakdown: &mut Breakdown) {
     let unit = ftl.state.borrow().unit;
     let who = Who::new(cause::HOST_WRITE, Class::new(0));
@@ -19,7 +19,7 @@ pub(super) async fn spoil(ftl: &PageFtl, extent: Extent, breakdown: &mut Breakdo
         ftl.state.borrow_mut().snapshot_if_due();
         let is_last = step.end() == extent.end();
         if is_last {
-            // A failure makes the drive read-only, and its caller asks for that.
+            // A failure makes the drive read-only, which the caller checks.
             let _ = ftl.state.borrow().sync();
             ftl.check_read_only();
         }

@@ -1,4 +1,4 @@
-//! The parts of the FTL together: what changes more than one of them, at once, without waiting.
+//! The parts of the FTL together: synchronous changes of more than one of them.
 
 use std::io;
 
@@ -23,7 +23,7 @@ use super::tables::Tables;
 use super::turns::Turns;
 use super::{PageFtlConfig, Policies, streams};
 
-/// All that the FTL knows.
+/// The whole state of the FTL.
 pub(super) struct State {
     pub(super) geometry: Geometry,
     pub(super) unit: UnitSize,
@@ -43,16 +43,16 @@ pub(super) struct State {
     /// Blocks that went bad in a life before the run.
     grown_bad: u64,
     pub(super) counters: Stats,
-    /// What outlasts power, where the flash is in a file.
+    /// The durable state, if the flash is in a file.
     pub(super) memory: Option<Memory>,
-    /// The handles by which hosts place data, where there are any.
+    /// The handles by which hosts place data, if any.
     pub(super) placed: Option<Placed>,
     /// When the drive may do internal work.
     pub(super) turns: Turns,
     /// A host's orders for collections.
     pub(super) orders: Orders,
     pub(super) writes_end_in_buffer: bool,
-    /// Stripes with parity, where there are any.
+    /// Parity stripes, if any.
     pub(super) rain: Option<Box<Rain>>,
 }
 
@@ -117,12 +117,12 @@ impl State {
         !self.is_short(plane) && !self.programs.is_busy(plane)
     }
 
-    /// Whether there is no page for the host until the plane's collector has gone on.
+    /// Whether the host has no page until the plane's collector makes progress.
     fn is_short(&self, plane: PlaneId) -> bool {
         !self.has_room_for_host(plane) || self.is_behind(plane)
     }
 
-    /// Whether a collection of a plane may let urgent reads in: not where the host's writes wait for it.
+    /// Whether a collection of a plane may let urgent reads in: not if the host's writes wait for it.
     pub(super) fn may_preempt(&self, plane: PlaneId, above: u32) -> bool {
         self.tables.free.free_blocks(plane) > above && !self.is_short(plane)
     }

@@ -10,8 +10,8 @@ use nandscape_device_ftl_core::placement::{Isolation, PlacementConfig};
 
 use super::WearConfig;
 
-/// Data as the host wrote it, by the first handle where there are handles. It leaves the last free blocks of a plane to the
-/// others.
+/// Data as written by the host, by the first handle if the drive has handles. It leaves the last free blocks of a plane to
+/// the others.
 pub(super) const HOST: Stream = Stream(0);
 /// Data that a collector has moved, which is colder.
 pub(super) const COLLECTED: Stream = Stream(1);

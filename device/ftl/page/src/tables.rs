@@ -1,6 +1,6 @@
-//! The tables: where each unit is, what each block holds, which blocks are free, and which are bad.
+//! The tables: the map, block metadata, free blocks and bad blocks.
 //!
-//! The parts that this FTL is made of are named here and nowhere else; all other code uses them through the traits of
+//! The components of this FTL are named only here; all other code uses them through the traits of
 //! [`component`](nandscape_device_ftl_core::component).
 
 use std::convert::Infallible;
@@ -39,7 +39,7 @@ fn free_order(config: &PageFtlConfig) -> FreeOrder {
     if config.wear.dynamic { FreeOrder::LeastErased } else { FreeOrder::Fifo }
 }
 
-/// The answer of a table that is all in memory.
+/// The answer of a table that is entirely in memory.
 pub(super) fn sure<T>(result: Result<T, Infallible>) -> T {
     match result {
         Ok(value) => value,
@@ -51,7 +51,7 @@ impl Tables {
     /// Tables of an erased drive.
     ///
     /// # Errors
-    /// When the system does not give the memory for the map.
+    /// If the system does not provide memory for the map.
     pub(super) fn new(media: &Media, config: &PageFtlConfig) -> io::Result<Tables> {
         let geometry = *media.geometry();
         let bad = BadList::at_start(media);
@@ -63,10 +63,10 @@ impl Tables {
         Ok(Tables { geometry, map: Map::new(config.mapped_units())?, blocks, free, bad })
     }
 
-    /// Takes the map out, after which the tables are not to be used.
+    /// Takes the map out; afterwards the tables must not be used.
     ///
     /// # Errors
-    /// When the system does not give an empty one.
+    /// If the system does not provide an empty map.
     pub(super) fn take_map(&mut self) -> io::Result<Map> {
         Ok(std::mem::replace(&mut self.map, Map::new(0)?))
     }
@@ -120,7 +120,7 @@ impl Tables {
         self.free.next_number(&self.blocks, plane, stream)
     }
 
-    /// A page was programmed; the block that it has filled up, if it has.
+    /// A page was programmed. Returns the block that it filled up, if any.
     pub(super) fn programmed(&mut self, page: PageId) -> Option<BlockId> {
         self.free.programmed(&mut self.blocks, page)
     }

@@ -1,8 +1,8 @@
 //! Pages that are programmed with one command: those of a word line, and with multi-plane commands those of the same
 //! number on several planes of a die.
 //!
-//! Planes of a die get out of step when one of them has no room or its collector is behind. Then the planes that lag are
-//! programmed without the others until they have caught up.
+//! Planes of a die diverge when one of them has no room or its collector is behind. Then the lagging planes are programmed
+//! without the others until they have caught up.
 //!
 //! Left out: multi-plane programs of collectors, which work in one plane.
 
@@ -70,7 +70,7 @@ impl State {
         self.program_units() * self.programs.allocation.width()
     }
 
-    /// Units that may stay in the buffer for want of others to fill a stripe: less than one of each handle.
+    /// Units that may stay in the buffer because they do not fill a stripe: less than one stripe per handle.
     pub(super) fn stuck_units(&self) -> u32 {
         self.buffer.lines() as u32 * (self.stripe_units() - 1)
     }

@@ -3,10 +3,10 @@
 //! continues in the next. Programs of data whose writes have ended wait for a window as well, until the buffer is
 //! nearly full.
 //!
-//! Where a plane has no room for the host any more, it is collected anyway: that breaks the contract, and is counted.
-//! Within a window, collectors that are to work ahead collect up to more free blocks than they would keep otherwise
-//! ([`GcConfig::free_in_window`](super::GcConfig), and more in long windows, for which space is needed). Hosts do not
-//! wait for them to keep in step.
+//! A plane without room for the host is collected anyway: that breaks the contract, and is counted. Within a window,
+//! collectors that are to work ahead collect up to more free blocks than they would keep otherwise
+//! ([`GcConfig::free_in_window`](super::GcConfig), and more in long windows, for which space is needed). Hosts do not wait
+//! for them to keep in step.
 //!
 //! Left out: blocks that have gone bad, which are emptied at any time; the choice of windows, a
 //! [`TurnPolicy`](nandscape_device_ftl_core::policy::TurnPolicy); and predictable latency in the sense of NVMe, which the controller has.
@@ -30,17 +30,17 @@ use super::{GcConfig, PageFtl};
 #[derive(Default)]
 pub(super) struct Turns {
     schedule: Option<Schedule>,
-    /// Whether there is Predictable Latency Mode, and in its deterministic window the policy of that.
+    /// Whether Predictable Latency Mode is on, and the policy of its deterministic window.
     mode: bool,
     deterministic: Option<Deterministic>,
-    /// Whether there is either of them. It is asked many times for each page.
+    /// Whether a schedule or the mode is in force. Checked many times for each page.
     is_in_force: bool,
     /// Whether it is the drive's turn with each range, as of the last change.
     open: Vec<bool>,
     /// Free blocks of a plane that its collector keeps at any time.
     free_blocks: u32,
-    /// Further free blocks up to which a collection in a window works: as many as hosts have taken between two windows,
-    /// or half of the previous number. It begins with one, because nothing is known of hosts.
+    /// Further free blocks up to which a collection in a window works: as many as hosts have taken between two windows, or
+    /// half of the previous number. It starts at one, without knowledge of hosts.
     learned: u32,
     /// The most, in windows that are not long and in long ones.
     most: [u32; 2],
@@ -50,7 +50,7 @@ pub(super) struct Turns {
     generation: u64,
     /// Writes that wait for room in the buffer.
     waiting: Rc<Cell<u32>>,
-    /// The line of the trace that has the windows, and when the open one began.
+    /// The track of windows in the trace, and the begin of the open window.
     track: Option<(Track, Time)>,
 }
 
@@ -135,7 +135,7 @@ impl State {
         !self.turns.is_in_force() || self.turns.is_any_open() || self.is_forced(plane)
     }
 
-    /// Whether a block is of a range that has not its turn, while others have.
+    /// Whether a block belongs to a range without a turn, while other ranges have one.
     pub(super) fn is_of_closed_range(&self, block: BlockId) -> bool {
         self.turns.ranges() > 1 && self.turns.is_any_open() && !self.is_open(block)
     }
@@ -234,7 +234,7 @@ impl Drop for Waiting {
 }
 
 impl PageFtl {
-    /// The pool of timers. One keeps nothing alive.
+    /// The pool of timers, which do not keep the FTL alive.
     pub(super) fn timers(sim: &Sim, weak: &Weak<PageFtl>) -> Workers<Timer> {
         let (weak, inner) = (weak.clone(), sim.clone());
         Workers::new(sim, async move |timer: &mut Timer| {
@@ -255,7 +255,7 @@ impl PageFtl {
         self.turns_changed();
     }
 
-    /// From now on, there is Predictable Latency Mode and one of its windows, or there is not.
+    /// Enters a window of Predictable Latency Mode, or ends the mode.
     pub(super) fn follow_mode(&self, window: Option<LatencyWindow>) {
         let mut state = self.state.borrow_mut();
         state.turns.mode = window.is_some();
@@ -277,14 +277,14 @@ impl PageFtl {
         }
     }
 
-    /// When the window ends that is open.
+    /// When the open window ends.
     fn end_of_window(&self, now: Time) -> Option<Time> {
         let state = self.state.borrow();
         let left = (0..state.turns.ranges()).filter_map(|range| state.turns.left(range, now));
         left.filter(|left| !left.is_zero()).min().map(|left| now + left)
     }
 
-    /// A window begins or ends. When the next does, unless something else is in force by now.
+    /// A window begins or ends. Returns the time of the next change, unless another schedule is in force by now.
     fn turn(&self, generation: u64) -> Option<Time> {
         let now = self.sim.now();
         let state = self.state.borrow();
@@ -305,7 +305,7 @@ impl PageFtl {
         self.trace_window(&mut state, was_open, now);
         for plane in (0..state.geometry.planes()).map(PlaneId) {
             if state.turns.ranges() > 1 {
-                // That nothing could be gained was true of other ranges.
+                // Planes without a gain in one range may have one in another.
                 state.set_fruitful(plane);
             }
             state.update_ready(plane);
@@ -334,8 +334,8 @@ impl PageFtl {
         }
     }
 
-    /// How many pages the next step on a block may move: `None` where it has to wait for a window, else as many as fit, if that
-    /// is a limit. Without units to move, the step is the erase.
+    /// How many pages the next step on a block may move: `None` if it has to wait for a window, otherwise the limit, if any.
+    /// Without units to move, the step is the erase.
     pub(super) fn step_of(&self, plane: PlaneId, block: BlockId) -> Option<Option<u32>> {
         let (state, batch) = (self.state.borrow(), self.config.gc.batch);
         if state.orders.are_in_force() && !state.may_collect(plane) {

@@ -1,4 +1,4 @@
-//! From the host into the write buffer, and from the buffer to flash.
+//! Writes from the host into the write buffer, and from the buffer to flash.
 
 use std::rc::Rc;
 
@@ -69,8 +69,8 @@ impl State {
         (slot, true)
     }
 
-    /// Starts the programs of the next stripe, one a die, if there is enough data for all of them, or a command waits.
-    /// Returns whether it has.
+    /// Starts the programs of the next allocation stripe, one per die, if the data is enough for all of them, or a command
+    /// waits. Returns whether it did.
     fn next_stripe(&mut self, start: impl Fn(ProgramJob)) -> bool {
         if !self.is_time_to_write() || !self.programs.allocation.is_any_ready() {
             return false;
@@ -107,7 +107,7 @@ impl State {
         whole.or_else(|| handles.iter().copied().filter(|_| is_urgent).map(of).find(|(_, slots)| !slots.is_empty()))
     }
 
-    /// Whether there is enough for a stripe, partial slots included, or a command waits.
+    /// Whether the data is enough for an allocation stripe, including partial slots, or a command waits.
     fn is_time_to_write(&self) -> bool {
         (self.buffer.queued() >= self.stripe_units() || self.buffer.is_urgent()) && self.may_program()
     }
@@ -303,7 +303,7 @@ fn not_kept(ftl: &PageFtl) -> Rc<Settling> {
     settling
 }
 
-/// Has everything in the buffer programmed, filling up the last page.
+/// Programs everything in the buffer, padding the last page.
 pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
     let mut state = ftl.state.borrow_mut();
     let slots = state.buffer.in_use();
@@ -325,7 +325,7 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
 }
 
 impl PageFtl {
-    /// Starts programs while there is data and planes are ready, and fills that are due. Called whenever either changes.
+    /// Starts programs while data is available and planes are ready, and due fills. Called whenever either changes.
     pub(super) fn pump(&self) {
         self.check_read_only();
         if !self.is_running() {
@@ -425,7 +425,7 @@ impl PageFtl {
             true => Some(self.gate.pass(&self.media, who, &mut Breakdown::new()).await),
             false => None,
         };
-        // What others want of the page must not be all that is read.
+        // Other readers' units of the page must not be the only ones read.
         if self.media.is_remote() {
             self.media.want([job.from].into_iter());
         }

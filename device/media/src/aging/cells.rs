@@ -26,7 +26,7 @@ pub(crate) struct AgingCells {
     pub(super) blocks: RefCell<Vec<Block>>,
     counts: RefCell<AgingCounts>,
     pub(super) past: Past,
-    /// Where the flash is in a file that keeps ages.
+    /// The ages in the file, if the flash is in a file that keeps them.
     pub(super) in_file: Option<Box<InFile>>,
     pub(super) watch: Watch,
 }
@@ -89,7 +89,8 @@ impl AgingCells {
         }
     }
 
-    /// Erases of a block that has lived, at the start, and whether it went bad in them: then those that it had survived.
+    /// Erases of a block at the start, from the life before the run, and whether it went bad: then the erases that it
+    /// survived.
     pub(crate) fn at_start(&self, block: BlockId) -> (u32, bool) {
         let of_block = |purpose| self.draws.child(purpose).nth(block.0.into()).rng();
         let erases = self.aging.life.draw_erases(&mut of_block("erases"));
@@ -101,7 +102,7 @@ impl AgingCells {
         if survived < f64::from(erases) { (survived as u32, true) } else { (erases, false) }
     }
 
-    /// The blocks were erased so often before the run, all of them together.
+    /// Sets the total erases of all blocks before the run.
     pub(crate) fn has_lived(&mut self, erases: u64, geometry: &Geometry) {
         self.past = Past::of(&self.aging.life, erases, geometry);
     }
@@ -120,7 +121,7 @@ impl AgingCells {
         self.counts.borrow().clone()
     }
 
-    /// Adds what aging does to an operation that begins.
+    /// Adds the effects of aging to an operation that begins.
     pub(crate) fn strike(&self, begun: &Begun<'_>, geometry: &Geometry, struck: Option<Struck>) -> Option<Struck> {
         match begun.operation {
             Operation::Read => self.read(begun, geometry, struck),
@@ -213,7 +214,7 @@ impl AgingCells {
         struck
     }
 
-    /// What decides on the reads of a page until its block is erased.
+    /// The draw for the reads of a page until its block is erased.
     pub(super) fn draw_of_read(&self, page: PageId, erases: u32) -> f64 {
         self.draw(page, erases, "read")
     }
@@ -236,7 +237,7 @@ impl AgingCells {
         self.past.save(now, to);
     }
 
-    /// Takes over the saved state, where flash is put into it at `now`.
+    /// Restores the saved state at `now`.
     pub(crate) fn restore(&mut self, now: Time, from: &mut Reader<'_>) -> Result<(), Malformed> {
         for block in self.blocks.get_mut() {
             let age = i64::try_from(from.long()?).map_err(|_| from.malformed("an age of data of centuries"))?;

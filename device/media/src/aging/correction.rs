@@ -1,7 +1,7 @@
 //! The strength of error correction: the probability that a codeword, or a page, has more errors than can be corrected.
 //!
-//! Left out: codes whose success depends on where errors are, and soft decoding. A code of low density is stood for by
-//! the number of errors up to which it nearly always succeeds.
+//! Left out: codes whose success depends on where errors are, and soft decoding. The number of errors up to which an LDPC
+//! code nearly always succeeds stands in for it.
 
 /// A code that corrects up to a number of errors in a codeword.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -38,7 +38,7 @@ impl Correction {
         -libm::expm1(f64::from(self.codewords) * libm::log1p(-self.codeword_fails(rber)))
     }
 
-    /// The probability of just so many errors.
+    /// The probability of exactly this many errors.
     fn term(&self, errors: f64, rber: f64) -> f64 {
         let bits = f64::from(self.bits);
         let choices = libm::lgamma(bits + 1.0) - libm::lgamma(errors + 1.0) - libm::lgamma(bits - errors + 1.0);

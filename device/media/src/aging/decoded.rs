@@ -13,13 +13,13 @@ use crate::media::Media;
 /// The result of a page's read.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Decoded {
-    /// Errors of the worst codeword at the first attempt. For a page that could not be corrected then, more than the
-    /// correctable number.
+    /// Errors of the worst codeword at the first attempt. For a page that could not be corrected at that attempt, more than
+    /// the correctable number.
     pub errors: u32,
     /// Errors that can be corrected.
     pub correctable: u32,
-    /// The share of the errors that retention and disturb cause, estimated from the model's record of the block.
-    /// Programming the data anew removes these errors. Quality does not change the share.
+    /// The share of the errors that retention and disturb cause, estimated from the model's record of the block. Rewriting
+    /// the data removes these errors. Quality does not change the share.
     pub shifted: f64,
 }
 

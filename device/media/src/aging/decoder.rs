@@ -8,16 +8,16 @@ use super::correction::Correction;
 
 /// Rates at which the probability is known, and one more.
 const STEPS: u32 = 256;
-/// A probability that no draw of a run is expected to be below, and the rounding of sums, which is far less.
+/// A probability below which no draw of a run is expected; far above the rounding error of sums.
 const HARDLY: f64 = 1e-9;
-/// Halvings of the interval that an error rate is sought in.
+/// Halvings of the search interval of an error rate.
 const HALVINGS: u32 = 100;
 
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Decoder {
     correction: Correction,
-    /// The rate below which pages hardly ever fail, and the rates from one that is known to the next.
+    /// The rate below which pages hardly ever fail, and the distance between neighbouring known rates.
     least: f64,
     step: f64,
     /// 0, the probabilities at the rates, and 1.
@@ -49,7 +49,7 @@ impl Decoder {
     }
 }
 
-/// The lowest rate from which on a condition holds; 1 where it holds at none.
+/// The lowest rate from which a condition holds; 1 if it never holds.
 fn first_rate(holds: impl Fn(f64) -> bool) -> f64 {
     let (mut below, mut first) = (0.0, 1.0);
     for _ in 0..HALVINGS {
@@ -88,7 +88,7 @@ mod tests {
         }
     }
 
-    /// Else it would be no quicker.
+    /// Otherwise the tables would save no time.
     #[test]
     fn few_draws_ask_for_a_sum() {
         let decoder = Decoder::new(Correction { bits: 32_768, correctable: 288, codewords: 4 });

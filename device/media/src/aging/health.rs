@@ -11,15 +11,15 @@ use crate::geometry::{BlockId, Geometry};
 use crate::media::Media;
 use nandscape_sim::Time;
 
-/// A block in turn is checked after so many reads of pages.
+/// A block in turn is checked after this many page reads.
 const PATROL: u64 = 16;
 
 /// The estimate of a block.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct BlockHealth {
-    /// The error rate that wear makes, which stays.
+    /// The permanent error rate from wear.
     pub floor: f64,
-    /// The error rate that retention and disturb add, until it is written anew.
+    /// The error rate from retention and disturb, until the block is rewritten.
     pub shift: f64,
     /// The error rate at which the mean codeword has as many errors as can be corrected.
     pub correctable: f64,
@@ -40,8 +40,7 @@ pub(crate) struct Watch {
 }
 
 impl Media {
-    /// Calls `told` with each checked block from now on. `told` may only start a task. No-op for flash that does not
-    /// age.
+    /// Calls `told` with each checked block. `told` may only start a task. No-op for flash that does not age.
     pub fn watch_blocks(&self, told: impl Fn(BlockId, &BlockHealth) + 'static) {
         if let Some(cells) = &self.aging {
             *cells.watch.watcher.borrow_mut() = Some(Box::new(told));

@@ -1,5 +1,5 @@
-//! The ages of data of a drive in a file, which continue from one start to the next. They are kept on the drive's
-//! clock, which counts the time with power; without power data does not age.
+//! The ages of data of a file-backed drive, which continue from one start to the next. They are kept on the drive's clock,
+//! which counts the time with power; without power data does not age.
 //!
 //! Ages are written at an orderly stop, and with a flash operation once a minute of drive time has passed since the
 //! last write. An unchanged block need not be written. A kill therefore loses later changes: time, reads, and when
@@ -21,7 +21,7 @@ use crate::media::Media;
 /// Drive time after which ages are written again.
 const INTERVAL: Span = Span::from_s(60);
 
-/// The content of a file.
+/// The ages in a file.
 pub(crate) struct InFile {
     /// The drive's clock when the simulated time was zero, in nanoseconds.
     base: i64,
@@ -65,8 +65,7 @@ impl Media {
         Ok(())
     }
 
-    /// For how long the drive has had power in total, its life before the first start included; `None` for flash that
-    /// does not age.
+    /// Total power-on time of the drive, including its life before the first start; `None` for flash that does not age.
     pub fn powered(&self) -> Option<Span> {
         self.aging.as_ref().map(|cells| cells.past.powered + self.sim.now().since(Time::ZERO))
     }
@@ -80,7 +79,7 @@ impl InFile {
 }
 
 impl AgingCells {
-    /// Continues from the ages in a file of `chunks`; without any, blocks are as old as they are here. `block` gives
+    /// Continues from the ages in a file of `chunks`; without ages in the file, blocks keep their present ages. `block` gives
     /// the erases and the programmed pages of a block.
     pub(crate) fn go_on(
         &mut self,

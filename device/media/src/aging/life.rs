@@ -14,7 +14,7 @@ pub struct Life {
     pub spread: f64,
     /// The time in which they were made.
     pub age: Span,
-    /// The time since then without power or writes, which all data has been there.
+    /// The time since then without power or writes, through which all data ages.
     pub shelf: Span,
     /// Mean reads of each page of flash on each day of `age`.
     pub reads_a_day: f64,
@@ -23,11 +23,11 @@ pub struct Life {
 }
 
 impl Life {
-    /// No life: new flash.
+    /// No life before the run: new flash.
     pub const NONE: Life =
         Life { cycles: 0.0, spread: 0.0, age: Span::ZERO, shelf: Span::ZERO, reads_a_day: 0.0, amplification: 1.0 };
 
-    /// Whether there was any.
+    /// Whether it is no life.
     pub fn is_none(&self) -> bool {
         self.cycles == 0.0 && self.age.is_zero() && self.shelf.is_zero()
     }
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(Life::NONE.draw_erases(&mut rng), 0);
     }
 
-    /// Only while the drive had power was its data read.
+    /// Data was read only while the drive had power.
     #[test]
     fn data_was_read_for_as_long_as_it_was_there() {
         let life = Life { shelf: Span::from_s(100 * DAY), reads_a_day: 0.5, ..Life::NONE };

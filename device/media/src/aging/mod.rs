@@ -6,9 +6,9 @@
 //! | `correction` | the probability that error correction fails |
 //! | `decoder` | whether a page can be decoded, by a draw |
 //! | `life` | the state that a life before the run has left |
-//! | `past` | what a drive did in that life, for reports |
-//! | `in_file` | what is kept of ages in the file of a drive |
-//! | `cells` | what is known of each block, and what strikes an operation |
+//! | `past` | the totals of that life, for reports |
+//! | `in_file` | ages in the file of a drive |
+//! | `cells` | the state of each block, and the effects on an operation |
 //! | `health` | the estimate of a block, and its watcher |
 //! | `decoded` | the errors that a decoder corrected in a page |
 //! | `tally` | counts for reports |
@@ -59,14 +59,14 @@ pub use tally::AgingCounts;
 
 pub(crate) use cells::{AgingCells, Begun};
 
-/// How the flash of a drive ages.
+/// The aging of a drive's flash.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Aging {
     /// Raw bit errors.
     pub rates: ErrorRates,
     /// Factors of the error rate by page type, from the lowest.
     pub page_types: Vec<f64>,
-    /// How much more errors the first and last page of a block have than the mean of its pages, as a share.
+    /// The share by which the first and last page of a block have more errors than the mean of its pages.
     pub layer_spread: f64,
     /// Standard deviation of the logarithm of the error rate from block to block.
     pub block_spread: f64,
@@ -78,7 +78,7 @@ pub struct Aging {
     pub retries: Retries,
     /// Erases that a block is rated for.
     pub rated: u32,
-    /// By how much longer an erase takes after the rated erases, as a share; in proportion before and after.
+    /// The share by which an erase takes longer after the rated erases; proportional before and after.
     pub erase_growth: f64,
     /// Operations that fail.
     pub failures: Failures,

@@ -13,7 +13,7 @@ use crate::plain::{Malformed, Reader, Writer};
 pub struct Past {
     /// The time with power.
     pub powered: Span,
-    /// How often it got power.
+    /// Power-ons.
     pub starts: u64,
     /// Bytes that the flash programmed.
     pub programmed_bytes: u64,
@@ -49,7 +49,7 @@ impl Past {
         numbers.iter().for_each(|number| to.long(*number));
     }
 
-    /// Takes over the saved totals, where flash is put into this state at `now`. Older states have none.
+    /// Restores the saved totals at `now`. Older states have none.
     pub(crate) fn restore(now: Time, from: &mut Reader<'_>) -> Result<Past, Malformed> {
         if from.is_at_end() {
             return Ok(Past::default());

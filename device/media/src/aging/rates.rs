@@ -1,6 +1,6 @@
 //! The raw bit error rate (RBER) of flash by its erases, the age of its data and the reads of its block.
 //!
-//! Left out: temperature, whose effect on retention the hours of the model stand for.
+//! Left out: temperature, whose effect on retention is included in the hours of the model.
 
 use crate::cell::Cell;
 
@@ -44,7 +44,7 @@ impl ErrorRates {
     pub const ERROR_FREE: ErrorRates =
         ErrorRates { base: 0.0, wear: (0.0, 0.0), retention: (0.0, 0.0, 0.0), disturb: (0.0, 0.0, 0.0) };
 
-    /// All that have names.
+    /// All models with names.
     pub const ALL: [(&str, ErrorRates); 2] =
         [("tlc-72-layers", ErrorRates::TLC_72_LAYERS), ("qlc-from-tlc", ErrorRates::QLC_FROM_TLC)];
 
@@ -76,7 +76,7 @@ impl ErrorRates {
         let power = |of: f64, exponent: f64| libm::pow(of, exponent);
         let ((a, k), (b, m, n), (c, p, q)) = (self.wear, self.retention, self.disturb);
         let floor = self.base + a * power(erases, k);
-        // By the letter of the model a block that was never erased loses no data; one erase is the least.
+        // In the literal model, a block that was never erased loses no data; one erase is the minimum here.
         let erases = erases.max(1.0);
         (floor, b * power(erases, m) * power(hours, n) + c * power(erases, p) * power(reads, q))
     }
@@ -121,8 +121,8 @@ mod tests {
         assert_eq!((ErrorRates::of_cell(Cell::Slc), ErrorRates::of_cell(Cell::Mlc)), (None, None));
     }
 
-    /// The shapes that measurements of flash agree on: each cause makes it worse, wear faster than in proportion, retention
-    /// most in the first days.
+    /// The shapes on which flash measurements agree: each cause adds errors, wear more than proportionally, retention most in
+    /// the first days.
     #[test]
     fn errors_grow_with_wear_time_and_reads() {
         let rates = ErrorRates::TLC_72_LAYERS;

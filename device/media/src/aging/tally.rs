@@ -1,11 +1,11 @@
-//! Counts of what aging does, for reports.
+//! Counts of the effects of aging, for reports.
 
 use std::collections::BTreeMap;
 
-/// Raw bit error rates of a decade are counted in so many bins.
+/// Bins per decade of raw bit error rates.
 const BINS: f64 = 4.0;
 
-/// What aging has done to the operations of the flash.
+/// The effects of aging on flash operations.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct AgingCounts {
     /// Reads by the retries that they took, from none on.

@@ -22,7 +22,7 @@ use nandscape_sim::Time;
 
 /// Bytes of a chunk's copy, and of the head's.
 const CHUNK: u64 = 4_096;
-/// Bytes of a block in a chunk, and of what stands before the first: the clock and the number of that block.
+/// Bytes of a block in a chunk, and of the header before the first: the clock and the number of that block.
 const BLOCK: u64 = 20;
 const BEFORE: u64 = 12;
 /// Blocks of a chunk.
@@ -53,7 +53,7 @@ pub(crate) struct KeptAges {
     pub(crate) complete: i64,
     /// The drive's totals of a life before its first start.
     pub(crate) past: Past,
-    /// The blocks; `None` of those that were never written.
+    /// The blocks; `None` for blocks that were never written.
     pub(crate) blocks: Vec<Option<Aged>>,
 }
 
@@ -70,7 +70,7 @@ impl Ages {
         Notes::are_in(disk, chunk_at(disk, 0))
     }
 
-    /// Those of a file that has room for them.
+    /// The ages of a file that has room for them.
     pub(crate) fn open(disk: &Rc<Disk>, blocks: u32, may_be_torn: bool) -> io::Result<Ages> {
         let notes = |number: u32| {
             let name = match number {
@@ -83,7 +83,7 @@ impl Ages {
         Ok(Ages { head: notes(0)?, chunks, blocks })
     }
 
-    /// How many chunks there are.
+    /// The number of chunks.
     pub(crate) fn chunks(&self) -> usize {
         self.chunks.len()
     }

@@ -15,7 +15,7 @@ pub trait Backing: Send + Sync {
     /// Writes at an offset.
     ///
     /// # Errors
-    /// When it could not be written as a whole, as on a full disk.
+    /// If it could not be written as a whole, as on a full disk.
     fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Waits until everything written is safe from a loss of power.
@@ -24,7 +24,7 @@ pub trait Backing: Send + Sync {
     /// When some of it may not be.
     fn sync(&self) -> io::Result<()>;
 
-    /// Gives the room of a range back to the system, where it can: it reads as zeros then, or as before.
+    /// Returns the room of a range to the system, if possible: afterwards it reads as zeros, or as before.
     ///
     /// # Errors
     /// When the system cannot.
@@ -50,7 +50,7 @@ pub trait Backing: Send + Sync {
     /// When the file system has no files as long.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Whether another process can open it, now or later: one that was removed is lost when it is closed.
+    /// Whether another process can open it, now or later: a removed file is lost when it is closed.
     ///
     /// # Errors
     /// When the system returns an error.
@@ -58,10 +58,10 @@ pub trait Backing: Send + Sync {
         Ok(true)
     }
 
-    /// Takes room for a later write of one byte at least, where the system can.
+    /// Reserves room for a later write of at least one byte, if the system can.
     ///
     /// # Errors
-    /// When there is none, or no byte.
+    /// If there is no room, or no byte.
     fn reserve(&self, _at: u64, _len: u64) -> io::Result<()> {
         Ok(())
     }

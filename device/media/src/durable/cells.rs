@@ -22,9 +22,9 @@ use crate::geometry::{BlockId, Geometry, PageId, UnitId};
 use crate::image::{Oob, PageImage};
 use crate::store::UnitData;
 
-/// Bytes of the records of blocks that are written at once, of a drive that has a life behind it.
+/// Bytes of block records written at once, for a drive with a life before the run.
 const LIFE_PIECE: usize = 64 << 10;
-/// The tag of a unit of which nothing is known.
+/// The tag of an unknown unit.
 const NO_TAG: u32 = u32::MAX;
 
 /// See the file.
@@ -73,7 +73,7 @@ impl FileCells {
         self.blocks.iter().map(|block| block.erases).collect()
     }
 
-    /// Pages of each block whose programs have ended.
+    /// Pages of each block whose programs ended.
     pub(crate) fn recorded(&self) -> &[u32] {
         &self.recorded
     }
@@ -134,8 +134,8 @@ impl FileCells {
         Ok(())
     }
 
-    /// Makes both copies alike of the records of blocks that have changed after an epoch. A kill may have left one of the last
-    /// page.
+    /// Makes both copies of records equal for blocks changed after an epoch. A kill may have left only one copy of the last
+    /// page's record.
     pub(crate) fn mend(&self, epoch: u32) -> Result<(), MediaError> {
         for block in self.changed_after(epoch) {
             let (record, end) = (self.blocks[block.0 as usize], self.recorded[block.0 as usize]);
@@ -154,14 +154,14 @@ impl FileCells {
         Ok(())
     }
 
-    /// The record of a page of which nothing is known.
+    /// The record of an unknown page.
     fn torn_record(&self, generation: u32) -> PageRecord {
         let unknown = UnitRecord { tag: NO_TAG, ..UnitRecord::default() };
         let units = smallvec![unknown; self.geometry.units_per_page() as usize];
         PageRecord { status: PageStatus::Unreadable, generation, units }
     }
 
-    /// Notes the records of a block's pages of which one copy is damaged, or both are.
+    /// Notes damaged copies of the records of a block's pages.
     pub(crate) fn check_records(&self, block: BlockId) {
         for number in 0..self.recorded[block.0 as usize] {
             let page = self.geometry.page_at(block, number);
@@ -192,7 +192,7 @@ impl FileCells {
         self.record(page).is_none_or(|record| record.status == PageStatus::Unreadable)
     }
 
-    /// Whether the data of all units of a page is as programmed.
+    /// Whether the data of all units of a page is intact.
     pub(crate) fn is_sound(&self, page: PageId) -> bool {
         let Some(record) = self.record(page) else { return false };
         let units = (self.geometry.unit_at(page, 0).0..).map(UnitId);
@@ -217,7 +217,7 @@ impl FileCells {
         })
     }
 
-    /// Whether data could not be read since this was asked last.
+    /// Whether data was unreadable since the last call.
     #[inline]
     pub(crate) fn take_failure(&self) -> bool {
         self.has_failed.replace(false)
@@ -347,7 +347,7 @@ impl FileCells {
         Ok(())
     }
 
-    /// Unused blocks get the erases of a life, and blocks that went bad in it a mark.
+    /// Sets the erases of a life in unused blocks, and marks blocks that went bad in it.
     pub(crate) fn live(&mut self, erases: &[u32], grown_bad: &[bool]) -> Result<(), MediaError> {
         let mut bytes = Vec::with_capacity(self.blocks.len() * BLOCK);
         for ((number, block), (erases, is_bad)) in (0..).zip(&mut self.blocks).zip(erases.iter().zip(grown_bad)) {

@@ -22,7 +22,7 @@ pub(crate) struct Disk {
     damage: RefCell<Vec<String>>,
 }
 
-/// Sentences about damage that are kept: a file of something else would fill memory with them.
+/// Maximum of damage reports kept: an unrelated file would fill memory with them.
 const SENTENCES: usize = 1_000;
 
 impl Disk {
@@ -49,7 +49,7 @@ impl Disk {
         self.damage.borrow().clone()
     }
 
-    /// Writes the same into two regions, at the same place in each. A kill may leave the first of them only.
+    /// Writes the same bytes to two regions, at the same offset. A kill may leave only the first.
     ///
     /// # Errors
     /// As [`Disk::write`].
@@ -68,7 +68,7 @@ impl Disk {
         self.attempt(|backing| backing.write_at(at, bytes))
     }
 
-    /// Makes everything written so far safe from a loss of the host's power, where that is wanted.
+    /// Makes everything written so far safe from a loss of the host's power, if required.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -80,8 +80,8 @@ impl Disk {
         self.attempt(|backing| backing.sync())
     }
 
-    /// Checks that the file has its length and a name: another process may have cut it short or removed it, and writes do not
-    /// fail then.
+    /// Checks that the file has its length and a name: another process may have truncated or removed it, without failing
+    /// writes.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -116,7 +116,7 @@ impl Disk {
         })
     }
 
-    /// Gives room back.
+    /// Punches a hole, which returns room to the system.
     pub(crate) fn punch(&self, at: u64, len: u64) -> Result<(), MediaError> {
         self.is_dirty.set(true);
         self.attempt(|backing| backing.punch(at, len))
@@ -127,7 +127,7 @@ impl Disk {
             return Err(MediaError::Store);
         }
         act(&*self.backing).map_err(|error| {
-            // It is empty: nothing has failed before.
+            // It is empty before the first failure.
             let _ = self.failure.set(error.to_string());
             MediaError::Store
         })

@@ -18,13 +18,13 @@ use crate::fault::MediaError;
 pub const ENTRY: usize = 24;
 /// Bytes of an entry in the file: checksum, start, entry.
 const RECORD: usize = ENTRY + 8;
-/// Entries after which a snapshot is due, in addition to those that the snapshot would have to write again.
+/// Entries after which a snapshot is due, in addition to those that the snapshot would carry over.
 const MANY: u64 = (16 << 20) / RECORD as u64;
 /// Records that are read at a time.
 const BATCH: usize = 2_048;
 /// Entries checked behind the end: a valid one among them shows that the end is damage.
 const BEYOND: u64 = 128;
-/// The unit in which room is given back.
+/// The unit in which room is returned to the system.
 const PIECE: u64 = 4_096;
 
 /// Room for four entries of every unit, in addition to the many.
@@ -40,13 +40,13 @@ pub(crate) struct Journal {
     /// The first entry that counts.
     from: Cell<u64>,
     next: Cell<u64>,
-    /// Entries that the last snapshot has written again.
+    /// Entries that the last snapshot carried over.
     carried: Cell<u64>,
-    /// What has to be written before the journal continues, and where: what one of the copies lacks.
+    /// Entries that one of the copies lacks, with their place: written before the journal continues.
     missing: RefCell<Vec<(u64, [u8; RECORD])>>,
 }
 
-/// An entry that was found, and in which copies.
+/// A found entry, and the copies that have it.
 struct Found {
     start: u32,
     entry: [u8; ENTRY],
@@ -71,7 +71,7 @@ impl Journal {
         })?;
         journal.next.set(end);
         journal.check_end(end)?;
-        // The last entries may have been under way.
+        // The last entries may have been in progress.
         for (number, copy, _) in single.iter().filter(|(number, copy, _)| *number < last[*copy]) {
             let at = journal.at(*number, *copy);
             disk.note_damage(format!("entry {number} of the journal at byte {at}: its other copy is whole"));
@@ -100,7 +100,7 @@ impl Journal {
         let most = most.min(from.saturating_add(self.capacity()));
         let mut number = from;
         while number < most {
-            // Up to where the ring begins again.
+            // Up to the wrap of the ring.
             let whole = self.capacity() - number % self.capacity();
             let count = (most - number).min(BATCH as u64).min(whole);
             let batch = self.batch(number, count)?;
@@ -122,13 +122,13 @@ impl Journal {
         }
         Ok((0..count as usize).map(move |index| {
             let found = copies.each_ref().map(|bytes| decode(first + index as u64, &bytes[index * RECORD..][..RECORD]));
-            // Where both are whole and differ, the later start has written later.
+            // If both are whole and differ, the one of the later start is newer.
             let newest = found.into_iter().flatten().max_by_key(|(start, _)| *start)?;
             Some(Found { start: newest.0, entry: newest.1, is_in: found.map(|copy| copy == Some(newest)) })
         }))
     }
 
-    /// Holds that nothing follows the end.
+    /// Checks that nothing follows the end.
     fn check_end(&self, end: u64) -> io::Result<()> {
         let last = self.last_start(end)?;
         let mut number = end + 1;
@@ -146,7 +146,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The start that wrote the last entry; that before this one where there is none.
+    /// The start that wrote the last entry; the previous start if there is none.
     fn last_start(&self, end: u64) -> io::Result<u32> {
         if end == self.from.get() {
             return Ok(self.start.wrapping_sub(1));
@@ -155,7 +155,7 @@ impl Journal {
         Ok(last.map_or(u32::MAX, |found| found.start))
     }
 
-    /// Makes both copies alike: a kill may have left one of the last entries only.
+    /// Makes both copies equal: a kill may have left only one copy of the last entries.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -171,7 +171,7 @@ impl Journal {
         self.append_all(std::slice::from_ref(entry))
     }
 
-    /// Appends several entries at once. A kill may leave the first of them only.
+    /// Appends several entries at once. A kill may leave only the first of them.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -209,7 +209,7 @@ impl Journal {
         self.next.get()
     }
 
-    /// A snapshot counts from now on, and entries before `from` do not. Their room is given back.
+    /// A snapshot counts from now on, and entries before `from` do not. Their room is returned.
     pub(crate) fn cut(&self, from: u64, carried: u64) -> Result<(), MediaError> {
         let before = self.from.replace(from);
         self.carried.set(carried);

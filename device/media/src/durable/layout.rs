@@ -25,7 +25,7 @@ impl Region {
     }
 }
 
-/// The regions, in the order in which they lie.
+/// The regions, in file order.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Layout {
     /// Two copies.
@@ -94,7 +94,7 @@ impl Layout {
         }
     }
 
-    /// Whether there is room for the ages of data.
+    /// Whether it has a region for the ages of data.
     pub(crate) fn has_ages(&self) -> bool {
         self.ages[1].len > 0
     }

@@ -1,8 +1,8 @@
 //! The file in which a store is created. Its name is that of the store with `.new` appended until the store is
 //! complete, so a kill never leaves half a store under the requested name.
 //!
-//! A file that a killed server left under that name is reused if its content shows that a store is being created in it,
-//! or a store that was never used. Any other file is rejected, because it may belong to somebody else.
+//! A file that a killed server left under that name is reused if its content shows that a store is being created in it, or a
+//! store that was never used. Any other file is rejected, because it may belong to another program.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -22,7 +22,7 @@ use crate::geometry::{BlockId, Geometry};
 pub struct DurableMemory {
     file: RefCell<StoreFile>,
     spec: StoreSpec,
-    /// How the file had been used before it was opened.
+    /// The use of the file before it was opened.
     before: StoreUse,
     disk: Rc<Disk>,
     epoch: Rc<Cell<u32>>,
@@ -33,7 +33,7 @@ pub struct DurableMemory {
     /// The ages of data, where the flash ages, or did so at an earlier start.
     ages: Option<Ages>,
     snapshot: RefCell<Option<Snapshot>>,
-    /// What headers of snapshots lack that their other copies have.
+    /// Missing header copies of snapshots.
     missing: RefCell<Vec<(u64, Vec<u8>)>>,
     /// A snapshot that is being written, and the entries that were carried over to it.
     draft: RefCell<Option<(Draft, u64)>>,
@@ -46,11 +46,11 @@ impl DurableMemory {
         let disk = Rc::new(file.disk(geometry));
         let mut missing = Vec::new();
         let snapshot = Snapshot::open(&disk, (geometry.blocks(), payload(&spec)), before.in_use, &mut missing)?;
-        // A new drive has its life written before its file is in use.
+        // The life of a new drive is written before its file is in use.
         let may_be_torn = before.in_use || file.is_new();
         let found = scan(&disk, geometry, snapshot.as_ref(), may_be_torn)?;
         let (closed, from) = snapshot.as_ref().map_or((0, 0), |snapshot| (snapshot.epoch, snapshot.journal_from));
-        // A snapshot that did not end has closed an epoch too.
+        // An unfinished snapshot has also closed an epoch.
         let epoch = found.blocks.iter().map(|block| block.epoch).fold(closed, u32::max) + 1;
         let has_ages = disk.layout.has_ages() && (ages || Ages::are_in(&disk)?);
         let ages = has_ages.then(|| Ages::open(&disk, geometry.blocks(), may_be_torn)).transpose()?;
@@ -73,7 +73,7 @@ impl DurableMemory {
         Ok((memory, found))
     }
 
-    /// Makes both copies of everything alike, before the drive uses the file.
+    /// Makes both copies of everything equal, before the drive uses the file.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -85,7 +85,7 @@ impl DurableMemory {
         self.ages.as_ref().map_or(Ok(()), Ages::mend)
     }
 
-    /// The damage found so far, a sentence each. Damage to one copy has not lost anything.
+    /// The damage found so far, a sentence each. Damage to one copy loses nothing.
     pub fn damage(&self) -> Vec<String> {
         self.disk.damage()
     }
@@ -106,12 +106,12 @@ impl DurableMemory {
         &self.spec
     }
 
-    /// How the file had been used before it was opened.
+    /// The use of the file before it was opened.
     pub fn before(&self) -> StoreUse {
         self.before
     }
 
-    /// Why nothing can be written any more, if that is so.
+    /// Why nothing can be written any more, if so.
     pub fn failure(&self) -> Option<String> {
         self.disk.failure().map(str::to_owned)
     }
@@ -130,7 +130,7 @@ impl DurableMemory {
         &self.epoch
     }
 
-    /// Makes everything written so far safe from a loss of the host's power, where that is wanted.
+    /// Makes everything written so far safe from a loss of the host's power, if required.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -148,7 +148,7 @@ impl DurableMemory {
         self.journal.append(entry)
     }
 
-    /// Appends several entries to the journal at once. A kill may leave the first of them only.
+    /// Appends several entries to the journal at once. A kill may leave only the first of them.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -176,8 +176,8 @@ impl DurableMemory {
 
     // ------------------------------------------------------------ slots
 
-    /// Writes a slot. Where it `is_alone`, it counts at once; else when [`DurableMemory::commit_slots`] names its number or a
-    /// higher one.
+    /// Writes a slot. If it `is_alone`, it counts at once; otherwise when [`DurableMemory::commit_slots`] names its number or
+    /// a higher one.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -185,7 +185,7 @@ impl DurableMemory {
         self.slots.save(record, data, is_alone)
     }
 
-    /// All slots written so far count.
+    /// Makes all slots written so far count.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -193,7 +193,7 @@ impl DurableMemory {
         self.slots.commit(sequence)
     }
 
-    /// The number that was committed last.
+    /// The last committed number.
     pub fn committed_slots(&self) -> u64 {
         self.slots.committed()
     }
@@ -206,7 +206,7 @@ impl DurableMemory {
         self.slots.clear(slot)
     }
 
-    /// Makes all slots void, and keeps nothing of their data.
+    /// Makes all slots void, and removes their data.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -214,7 +214,7 @@ impl DurableMemory {
         self.slots.wipe()
     }
 
-    /// The slots that count, with their data where that is whole.
+    /// The slots that count, with their data if it is whole.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -257,15 +257,15 @@ impl DurableMemory {
         self.counters.read()
     }
 
-    /// The ages of data, where the flash ages, or did so at an earlier start, and the format of the file has them.
+    /// The ages of data, if the flash ages or aged at an earlier start, and the format of the file has them.
     pub(crate) fn ages(&self) -> Option<&Ages> {
         self.ages.as_ref()
     }
 
     // ------------------------------------------------------------ snapshots
 
-    /// Begins a snapshot of how far blocks are written and of the FTL's tables, and the next epoch. The journal
-    /// continues with the entries that are `carried` over. An earlier snapshot that did not end is abandoned.
+    /// Begins a snapshot of the programmed pages of blocks and of the FTL's tables, and the next epoch. The journal continues
+    /// with the entries that are `carried` over. An earlier snapshot that did not end is abandoned.
     pub(crate) fn begin_snapshot(
         &self,
         blocks: (Vec<u32>, Vec<u32>),
@@ -291,7 +291,7 @@ impl DurableMemory {
         draft.put(&self.disk, self.snapshot.borrow().as_ref(), at, chunk)
     }
 
-    /// Makes the snapshot count that was begun.
+    /// Makes the begun snapshot count.
     ///
     /// # Errors
     /// [`MediaError::Store`], also where none was begun.
@@ -308,7 +308,7 @@ impl DurableMemory {
         payload(&self.spec)
     }
 
-    /// Reads a chunk of the FTL's part of the latest snapshot; `false` where it is all zeros, or there is no snapshot.
+    /// Reads a chunk of the FTL's part of the latest snapshot; `false` if it is all zeros, or without a snapshot.
     ///
     /// # Errors
     /// When it cannot be read, or is damaged.
@@ -316,7 +316,7 @@ impl DurableMemory {
         self.snapshot.borrow().as_ref().map_or(Ok(false), |snapshot| snapshot.read(&self.disk, at, chunk))
     }
 
-    /// Whether there is a snapshot.
+    /// Whether a snapshot exists.
     pub fn has_snapshot(&self) -> bool {
         self.snapshot.borrow().is_some()
     }
@@ -339,7 +339,7 @@ impl DurableMemory {
 
     // ------------------------------------------------------------ the file
 
-    /// The file is in use from now on.
+    /// Marks the file as in use.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -347,7 +347,7 @@ impl DurableMemory {
         self.file.borrow_mut().begin_use(&self.disk)
     }
 
-    /// A state is being put into the file, or was. A file in which that did not end is refused.
+    /// Marks the begin or the end of filling the file with a state. A file in which filling did not end is rejected.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -363,7 +363,7 @@ impl DurableMemory {
         self.file.borrow_mut().join(owner, &self.disk)
     }
 
-    /// Ends the use of the file: the next start finds it as it is now.
+    /// Ends the use of the file: the next start finds its present state.
     ///
     /// # Errors
     /// [`MediaError::Store`].

@@ -9,7 +9,7 @@ use nandscape_sim::{Rng, Seed};
 
 use super::backing::Backing;
 
-/// Bytes of the pieces in which it grows; a write that is cut off ends between two of them.
+/// Bytes of the pieces in which it grows; a truncated write ends between two pieces.
 const PIECE: u64 = 4_096;
 
 /// See the file.
@@ -54,7 +54,7 @@ impl MemoryFile {
         self.state().writes_left = Some(writes);
     }
 
-    /// From now on no more than `bytes` bytes are stored, holes not counted.
+    /// From now on at most `bytes` bytes are stored, without holes.
     pub fn limit(&self, bytes: Option<u64>) {
         self.state().room = bytes.map(|bytes| (bytes / PIECE) as usize);
     }
@@ -75,7 +75,7 @@ impl MemoryFile {
         self.state().pieces.len() as u64 * PIECE
     }
 
-    /// The content that a process finds that opens the file after this one was killed.
+    /// The content for a process that opens the file after this one was killed.
     pub fn survivor(&self) -> MemoryFile {
         let state = self.state();
         MemoryFile(Mutex::new(State { pieces: state.pieces.clone(), len: state.len, ..State::default() }))
@@ -119,7 +119,7 @@ impl MemoryFile {
         state.put(at, &[byte[0] ^ 1 << (bit % 8)]);
     }
 
-    /// Cuts the file short.
+    /// Truncates the file.
     pub fn truncate(&self, len: u64) {
         let mut state = self.state();
         state.len = state.len.min(len);

@@ -14,21 +14,21 @@
 //! | `disk` | reads and writes in it, and the first failure of one |
 //! | `record` | the records of a page and of a block, each with a checksum |
 //! | `cells` | pages and blocks in it, as the flash uses them |
-//! | `scan` | how far blocks are written, determined when the file is opened |
-//! | `ages` | when the data of each block was written, and how often it was read since |
+//! | `scan` | the programmed pages of blocks, determined when the file is opened |
+//! | `ages` | write times of the blocks' data, and reads since |
 //! | `journal`, `snapshot`, `slots`, `notes` | the durable memory of an FTL and a controller |
 //! | `memory` | these together |
 //!
-//! A kill at any instant of the write order leaves a valid state: data is written before the record of its page, the
-//! record of a block before the first page that changes in it, and a snapshot before the header that makes it valid.
-//! Where the file is synced, its redo log makes a loss of the host's power equivalent to a kill.
+//! A kill at any instant of the write order leaves a valid state: data is written before the record of its page, the record
+//! of a block before the first page that changes in it, and a snapshot before the header that makes it valid. If the file is
+//! synced, its redo log makes a loss of the host's power equivalent to a kill.
 //!
 //! Records of pages and blocks, the journal, notes, ages and headers are stored twice, in different parts of the file.
 //! Damage to one copy loses nothing, and `nandscape fsck` reports it. Data is stored once, with a checksum. Damage to
 //! both copies, or to a snapshot, makes the file unusable: opening it returns an error with the place.
 //!
-//! No file operation takes model time. A write that fails makes the drive read-only until it is started again: nothing is
-//! retried, and no block counts as bad for it.
+//! No file operation takes simulated time. A failed write makes the drive read-only until its next start: nothing is retried,
+//! and no block counts as bad because of it.
 //!
 //! Left out: compression, and more than one process on a file.
 

@@ -38,13 +38,12 @@ enum Copy {
 }
 
 impl Notes {
-    /// Those of a pair of regions, which are called `name`. Where a copy may have been under way, it `may_be_torn`:
-    /// one of the two.
+    /// The notes in a pair of regions, called `name`. If a copy may have been in progress, one of the two `may_be_torn`.
     pub(crate) fn open(disk: &Rc<Disk>, copies: [Region; 2], name: &str, may_be_torn: bool) -> io::Result<Notes> {
         let notes = Notes { disk: disk.clone(), copies, generation: Cell::new(0), missing: RefCell::default() };
         let found = [copy(disk, copies[0])?, copy(disk, copies[1])?];
         let Some((generation, bytes)) = newest(&found) else {
-            // The first write of all is the only one that finds no other copy.
+            // Only the very first write finds no other copy.
             let is_torn = may_be_torn && found == [Copy::Broken, Copy::Empty];
             if found.contains(&Copy::Broken) && !is_torn {
                 let what = format!("both copies of {name} are damaged, at bytes {} and {}", copies[0].at, copies[1].at);
@@ -65,7 +64,7 @@ impl Notes {
         Ok(notes)
     }
 
-    /// Makes both copies alike.
+    /// Makes both copies equal.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -89,7 +88,7 @@ impl Notes {
         Ok(newest(&found).map(|(_, bytes)| bytes))
     }
 
-    /// Whether a pair of regions has a copy that is whole.
+    /// Whether a pair of regions has a whole copy.
     pub(crate) fn are_in(disk: &Disk, copies: [Region; 2]) -> io::Result<bool> {
         let found = [copy(disk, copies[0])?, copy(disk, copies[1])?];
         Ok(newest(&found).is_some())

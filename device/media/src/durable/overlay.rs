@@ -1,5 +1,5 @@
-//! A file that is read and never written: changes are kept in memory next to it. A drive can therefore be started on it
-//! as on any other file, to show what a start would find.
+//! A file that is read and never written: changes are kept in memory next to it. A drive can therefore be started on it as on
+//! any other file, to inspect the result of a start.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -57,7 +57,7 @@ impl Backing for Overlay {
                 std::collections::btree_map::Entry::Occupied(kept) => kept.into_mut(),
                 std::collections::btree_map::Entry::Vacant(place) => {
                     let mut below = vec![0; PIECE as usize];
-                    // The last piece of the file may be a part of one.
+                    // The last piece of the file may be partial.
                     let len = PIECE.min(self.below.len()?.saturating_sub(piece * PIECE)) as usize;
                     self.below.read_at(piece * PIECE, &mut below[..len])?;
                     place.insert(below.into())

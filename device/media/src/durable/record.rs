@@ -69,7 +69,7 @@ impl PageRecord {
         SmallVec::from_vec(out.0)
     }
 
-    /// `None` where there is no record, or not a whole one.
+    /// `None` without a whole record.
     pub(crate) fn decode(page: PageId, bytes: &[u8]) -> Option<PageRecord> {
         let mut from = Reader(bytes);
         let [sum, status, generation, units] = [(); 4].map(|()| from.u32());
@@ -103,11 +103,11 @@ pub(crate) struct BlockRecord {
     pub(crate) marks: u32,
 }
 
-/// What an FTL, or the flash itself, marks blocks with.
+/// Marks of blocks, set by an FTL or by the flash itself.
 pub(crate) mod marks {
     /// It has gone bad.
     pub(crate) const BAD: u32 = 1;
-    /// A program in it has failed: it will be emptied, and is bad then.
+    /// A program in it failed: it will be emptied, and is bad then.
     pub(crate) const RETIRING: u32 = 2;
     /// It went bad in the life that the drive had before its first start.
     pub(crate) const GROWN_BAD: u32 = 4;

@@ -19,7 +19,7 @@ pub(crate) struct Found {
 
 /// Scans all blocks.
 ///
-/// After a stop both copies of everything are alike; after a kill one `may_be_torn`.
+/// After a stop, both copies of everything are equal; after a kill, one `may_be_torn`.
 pub(crate) fn scan(
     disk: &Disk,
     geometry: &Geometry,
@@ -86,7 +86,7 @@ fn block_records(disk: &Disk, geometry: &Geometry, may_be_torn: bool) -> io::Res
     newest.collect()
 }
 
-/// Pages of the second copy behind the end of the first that are read: more than a sector holds.
+/// Pages of the second copy read beyond the end of the first: more than a sector holds.
 const BEHIND: u32 = 16;
 
 struct Search<'a> {
@@ -128,7 +128,7 @@ impl Search<'_> {
         damaged(format!("{what}, at bytes {} and {}", at(0), at(1)))
     }
 
-    /// Whether bytes are in the place of a record that are none, of this erase or an earlier one.
+    /// Whether the place of a record has bytes that are no record of this or an earlier erase.
     fn is_damaged(&mut self, copy: usize, block: BlockId, page: u32) -> io::Result<bool> {
         self.records.resize(self.disk.layout.page_stride as usize, 0);
         self.disk.read(self.at(copy, block, page), &mut self.records)?;
@@ -141,7 +141,7 @@ impl Search<'_> {
         self.disk.layout.pages[copy].at + u64::from(page.0) * self.disk.layout.page_stride
     }
 
-    /// Which pages of a range have a record in a copy.
+    /// The pages of a range with a record in a copy.
     fn which_are_there(
         &mut self,
         copy: usize,

@@ -1,6 +1,6 @@
-//! Snapshots: the tables of an FTL, and how far each block was written. A snapshot begins at one instant and counts once its
-//! header is written. It closes the epoch in which it began. For blocks whose record names a later epoch the snapshot
-//! is outdated, and opening the file scans them. Entries of the journal count from the snapshot's beginning on.
+//! Snapshots: the tables of an FTL, and the programmed pages of each block. A snapshot begins at one instant and counts once
+//! its header is written. It closes the epoch in which it began. For blocks whose record names a later epoch the snapshot is
+//! outdated, and opening the file scans them. Entries of the journal count from the snapshot's beginning on.
 //!
 //! The FTL's part is in chunks, each with a checksum. There is room for two of each chunk. A snapshot reuses the
 //! unchanged chunks of the previous snapshot, and writes the others to the room that the previous snapshot does not
@@ -94,7 +94,7 @@ impl Draft {
         Draft(Snapshot { epoch, journal_from, region, chunks, erases, programmed })
     }
 
-    /// Writes a chunk, unless it is as in the snapshot before.
+    /// Writes a chunk, unless it is unchanged since the previous snapshot.
     pub(crate) fn put(
         &mut self,
         disk: &Disk,
@@ -121,7 +121,7 @@ impl Draft {
         disk.write(self.0.chunk_at(disk, region, at), chunk)
     }
 
-    /// Makes it count.
+    /// Makes the snapshot count.
     pub(crate) fn end(self, disk: &Disk) -> Result<Snapshot, MediaError> {
         let Draft(snapshot) = self;
         let (mut index, mut blocks) = (Writer(Vec::new()), Writer(Vec::new()));

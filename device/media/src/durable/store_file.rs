@@ -24,18 +24,18 @@ use crate::geometry::Geometry;
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The system refuses.
+    /// The system returned an error.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// Another process has it.
     #[error("another process has the file open; only one may")]
     InUse,
-    /// It is something else.
+    /// It is no store.
     #[error(
         "it is no store of a drive: it does not begin with NANDFILE. A store is a file that `nandscape serve --store` has made"
     )]
     Foreign,
-    /// It has no bytes.
+    /// It is empty.
     #[error(
         "it has 0 bytes: the drive that it held is lost, since it was truncated, or another program has made it. Put a copy of the \
          drive back; or remove it, and a new drive is made in its place"
@@ -77,8 +77,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the content of the file is at fault, so that it holds no drive any more: without the file the drive is
-    /// new.
+    /// Whether the content of the file is at fault, so that its drive is lost: without the file, the drive would be new.
     pub fn is_damage(&self) -> bool {
         match self {
             StoreError::Empty
@@ -102,7 +101,7 @@ pub struct StoreFile {
     before: StoreUse,
     /// Whether no copy of its superblock has seen a start.
     is_new: bool,
-    /// Where a copy of the superblock lies that is damaged, or was under way when the process was killed.
+    /// The place of a damaged copy of the superblock, or of one in progress when the process was killed.
     damaged: Option<u64>,
     syncs: bool,
     /// The stores behind this one in the file.
@@ -110,7 +109,7 @@ pub struct StoreFile {
 }
 
 impl StoreFile {
-    /// Whether a file of any kind is at a path, which may be empty; a link that leads nowhere is none.
+    /// Whether a file of any kind, even an empty one, exists at a path; a dangling link does not count.
     ///
     /// # Errors
     /// When the system returns an error.
@@ -122,12 +121,12 @@ impl StoreFile {
         }
     }
 
-    /// Whether it was never used since it was made.
+    /// Whether it was never used since its creation.
     pub(super) fn is_unused(backing: &dyn Backing) -> io::Result<bool> {
         Ok(superblocks(backing)?.latest.is_some_and(|superblock| superblock.used.starts == 0))
     }
 
-    /// Whether a regular file begins as a store does. A file that cannot be read does not.
+    /// Whether a regular file begins like a store; `false` for an unreadable file.
     pub fn begins(path: &Path) -> bool {
         let mut magic = [0; MAGIC.len()];
         input::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == MAGIC
@@ -148,15 +147,15 @@ impl StoreFile {
     /// When it cannot be created.
     ///
     /// # Panics
-    /// When there is no store.
+    /// If `specs` is empty.
     pub fn create_all(path: &Path, specs: Vec<StoreSpec>, syncs: bool) -> Result<StoreFile, StoreError> {
         let (file, new) = making::begin(path)?;
         let store = StoreFile::create_all_on(file, specs, syncs).inspect_err(|_| {
-            // It is of no use, and takes room. What remains is taken over later.
+            // The file is useless and takes room. A remainder is reused later.
             let _ = std::fs::remove_file(&new);
         })?;
         store.backing.sync()?;
-        // A file that has appeared there meanwhile is not replaced.
+        // A file created there meanwhile is not replaced.
         output::check(path)?;
         std::fs::rename(&new, path)?;
         if let Some(folder) = path.parent().filter(|_| syncs) {
@@ -262,7 +261,7 @@ impl StoreFile {
     ) -> Result<StoreFile, StoreError> {
         let used = StoreUse { syncs, ..StoreUse::default() };
         let superblock = Superblock { format: VERSION, generation: 1, spec, used };
-        // The second copy first: a store whose first copy a kill has cut off is still known as one that was being made.
+        // The second copy first: a store whose first copy a kill cut off is still recognizable as being created.
         layout.superblock.iter().rev().try_for_each(|copy| backing.write_at(copy.at, &superblock.encode()))?;
         Ok(StoreFile { backing, superblock, before: used, is_new: true, damaged: None, syncs, following: Vec::new() })
     }
@@ -283,7 +282,7 @@ impl StoreFile {
         }
         let backing = under_use(Redo::recover(backing.clone(), end)?, backing, syncs)?;
         let store = StoreFile::open_all(&backing, syncs)?;
-        // The redo log may have held the record that the state is whole.
+        // The redo log may have had the record that filling is complete.
         let is_filling = std::iter::once(&store).chain(&store.following).any(|store| store.before.is_filling);
         if is_filling { Err(StoreError::Unfinished) } else { Ok(store) }
     }
@@ -325,7 +324,7 @@ impl StoreFile {
         }
         let is_new = superblock.used.starts == 0;
         if damaged.is_some() {
-            // The other copy may have been the newer one: a start that is not in it, and a drive that was not stopped.
+            // The damaged copy may have been the newer one: assume a further start, and a drive that was not stopped.
             superblock.generation += 1;
             superblock.used.starts += 1;
             superblock.used.in_use = true;
@@ -339,12 +338,12 @@ impl StoreFile {
         &self.superblock.spec
     }
 
-    /// How it was used before it was opened.
+    /// Its use before it was opened.
     pub fn before(&self) -> StoreUse {
         self.before
     }
 
-    /// Whether no copy of its superblock has seen a start. Where one copy is damaged, there may have been one that ended with a kill.
+    /// Whether no copy of its superblock records a start. If one copy is damaged, a start may have ended with a kill.
     pub(crate) fn is_new(&self) -> bool {
         self.is_new
     }
@@ -389,8 +388,8 @@ impl StoreFile {
         self.put(disk)
     }
 
-    /// A state is being put into it, or was. A file in which this did not end is rejected. Both copies record it: the
-    /// older one counts where the newer one is damaged.
+    /// Marks the begin or the end of filling it with a state. A file in which filling did not end is rejected. Both copies
+    /// record it, because the older one counts if the newer one is damaged.
     pub(crate) fn set_filling(&mut self, disk: &Disk, is_filling: bool) -> Result<(), MediaError> {
         self.superblock.used.is_filling = is_filling;
         self.put(disk)?;
@@ -415,9 +414,9 @@ impl StoreFile {
 /// The content of the copies of a superblock.
 struct Copies {
     latest: Option<Superblock>,
-    /// Why there is none.
+    /// Why there is no superblock.
     problem: NoSuperblock,
-    /// Where a copy lies that is none.
+    /// The place of an invalid copy.
     damaged: Option<u64>,
 }
 
@@ -445,7 +444,7 @@ fn superblocks(backing: &dyn Backing) -> io::Result<Copies> {
     Ok(copies)
 }
 
-/// Where the regions of a store lie.
+/// The layout of a store.
 fn layout_of(spec: &StoreSpec, format: u32) -> Result<Layout, StoreError> {
     let geometry = spec.checked_geometry().ok().filter(|_| spec.fits()).ok_or(StoreError::TooLong)?;
     Ok(Layout::new(spec, &geometry, format))

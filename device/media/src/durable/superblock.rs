@@ -25,9 +25,9 @@ const LONGEST_TEXT: usize = BYTES as usize - FIXED;
 pub struct StoreSpec {
     /// The flash.
     pub geometry: Counts,
-    /// Whether data of the host is kept, or only that it was written.
+    /// Whether host data is kept, or only the fact that it was written.
     pub keeps_data: bool,
-    /// Pages that one program takes of a block.
+    /// Pages of a block that one program writes.
     pub pages_per_program: u32,
     /// Units of the host's address space.
     pub logical_units: u32,
@@ -43,10 +43,10 @@ pub struct StoreSpec {
     pub following: u32,
 }
 
-/// How a file was used.
+/// The use of a file.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct StoreUse {
-    /// Whether it is in use, or was when its process ended.
+    /// Whether it is in use, or was in use when its process ended.
     pub in_use: bool,
     /// Whether writes are made safe from a loss of the host's power.
     pub syncs: bool,
@@ -54,7 +54,7 @@ pub struct StoreUse {
     pub is_filling: bool,
     /// How often it was opened.
     pub starts: u64,
-    /// How often it was opened although it had not been closed.
+    /// How often it was opened without having been closed.
     pub unclean: u64,
     /// Whether its drive is a member of something that has several drives.
     pub membership: Membership,
@@ -81,7 +81,7 @@ impl std::fmt::Display for Owner {
 /// Whether the drive of a file is a member: its data has to fit that of the other members.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Membership {
-    /// It is none.
+    /// No member.
     #[default]
     None,
     /// It is one, and only its owner has used it.
@@ -141,12 +141,12 @@ pub(crate) struct Superblock {
     pub(crate) used: StoreUse,
 }
 
-/// Why bytes are no superblock.
+/// Why bytes are not a superblock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum NoSuperblock {
-    /// They do not begin as one.
+    /// They do not begin with the magic number.
     Foreign,
-    /// The format is none that this program reads.
+    /// This program does not support the format.
     Version(u32),
     /// The checksum or a field is wrong.
     Damaged(&'static str),
@@ -223,7 +223,7 @@ impl Superblock {
         let mut from = Reader(&bytes[8..]);
         let (version, sum) = (from.u32(), from.u32());
         if sum != checksum(&bytes[..BYTES as usize]) {
-            // A version that is not ours may have its checksum elsewhere.
+            // Another version may have its checksum elsewhere.
             return Err(if version > VERSION {
                 NoSuperblock::Version(version)
             } else {
@@ -270,7 +270,7 @@ impl Superblock {
     }
 }
 
-/// Over all of a copy, the checksum's own bytes as zeros.
+/// The checksum of a whole copy, with its own bytes as zeros.
 fn checksum(copy: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     sum.update(&copy[..12]);

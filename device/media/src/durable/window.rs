@@ -1,4 +1,4 @@
-//! The rest of a file from an offset on, as a file: several stores lie in one file, one behind the other.
+//! The rest of a file from an offset on, as a file: one file can hold several consecutive stores.
 
 use std::io;
 use std::sync::Arc;

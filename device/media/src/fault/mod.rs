@@ -2,10 +2,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `rule` | one fault: what it does, to which operations, where and when |
+//! | `rule` | one fault: its effect, operations, place and time |
 //! | `parse` | a rule as a line of text, and back |
 //! | `plan` | the rules of a drive: which of them strike an operation |
-//! | `torn` | what a power cut leaves of the operations that it interrupts |
+//! | `torn` | the remains of operations that a power cut interrupts |
 //!
 //! # The fault model
 //!
@@ -66,7 +66,7 @@ pub enum MediaError {
     /// The LUN does not answer.
     #[error("the LUN does not answer")]
     NoAnswer,
-    /// The file that holds the flash cannot be written any more. The page or block is as good as before.
+    /// The file that holds the flash can no longer be written. The page or block is not at fault.
     #[error("the file that holds the flash cannot be written")]
     Store,
     /// Power was lost before the operation ended.

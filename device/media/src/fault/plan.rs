@@ -18,12 +18,12 @@ pub struct FaultPlan {
     lba_bytes: u32,
     /// Whether there are rules, or the flash ages.
     armed: Cell<bool>,
-    /// The flash ages, so every operation is checked.
+    /// Whether the flash ages, so that every operation is checked.
     ages: Cell<bool>,
     rules: RefCell<Vec<Active>>,
     /// Rules added so far: each draws from its own random stream.
     made: Cell<u64>,
-    /// Decides what power cuts leave.
+    /// Decides the remains of power cuts.
     torn: RefCell<Rng>,
 }
 
@@ -39,16 +39,16 @@ struct Active {
     marks: Vec<Mark>,
 }
 
-/// Operations that a rule has struck at about one time.
+/// Operations that a rule struck at about the same time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Mark {
     /// When the first of them began.
     pub at: Time,
-    /// How many.
+    /// Their number.
     pub struck: u64,
 }
 
-/// The most marks of a rule: beyond them, two become one.
+/// Maximum of marks of a rule: beyond it, two are merged.
 const MARKS: usize = 1_000;
 
 /// A rule, and how many operations it matched and struck.
@@ -69,11 +69,11 @@ pub struct RuleCount {
 pub(crate) struct Struck {
     /// Time added to the array's.
     pub(crate) slow: Span,
-    /// How it ends.
+    /// Its error, if any.
     pub(crate) error: Option<MediaError>,
-    /// How long the LUN hangs. Of a read that is watched, no time: both leave the way of other operations.
+    /// How long the LUN hangs; zero for a watched read. Both leave the common path of operations.
     pub(crate) hang: Option<Span>,
-    /// It is a read that is watched.
+    /// Whether it is a watched read.
     pub(crate) is_watched: bool,
     /// Retries that a read takes.
     pub(crate) retries: u32,
@@ -125,7 +125,7 @@ impl FaultPlan {
         self.armed.set(self.ages.get());
     }
 
-    /// Operations are checked from now on, with rules and without.
+    /// Checks operations from now on, even without rules.
     pub(crate) fn look_at_all(&self) {
         self.ages.set(true);
         self.armed.set(true);
@@ -145,8 +145,7 @@ impl FaultPlan {
             .collect()
     }
 
-    /// When each rule has struck, in the order of [`FaultPlan::counts`]. Of one that strikes often, strikes that are near each
-    /// other are one mark.
+    /// When each rule struck, in the order of [`FaultPlan::counts`]. Nearby strikes of a frequent rule share one mark.
     pub fn marks(&self) -> Vec<Vec<Mark>> {
         self.rules.borrow().iter().map(|active| active.marks.clone()).collect()
     }
@@ -161,7 +160,7 @@ impl FaultPlan {
         self.torn.borrow_mut().below(end.into()) as u32
     }
 
-    /// Whether there are rules.
+    /// Whether the plan has rules.
     #[inline]
     pub(crate) fn is_armed(&self) -> bool {
         self.armed.get()
@@ -205,7 +204,7 @@ impl Active {
     /// Whether the rule strikes an operation in its scope; adds its effect to the effects so far.
     fn strike(&mut self, now: Time, operation: Operation, page: usize, all: &mut Struck) {
         if self.dead && now < self.rule.when.until {
-            // Everything is struck from the first on.
+            // Every later operation is struck.
             self.matched += 1;
         } else if !self.is_due(now, operation) {
             return;
@@ -347,7 +346,7 @@ mod tests {
         for rule in ["channel=0", "die=1", "plane=1", "block=3", "page=6", "channel=1 page=0-6"] {
             assert!(!hits(&format!("fail program {rule}")), "{rule}");
         }
-        // An erase is of all pages of its block.
+        // An erase concerns all pages of its block.
         assert_eq!(struck("fail erase block=2 page=1", Operation::Erase, 151, 1), [1]);
         // Page 0 holds units 0 to 3, which are sectors 0 to 31.
         let read = |lbas: &str| !struck(&format!("uncorrectable lba={lbas}"), Operation::Read, 0, 1).is_empty();

@@ -23,12 +23,12 @@ pub enum Strike {
     Fail,
     /// The LUN is busy until the controller gives up.
     Stuck {
-        /// When that is, after the operation began on the array.
+        /// The time until it gives up, from the operation's start on the array.
         timeout: Span,
     },
     /// The part stops answering.
     Dead {
-        /// How long the controller waits for one, each time.
+        /// How long the controller waits for an answer, each time.
         timeout: Span,
     },
     /// Power is cut for a while.
@@ -81,7 +81,7 @@ pub struct When {
     pub nth: Option<u64>,
     /// Only on every n-th.
     pub every: Option<u64>,
-    /// So often at most.
+    /// Maximum of strikes.
     pub count: Option<u64>,
     /// From this drive time on.
     pub from: Time,
@@ -136,7 +136,7 @@ impl Strike {
 }
 
 impl Rule {
-    /// Whether the rule is about an operation.
+    /// Whether the rule applies to an operation.
     pub(super) fn is_about(&self, operation: Operation) -> bool {
         self.operation.is_none_or(|only| only == operation) && self.strike.can_strike(operation)
     }
@@ -170,9 +170,9 @@ impl Rule {
     }
 }
 
-/// Flash, as the rules of the drive that it is in name it.
+/// Flash, in the numbering of the rules of its drive.
 pub(crate) struct Place<'a> {
-    /// Of this flash.
+    /// The geometry of this flash.
     pub(crate) geometry: &'a Geometry,
     /// The number of each channel in the drive.
     pub(crate) channels: &'a [u32],

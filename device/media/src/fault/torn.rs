@@ -8,8 +8,7 @@ pub enum Torn {
     /// The page, or every page of the block, cannot be read.
     #[default]
     Unreadable,
-    /// The array had not begun: the page is erased, the block as it was. A page that is followed by one under way cannot be
-    /// read.
+    /// The array had not begun: the page is erased, the block unchanged. A page followed by one in progress cannot be read.
     Untouched,
     /// The array had finished: the page is programmed, the block is erased.
     Whole,
@@ -40,12 +39,12 @@ impl Torn {
         Torn::ALL.iter().find(|(_, torn)| *torn == self).map_or("?", |(name, _)| name)
     }
 
-    /// Whether a page may be left that can be read, and is not as it was to be.
+    /// Whether a page may remain readable with wrong content.
     pub fn misleads(self) -> bool {
         matches!(self, Torn::Prefix | Torn::Area | Torn::Data | Torn::Any)
     }
 
-    /// One of those that are left to chance.
+    /// Draws a concrete variant for `Any`.
     pub(super) fn draw(self, rng: &mut Rng) -> Torn {
         match self {
             Torn::Any => Torn::ALL[rng.below(6) as usize].1,

@@ -68,6 +68,6 @@ impl Store for Arrived {
         self.0.get(unit)
     }
 
-    /// It is removed as all data is: no reader needs it any more.
+    /// It is removed like all data: no reader needs it any more.
     fn erase(&mut self, _: BlockId) {}
 }

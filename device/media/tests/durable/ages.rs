@@ -60,8 +60,8 @@ fn blocks() -> impl Iterator<Item = BlockId> {
     (0..BLOCKS).map(BlockId)
 }
 
-/// All that aging knows of a drive: of each block its erases, whether it went bad, and the bits of its health; of each
-/// page the decoder's result.
+/// The whole aging state of a drive: of each block its erases, whether it went bad, and the bits of its health; of each page
+/// the decoder's result.
 fn known(media: &Media) -> Vec<String> {
     let of_block = |block| {
         let pages = (0..PAGES).map(|page| media.decoded(media.geometry().page_at(block, page)));
@@ -95,7 +95,7 @@ fn draw(rng: &mut Rng) -> (Step, Span) {
 /// A step that the flash cannot do.
 const IDLE: &str = "nothing to do";
 
-/// Does a step, and returns how it ended and the time that it took.
+/// Does a step, and returns its end and its duration.
 fn act(executor: &mut Executor, media: &Media, step: Step) -> String {
     let (begun, breakdown) = (executor.sim().now(), &mut Breakdown::new());
     let ended = match step {
@@ -164,7 +164,7 @@ fn a_later_start_takes_the_life_of_the_file() {
     }
 }
 
-/// A new drive that is killed at any write before its first use is a new drive still, or has its life already.
+/// A new drive killed at any write before its first use is still new, or already has its life.
 #[test]
 fn a_kill_at_the_first_start_leaves_all_of_the_life() {
     let flash = aged(lived(), 5);
@@ -194,8 +194,8 @@ struct Data {
     reads: Vec<i64>,
 }
 
-/// A kill at any write, torn ones among them, loses at most the last minute before the last operation that began, and what came after
-/// it. Lost are time, reads, and when blocks were rewritten.
+/// A kill at any write, even a torn one, loses at most the last minute before the last operation that began, and everything
+/// after it. Lost are time, reads, and when blocks were rewritten.
 #[test]
 fn a_kill_loses_a_minute_of_ages_at_most() {
     each_seed(400, |seed| {
@@ -330,7 +330,7 @@ fn ages_outlast_a_loss_of_the_hosts_power() {
     });
 }
 
-/// The file as the format before had it: without the regions of ages.
+/// The file in the previous format, without the regions of ages.
 fn older(backing: &MemoryFile) -> Arc<MemoryFile> {
     let older = Arc::new(backing.survivor());
     let mut superblock = vec![0; 64 << 10];

@@ -1,5 +1,5 @@
-//! Files with inverted bits, cut short, or with a foreign superblock: an error, or pages that cannot be read. Never a
-//! panic, and never data that was not written there.
+//! Files with inverted bits, truncated, or with a foreign superblock: an error, or unreadable pages. Never a panic, and never
+//! data that was not written there.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn damage_is_found_and_never_a_panic() {
             return;
         }
         for _ in 0..1 + rng.below(40) {
-            // Half of them where there is something.
+            // Half of them in used places.
             let at = if rng.below(2) == 0 { rng.below(len) } else { rng.below(1 << 18) };
             backing.flip(at, rng.below(8) as u8);
         }

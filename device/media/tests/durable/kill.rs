@@ -1,4 +1,4 @@
-//! A process that is killed at any write, again and again; a host that loses its power; a disk that is full.
+//! A process repeatedly killed at any write; a host that loses power; a full disk.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use nandscape_sim::Executor;
 
 use crate::rig::{BLOCKS, Model, agree, each_seed, open, spec, work};
 
-/// What was programmed and erased is found after a kill; what was under way is present, torn or absent.
+/// Completed programs and erases survive a kill; those in progress are present, torn or absent.
 #[test]
 fn a_kill_at_any_write_loses_nothing_that_had_ended() {
     each_seed(300, |seed| {

@@ -1,5 +1,5 @@
-//! Flash in a file: killed at any write, on a full disk, after a loss of the host's power, and with files that are damaged or
-//! something else.
+//! Flash in a file: killed at any write, on a full disk, after a loss of the host's power, and with damaged or unrelated
+//! files.
 
 mod ages;
 mod damage;

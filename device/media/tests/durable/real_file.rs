@@ -84,7 +84,7 @@ fn a_file_with_the_name_of_one_that_is_made_is_left_alone() {
     media.durable().unwrap().set_notes(b"notes").unwrap();
     drop(media);
     refused();
-    // What kills leave: an empty file, one without a superblock, and a store that was never used.
+    // Remains of kills: an empty file, one without a superblock, and a store that was never used.
     std::fs::write(&new, b"").unwrap();
     taken_over();
     let mut begun = b"NANDMAKE".to_vec();
@@ -121,7 +121,7 @@ fn what_is_no_store_is_refused_and_left_alone() {
         file.write_all_at(&[9], (copy << 16) + 8).unwrap();
     }
     refused("format 9");
-    // A drive existed: a new one appears whole.
+    // A drive existed: the new one replaces it atomically.
     file.set_len(0).unwrap();
     assert!(StoreFile::exists(&path).unwrap());
     refused("it has 0 bytes");
@@ -185,7 +185,8 @@ fn a_file_that_is_removed_or_emptied_in_use_is_a_failure() {
     }
 }
 
-/// Of a member that is used alone the array learns even if the process is killed at once, and one copy of the superblock is damaged.
+/// The array detects that a member was used alone even if the process is killed at once and one copy of the superblock is
+/// damaged.
 #[test]
 fn a_member_of_an_array_that_is_used_alone_is_marked() {
     let folder = tempfile::tempdir().unwrap();

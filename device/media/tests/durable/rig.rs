@@ -76,7 +76,7 @@ pub(crate) enum Page {
 pub(crate) struct Block {
     pub(crate) erases: u32,
     pub(crate) pages: Vec<Page>,
-    /// An erase did not end.
+    /// Whether an erase did not end.
     pub(crate) may_be_erased: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Snapshots take over the chunks that have not changed, and one that did not end does not count.
+//! Snapshots reuse unchanged chunks, and an unfinished snapshot does not count.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What flash does beyond reading, programming and erasing page by page, against timelines worked out by hand from
+//! Options of flash beyond reading, programming and erasing page by page, against timelines worked out by hand from
 //! docs/techniques/nand-timing.md.
 
 mod command;

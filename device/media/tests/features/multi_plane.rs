@@ -60,7 +60,7 @@ fn the_array_waits_for_all_commands() {
     }
 }
 
-/// A read that arrives after the array has begun is late: of a single register 65 + 5 + 40 + 25.
+/// A read that arrives after the array has begun is late: with a single register 65 + 5 + 40 + 25.
 #[test]
 fn who_is_late_is_not_of_the_group() {
     let late = [(0, "a", 0, Op::Read), (6, "b", 1, Op::Read)];
@@ -114,7 +114,7 @@ fn guests_are_alone() {
     assert_eq!(flash.run(&mut executor), [(95, "a"), (155, "b"), (948, "program")]);
 }
 
-/// A collector reads one page after the other, and keeps others out.
+/// A collector reads one page after the other, and excludes other operations.
 #[test]
 fn collections_are_served_alone() {
     let mut executor = Executor::new();

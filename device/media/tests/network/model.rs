@@ -118,7 +118,7 @@ impl Customer {
     }
 }
 
-/// Polls `work`, and gives it up when `patience` is over.
+/// Polls `work`, and abandons it when `patience` is over.
 pub(crate) async fn within(sim: &Sim, patience: Span, work: impl Future<Output = ()>) {
     let (mut work, mut patience) = (Box::pin(work), pin!(sim.sleep(patience)));
     poll_fn(|context| match work.as_mut().poll(context) {

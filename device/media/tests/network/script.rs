@@ -26,7 +26,7 @@ pub(crate) struct Network {
     pub(crate) customers: u32,
 }
 
-/// What one operation does.
+/// One kind of operation.
 #[derive(Clone, Debug)]
 pub(crate) enum Work {
     Read {

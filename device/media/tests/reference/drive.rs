@@ -4,7 +4,7 @@
 use nandscape_device_media::{Cell, Registers};
 use nandscape_sim::Rng;
 
-/// What collections hold. `Controller` is no matter of the flash: its users hold a gate, which the host's operations pass.
+/// The resources that collections hold. `Controller` is outside the flash: its users hold a gate, which host operations pass.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Scheme {
     Nothing,

@@ -99,7 +99,7 @@ fn has_been_read<T>(ended: Result<T, MediaError>) {
 /// One customer and the drive it uses.
 struct Customer<'a> {
     sim: Sim,
-    /// What operations of the host pass, and collections that hold the controller close.
+    /// The gate that host operations pass, and that collections of the controller close.
     gate: Rc<Resource>,
     media: Rc<Media>,
     priority: Priority,
@@ -175,7 +175,7 @@ impl Customer<'_> {
             Scheme::Channel => (Holding::Channel, false),
             Scheme::Controller => (Holding::Channel, true),
         };
-        // Given back last.
+        // Released last.
         let _closed = match closes_gate {
             true => Some(self.gate.take(who, &mut Wait::default()).await),
             false => None,
@@ -215,7 +215,7 @@ fn stages(breakdown: &Breakdown) -> Stages {
     }
 }
 
-/// Polls `work`, and gives it up when `patience` is over.
+/// Polls `work`, and abandons it when `patience` is over.
 async fn within(sim: &Sim, patience: Span, work: impl Future) {
     let (mut work, mut patience) = (Box::pin(work), pin!(sim.sleep(patience)));
     poll_fn(|context| match work.as_mut().poll(context) {

@@ -1,6 +1,6 @@
-//! The outcome of a script: when operations ended and where their time went.
+//! The outcome of a script: the ends of operations and their breakdowns.
 
-/// Where the time of an operation went, in nanoseconds; the names are those of the page.
+/// The breakdown of an operation, in nanoseconds, with the names of the page.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Stages {
     pub(crate) queue: u64,

@@ -5,7 +5,7 @@ use nandscape_sim::{Cause, Rng};
 
 use crate::drive::{Drive, Page, Planes, UNIT};
 
-/// What one operation does.
+/// One kind of operation.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Work {
     /// Reads `bytes` of a page whose block has been erased `erases` times.

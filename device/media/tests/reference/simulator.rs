@@ -17,7 +17,7 @@ use crate::outcome::{Outcome, Served, Stage, Stages};
 use crate::script::{Op, Script, Work};
 use crate::steps::{Retries, Step, Steps};
 
-/// What will end, or be due.
+/// An event: an ending, or a due time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Ending {
     /// A customer's thinking.
@@ -42,7 +42,7 @@ struct Event {
     ending: Ending,
 }
 
-/// What those who were given something begin with.
+/// The first action of an operation that was given something.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Given {
     GoOn(usize),

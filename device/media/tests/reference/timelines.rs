@@ -85,7 +85,7 @@ fn copy(plane: u32) -> Part {
 /// When an operation is requested, its kind, its cause, and when it ends.
 type Timed = (u64, Work, Cause, u64);
 
-/// Where the time of each operation went, as the model has it.
+/// The breakdown of each operation, by the model.
 struct Logs(Vec<Vec<Breakdown>>);
 
 impl Logs {

@@ -131,7 +131,7 @@ fn blocks_and_layers_differ_as_told() {
     assert!((mean(&layers) / mean(&plain) - 1.0).abs() < 0.02);
 }
 
-/// Reads of a block disturb it until it is programmed anew.
+/// Reads of a block disturb it until it is rewritten.
 #[test]
 fn reads_disturb_until_the_block_is_written_again() {
     let mut aging = lived(3_000.0, 0);

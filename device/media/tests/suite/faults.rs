@@ -385,7 +385,7 @@ fn a_collection_is_told_which_operation_came_to_nothing() {
     });
 }
 
-/// A read that nothing can correct takes all retries there are; one of a page that needs none takes none.
+/// An uncorrectable read takes the maximum of retries; a read of a page that needs none takes none.
 #[test]
 fn a_hopeless_read_is_retried_to_the_end() {
     let time = |faults: &[&str]| {

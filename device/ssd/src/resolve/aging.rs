@@ -1,4 +1,4 @@
-//! `[wear]`: whether the flash ages, and how.
+//! `[wear]`: the aging of the flash.
 
 use nandscape_device_media::aging::{Correction, ErrorRates, Failures, Life, Retries};
 use nandscape_device_media::geometry::Counts;
@@ -14,8 +14,8 @@ use crate::values::{Choice, FtlKind, Text};
 
 /// Keys of [wear] that need no model of bit errors.
 const WITHOUT_ERRORS: &str = "erase_growth, erase_failures, program_failures, failure_shape, cycles and cycles_spread";
-/// Errors that are corrected of each KiB of a codeword, unless the profile says otherwise: 72 bits of 1 KiB are what data sheets
-/// of TLC ask for. QLC has a code that corrects cells misread as often: 45/28 of the errors, as in [`ErrorRates::QLC_FROM_TLC`].
+/// Default of correctable errors per KiB of a codeword: data sheets of TLC require 72 bits per KiB. For QLC, the code
+/// corrects cells misread equally often: 45/28 of the errors, as in [`ErrorRates::QLC_FROM_TLC`].
 const fn correctable_of_kib(cell: Cell) -> u32 {
     match cell {
         Cell::Slc | Cell::Mlc | Cell::Tlc => 72,
@@ -27,11 +27,11 @@ const DEFAULT_STEPS: u32 = 8;
 const DEFAULT_KEEPS: Ratio = Ratio(0.5);
 const DEFAULT_SHAPE: f64 = 3.0;
 const NO_TIME: Age = Age(Span::ZERO);
-/// Erases of each block before a run, at the most.
+/// Maximum of erases of each block before a run.
 const MOST_CYCLES: f64 = 1e7;
 const DAY_S: f64 = 86_400.0;
 
-/// How the flash ages. `logical` is the mapping units that a host sees, `kind` is what maps them.
+/// The aging of the flash. `logical` is the mapping units that a host sees, `kind` the kind of FTL.
 pub(super) fn aging(
     keys: &AgingKeys,
     timing: &Timing,
@@ -84,7 +84,7 @@ pub(super) fn aging(
     }))
 }
 
-/// The interval in which each block is read: long enough for reads one after the other.
+/// The scrubbing interval, which must be long enough to read all blocks one after the other.
 fn scrub(keys: &AgingKeys, timing: &Timing, geometry: &Counts, refresh: Option<f64>) -> Result<Option<Span>> {
     let Some(interval) = keys.scrub.map(|text| text.0).filter(|interval| !interval.is_zero()) else { return Ok(None) };
     if refresh.is_none() {
@@ -108,7 +108,7 @@ fn scrub(keys: &AgingKeys, timing: &Timing, geometry: &Counts, refresh: Option<f
     }
 }
 
-/// The keys that are given, but for those that need no model of bit errors: they tell of erases and programs.
+/// The given keys, except those for erases and programs, which need no model of bit errors.
 fn of_errors(keys: &AgingKeys) -> AgingKeys {
     AgingKeys {
         rber: None,
@@ -166,7 +166,7 @@ fn page_types(keys: &AgingKeys, cell: Cell) -> Result<Vec<f64>> {
 }
 
 fn correction(keys: &AgingKeys, timing: &Timing, geometry: &Counts) -> Result<Correction> {
-    // A codeword that is larger than a page holds a page.
+    // A codeword larger than a page holds one page.
     let bytes = timing.features.ecc.codeword.min(geometry.page_size);
     let bits = bytes * 8;
     let default = correctable_of_kib(timing.cell) * bytes / 1024;
@@ -193,7 +193,7 @@ fn life(keys: &AgingKeys, geometry: &Counts, logical: u32) -> Result<Life> {
     })
 }
 
-/// Where erases before the run leave no mark on reads, for the user.
+/// Notes for the user if erases before the run have no effect on reads.
 pub(super) fn notes(aging: Option<&Aging>, cell: Cell) -> Vec<String> {
     let worn = aging.filter(|aging| aging.life.cycles > 0.0 && aging.rates == ErrorRates::ERROR_FREE);
     let note = |aging: &Aging| {
@@ -208,13 +208,13 @@ pub(super) fn notes(aging: Option<&Aging>, cell: Cell) -> Vec<String> {
 }
 
 impl AgingKeys {
-    /// What says how worn the blocks are when a run begins, as errors name it: the key, and the option that sets it.
+    /// The source of the initial wear, for errors: the key, and the option that sets it.
     pub(crate) fn source_of_wear(&self) -> &'static str {
         if self.cycles.is_some() { "wear.cycles" } else { "wear.age (--age)" }
     }
 }
 
-/// The erases of each block: those that are given, or those that `a_day` makes until that age.
+/// The erases of each block: given directly, or `a_day` times the age.
 fn cycles(keys: &AgingKeys, age: Span, a_day: f64) -> Result<f64> {
     if let Some(given) = keys.cycles {
         return number("wear.cycles", given.into(), 0.0, MOST_CYCLES);
@@ -243,7 +243,7 @@ fn share(key: &str, given: &Option<Text<Ratio>>, most: f64) -> Result<f64> {
     }
 }
 
-/// A share as a percentage, without the last digits, which a product with 100 leaves behind.
+/// A share as a percentage, without the rounding error of the product with 100.
 fn percent(share: f64) -> String {
     format!("{}%", (share * 1e12).round() / 1e10)
 }
@@ -255,7 +255,7 @@ fn number(key: &str, number: f64, least: f64, most: f64) -> Result<f64> {
     }
 }
 
-/// Writes what was decided into the keys.
+/// Writes the decided values into the keys.
 pub(super) fn fill_in(keys: &mut AgingKeys, aging: &Aging) {
     let Aging { rates, correction, retries, failures, life, .. } = aging;
     let named = ErrorRates::ALL.iter().find(|(_, known)| known == rates);
@@ -291,7 +291,7 @@ mod tests {
         let mut profile = Profile::load("default").unwrap();
         profile.set_all(changes).map_err(|error| error.to_string())?;
         let resolved = profile.resolve().map_err(|error| error.to_string())?;
-        // What is written reads back as the same.
+        // The written profile reads back unchanged.
         let again = Profile::parse("again.toml", &resolved.to_toml()).unwrap().resolve().unwrap();
         assert_eq!(again.aging, resolved.aging);
         Ok(resolved.aging)
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!((aging.correction.bits, aging.correction.correctable, aging.retries.steps), (32_768, 288, 8));
     }
 
-    /// Of flash without a model of bit errors, and of flash whose errors are switched off, erases and programs can fail.
+    /// Erases and programs can fail on flash without a model of bit errors, or with errors switched off.
     #[test]
     fn erases_age_without_bit_errors() {
         for flash in [&["timing.cell=mlc", "timing.read=50us"][..], &["wear.rber=none"]] {
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// Worn flash has errors, or a note says that it has none.
+    /// Worn flash has errors, or a note reports that it has none.
     #[test]
     fn wear_without_an_effect_on_reads_is_a_note() {
         let notes = |changes: &[&str]| {
@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(notes(&[&qlc[..], &["wear.cycles=1000"]].concat()), [""; 0]);
         let aging = resolve(&[&qlc[..], &["wear.cycles=1000"]].concat()).unwrap().unwrap();
         assert_eq!((aging.rates, aging.correction.correctable), (ErrorRates::QLC_FROM_TLC, 4 * 115));
-        // At its rated erases it is as near what its code corrects as TLC at three times as many.
+        // At its rated erases, QLC is as near to its correctable limit as TLC at three times as many.
         let tlc = resolve(&["wear.cycles=3000"]).unwrap().unwrap();
         let fails = |aging: &Aging| aging.correction.page_fails(aging.rates.rber(aging.rated, 0.0, 0.0));
         assert!(aging.rates.rber(1_000, 0.0, 0.0) > 1.5 * tlc.rates.rber(3_000, 0.0, 0.0));
@@ -355,7 +355,7 @@ mod tests {
         );
     }
 
-    /// A drive write a day wears each block by less than an erase a day, for there is more flash than capacity.
+    /// One drive write per day wears each block by less than one erase per day, because flash exceeds the capacity.
     #[test]
     fn a_life_is_worth_its_writes() {
         let life = resolve(&["wear.age=18months"]).unwrap().unwrap().life;
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!((amplified.amplification, amplified.reads_a_day), (3.0, life.reads_a_day));
     }
 
-    /// Refresh and scrubbing are for the FTL that has them.
+    /// Refresh and scrubbing require the FTL that has them.
     #[test]
     fn scrubbing_needs_refresh_time_and_an_ftl_that_moves_data() {
         let aging = resolve(&["wear.refresh=80%", "wear.scrub=86400s"]).unwrap().unwrap();

@@ -7,7 +7,7 @@ use super::Result;
 use crate::profile::ProfileError;
 use crate::values::Text;
 
-/// The longest time that any one step may take: sums over a long run stay far below what the clock can count.
+/// Maximum time of any single step, so that sums over a long run stay far below the limit of the clock.
 const LONGEST: Span = Span::from_s(10);
 /// The slowest rate, in bytes a second, for the same reason.
 const SLOWEST: f64 = 1e3;

@@ -47,14 +47,14 @@ pub(super) fn controller(keys: &ProfileKeys) -> Result<ControllerConfig> {
     })
 }
 
-/// Times of a core of the Dragon Fire Card, with the sources that the keys name.
+/// Times of a core of the Dragon Fire Card; the documentation of the keys names the sources.
 const COMMAND: Span = Span::from_ns(22_200);
 const UNIT: Span = Span::from_ns(100);
 const KIB: Span = Span::from_ns(2_800);
 const PAGE: Span = Span::from_ns(100);
 const FLASH: Span = Span::from_ns(22_200);
 const FLASH_KIB: Span = Span::from_ns(250);
-/// Processors at the most.
+/// Maximum of processors.
 const MOST_PROCESSORS: u64 = 1_024;
 
 fn processors(keys: &ProcessorKeys) -> Result<Option<ProcessorsConfig>> {
@@ -77,7 +77,7 @@ fn processors(keys: &ProcessorKeys) -> Result<Option<ProcessorsConfig>> {
     }
 }
 
-/// Writes what was decided into the keys.
+/// Writes the decided values into the keys.
 pub(super) fn fill_in_processors(keys: &mut ProcessorKeys, config: Option<ProcessorsConfig>) {
     let Some(ProcessorsConfig { count, command, unit, kib, page, flash, flash_kib }) = config else { return };
     *keys = ProcessorKeys {

@@ -16,7 +16,7 @@ use crate::values::{Choice, Shares, Text};
 
 /// `timing.ecc.codeword` of a profile that does not give it.
 const DEFAULT_CODEWORD: Bytes = Bytes(4 << 10);
-/// Retries of a page at the most.
+/// Maximum of retries of a page.
 const MAX_RETRIES: usize = 16;
 
 pub(super) fn features(keys: &TimingKeys) -> Result<Features> {
@@ -71,7 +71,7 @@ fn suspend(keys: &SuspendKeys) -> Result<Suspend> {
     })
 }
 
-/// Refuses combinations that do not fit together.
+/// Rejects combinations that do not fit together.
 pub(super) fn check(timing: &Timing, geometry: &Counts, ftl: &PageFtlConfig, gc: &GcKeys) -> Result<()> {
     let Features { planes, program_unit, suspend, .. } = timing.features;
     if program_unit == ProgramUnit::WordLine {
@@ -94,7 +94,7 @@ pub(super) fn check(timing: &Timing, geometry: &Counts, ftl: &PageFtlConfig, gc:
     check_preemption(&suspend, ftl, gc)
 }
 
-/// Whether some reads are more urgent than what they would interrupt, and get at it.
+/// Checks that some reads have priority over the operations that they would suspend, and can reach them.
 fn check_preemption(suspend: &Suspend, ftl: &PageFtlConfig, gc: &GcKeys) -> Result<()> {
     let (always, on_request) = (gc.preempt.unwrap_or(false), gc.preempt_on_request.unwrap_or(false));
     let is_reads_first = ftl.priority == Priority::ReadsFirst;

@@ -75,7 +75,7 @@ fn page_and_unit(keys: &ProfileKeys) -> Result<(u32, u32)> {
     }
 }
 
-/// The counts of the profile; blocks of a plane are not known yet.
+/// The counts of the profile; blocks per plane are not known yet.
 pub(super) fn counts(keys: &ProfileKeys) -> Result<Counts> {
     let (page_size, unit_size) = page_and_unit(keys)?;
     let geometry = &keys.geometry;
@@ -155,7 +155,7 @@ pub(super) fn sizing(
             }
         }
         (None, Some(blocks)) => {
-            // Whole megabytes, as the makers' sizes are.
+            // Whole mebibytes.
             let step = (1 << 20) / u64::from(counts.unit_size);
             let Some(logical_units) = demand.largest(blocks, step) else {
                 let least = (blocks..=MOST_BLOCKS_TRIED).find(|blocks| demand.largest(*blocks, step).is_some());
@@ -174,7 +174,7 @@ pub(super) fn sizing(
     }
 }
 
-/// The largest number of blocks that a message says to be enough.
+/// Maximum of blocks that a message suggests.
 const MOST_BLOCKS_TRIED: u32 = 4_096;
 
 fn too_large() -> ProfileError {
@@ -193,5 +193,5 @@ fn logical_units(capacity: Bytes, unit_size: u32) -> Result<u32> {
     u32::try_from(capacity.0 / u64::from(unit_size)).map_err(|_| too_large())
 }
 
-/// Sectors are the finest piece that anything names.
+/// Sectors are the finest unit of addressing.
 const _: () = assert!(SECTOR == 512);

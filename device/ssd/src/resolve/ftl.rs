@@ -1,4 +1,4 @@
-//! `[ftl]` and `[buffer]`. Which policies are named there is in [`policies`](crate::policies).
+//! `[ftl]` and `[buffer]`. Their policies are in [`policies`](crate::policies).
 
 use nandscape_device_controller::BufferMode;
 use nandscape_device_ftl_core::address::MAX_SLOTS;
@@ -51,7 +51,7 @@ pub(super) fn ftl(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> 
     })
 }
 
-/// How data of hosts is separated.
+/// The separation of host data.
 pub(super) fn placement(keys: &FtlKeys) -> Result<PlacementConfig> {
     check_isolation(keys)?;
     let (handles, streams) = (keys.fdp.handles.unwrap_or(0), keys.streams.count.unwrap_or(0));
@@ -75,7 +75,7 @@ pub(super) fn placement(keys: &FtlKeys) -> Result<PlacementConfig> {
     placement_of(keys, (handles, handles), (&keys.fdp.isolation, Interface::Handles), names)
 }
 
-/// Isolation is of handles or streams. A count of zero, where one is given, turns them off for all other keys.
+/// Isolation requires handles or streams. A given count of zero turns them off for all other keys.
 fn check_isolation(keys: &FtlKeys) -> Result<()> {
     for (key, is_given, count_key, count, most) in [
         ("ftl.fdp.isolation", keys.fdp.isolation.is_some(), "ftl.fdp.handles", keys.fdp.handles, MOST_HANDLES),
@@ -95,7 +95,7 @@ fn check_isolation(keys: &FtlKeys) -> Result<()> {
     Ok(())
 }
 
-/// Ranges of the capacity, each in blocks of its own.
+/// Ranges of the capacity, each in separate blocks.
 fn ranges_of(keys: &FtlKeys, ranges: u32) -> Result<PlacementConfig> {
     if !(2..MOST_HANDLES).contains(&ranges) {
         let most = MOST_HANDLES - 1;
@@ -117,7 +117,7 @@ fn ranges_of(keys: &FtlKeys, ranges: u32) -> Result<PlacementConfig> {
     Ok(PlacementConfig { handles: ranges as u8, isolation: Isolation::Persistent, interface: Interface::Ranges })
 }
 
-/// Ranges that have planes for themselves have as many of them each.
+/// Checks that ranges with separate planes have equally many.
 pub(super) fn check_ranges_own(keys: &FtlKeys, geometry: &Counts) -> Result<()> {
     let (ranges, own) = (keys.windows.ranges.unwrap_or(0), keys.windows.ranges_own);
     if own.is_none_or(|text| text.0.0 == RangesOwn::Blocks) {
@@ -139,7 +139,7 @@ pub(super) fn check_ranges_own(keys: &FtlKeys, geometry: &Counts) -> Result<()> 
     Ok(())
 }
 
-/// Placement by handles, whose number follows from a key.
+/// Placement by handles; a key gives their number.
 fn placement_of(
     keys: &FtlKeys,
     (given, handles): (u32, u32),
@@ -185,9 +185,9 @@ fn buffer_units(keys: &BufferKeys, page_size: u32, unit_size: u32) -> Result<u32
     Ok((size.0 / u64::from(unit_size)) as u32)
 }
 
-/// `ftl.windows.free_blocks` and `ftl.windows.free_blocks_long`. A drive collects when it is due, unless it promises room: for a window of
-/// Predictable Latency Mode, which is as long as the host likes, for one that is as long as the drive recommends, or for the turns of other
-/// ranges, between which it learns nothing of what hosts take.
+/// `ftl.windows.free_blocks` and `ftl.windows.free_blocks_long`. A drive collects when a collection is due, unless it
+/// promises free space: for a window of Predictable Latency Mode of any length, for a window of recommended length, or for
+/// the turns of other ranges, during which it cannot track what hosts write.
 fn free_in_window(keys: &ProfileKeys, geometry: &Counts, logical_units: u32) -> (u32, u32) {
     let given = keys.ftl.windows.free_blocks;
     let room = (super::windows::spare_blocks(geometry, logical_units) / 4).max(1);

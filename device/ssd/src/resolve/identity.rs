@@ -1,5 +1,5 @@
-//! `[identity]`: the names of a drive. What a profile does not give derives from its name and the seed of the drive, so
-//! that the same command line gives the same drive, and two drives of one run differ.
+//! `[identity]`: the names of a drive. Missing names derive from the profile's name and the drive's seed, so that the same
+//! command line gives the same drive, and two drives of one run differ.
 
 use nandscape_drive::Names;
 use nandscape_sim::Seed;
@@ -11,7 +11,7 @@ use crate::keys::IdentityKeys;
 /// The longest NVMe Qualified Name, in bytes (Base 4.7).
 const LONGEST_NQN: usize = 223;
 
-/// Checks what is given.
+/// Checks the given names.
 pub(super) fn check(keys: &IdentityKeys) -> Result<()> {
     for (key, value, most) in [("identity.serial", &keys.serial, 20), ("identity.model", &keys.model, 40)] {
         let Some(value) = value else { continue };

@@ -12,7 +12,7 @@ use crate::keys::ProfileKeys;
 use crate::sizing::Sizing;
 use crate::values::{FtlKind, Text};
 
-/// Blocks of each plane that are in no zone: one for each that goes bad, at first.
+/// Blocks of each plane outside zones, which replace the first blocks that go bad.
 pub(super) const SPARE: u32 = 2;
 /// `ftl.lsm.runs` of a profile that does not give it.
 const DEFAULT_RUNS: u32 = 1_024;
@@ -59,7 +59,7 @@ pub(super) fn lsm(
     Ok(Some(LsmConfig { zones, runs, most: most as u32, span: span as u32, share, reserve }))
 }
 
-/// Units of a run at the most: an eighth of what the drive has room for, or less.
+/// Units of a run, at most a quarter of the drive's room.
 fn run_units(keys: &ProfileKeys, (zones, reserve): (ZoneConfig, u32), units: u64, unit: u64) -> Result<u64> {
     let room = units.min(u64::from(zones.zones - reserve) * u64::from(zones.size)) * unit;
     let most = Bytes((room / 4 / unit * unit).min(u64::from(u32::MAX / 16) * unit));
@@ -73,7 +73,7 @@ fn run_units(keys: &ProfileKeys, (zones, reserve): (ZoneConfig, u32), units: u64
     }
 }
 
-/// What does not go with runs.
+/// Rejects keys that are incompatible with runs.
 fn check_keys(keys: &ProfileKeys) -> Result<()> {
     let zone = &keys.ftl.zone;
     let given = [
@@ -92,14 +92,14 @@ impl Resolved {
         self.lsm
     }
 
-    /// Bytes of the namespace of a drive with runs: more than all of them have room for.
+    /// Bytes of the namespace of a drive with runs: more than the room of all runs.
     pub(super) fn bytes_of_runs(&self) -> Option<u64> {
         let config = self.lsm?;
         Some(u64::from(config.runs) * u64::from(config.span) * u64::from(self.geometry.unit_size))
     }
 }
 
-/// Writes what was decided into the keys.
+/// Writes the decided values into the keys.
 pub(super) fn fill_in(keys: &mut ProfileKeys, config: &LsmConfig, unit: u64) {
     zone::fill_in(keys, &config.zones, unit);
     let lsm = &mut keys.ftl.lsm;

@@ -1,10 +1,10 @@
-//! Makes a drive's configuration from keys: derives missing values and refuses impossible ones.
+//! Makes a drive's configuration from keys: derives missing values and rejects impossible ones.
 //!
 //! | file | what |
 //! |---|---|
 //! | `bounds` | checks that a value is given and within bounds |
 //! | `flash`, `ftl`, `controller` | the sections of a profile |
-//! | `aging` | how the flash ages |
+//! | `aging` | the aging of the flash |
 //! | `ox_block` | OX-Block |
 //! | `zone` | zones |
 //! | `open_channel` | open-channel drives |
@@ -54,7 +54,7 @@ use crate::profile::{Profile, ProfileError};
 use crate::sizing::Sizing;
 use crate::values::{FtlKind, PartStore, PerPageType, ReadRule, Tables, Text};
 
-/// A profile with every value decided.
+/// A profile with every value resolved.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Resolved {
     /// The profile's name.
@@ -63,7 +63,7 @@ pub struct Resolved {
     pub keys: ProfileKeys,
     /// The amount of flash.
     pub sizing: Sizing,
-    /// Decisions that differ from the profile, with reasons.
+    /// Deviations from the profile, with reasons.
     pub notes: Vec<String>,
     timing: Timing,
     aging: Option<Aging>,
@@ -89,14 +89,14 @@ pub struct ResolvedPart {
     pub dies: Option<Vec<u32>>,
     /// Where its flash is.
     pub store: PartStore,
-    /// It as a drive of its own.
+    /// The part as a separate drive.
     pub drive: Resolved,
 }
 
 type Result<T> = std::result::Result<T, ProfileError>;
 
 impl Profile {
-    /// Decides every value.
+    /// Resolves every value.
     ///
     /// # Errors
     /// The invalid key, and what would be valid.
@@ -112,7 +112,7 @@ impl Profile {
             return bounds::wrong("controller.precompletion.window", problem);
         }
         if !resolved.parts.is_empty() {
-            // Windows are those of one FTL.
+            // Windows require one FTL.
             resolved.controller.windows = None;
             if resolved.controller.predictable_latency {
                 let problem = "is for drives with one FTL of the kind \"page\"; false is valid for others";
@@ -122,7 +122,7 @@ impl Profile {
         Ok(resolved)
     }
 
-    /// Decides every value of a drive with one FTL, or of one of several FTLs, whose channels have identifiers.
+    /// Resolves every value of a drive with one FTL, or of one of several FTLs, whose channels have identifiers.
     fn resolve_one(&self, has_identifiers: bool) -> Result<Resolved> {
         let keys = &self.keys;
         let timing = flash::timing(&keys.timing)?;
@@ -183,7 +183,7 @@ impl Resolved {
         u64::from(self.ftl.logical_units) * u64::from(self.geometry.unit_size)
     }
 
-    /// Bytes of each namespace that a new drive has, by number.
+    /// Bytes of each namespace of a new drive, by number.
     pub fn namespaces(&self) -> Vec<u64> {
         match &*self.parts {
             [] => {
@@ -198,7 +198,7 @@ impl Resolved {
         self.controller.lba_bytes
     }
 
-    /// Bytes that a command moves, at the most.
+    /// Maximum of bytes that a command moves.
     pub fn max_transfer(&self) -> u64 {
         self.controller.max_transfer.into()
     }
@@ -208,7 +208,7 @@ impl Resolved {
         self.ftl.priority
     }
 
-    /// How long before the end of a read its notice is due, of a drive with notices.
+    /// How long before the end of a read its notice is due; `None` for a drive without notices.
     pub fn precompletion_window(&self) -> Option<Span> {
         self.controller.notices
     }
@@ -218,7 +218,7 @@ impl Resolved {
         self.keys.faults.iter().flat_map(|faults| &faults.0).map(|rule| &rule.0)
     }
 
-    /// Whether a fault can happen on this drive.
+    /// Checks that a fault can happen on this drive.
     ///
     /// # Errors
     /// Why not, and what would be valid.
@@ -228,7 +228,7 @@ impl Resolved {
         checked.map_err(|problem| format!("\"{rule}\": {problem}"))
     }
 
-    /// A page that is readable and wrong is found out by an FTL with checksums alone.
+    /// Only an FTL with checksums detects a readable page with wrong data.
     fn check_torn(&self, rule: &Rule) -> std::result::Result<(), String> {
         let has_checksums = self.ox_block.is_some_and(|config| config.layout == Layout::Log);
         match rule.strike {
@@ -245,7 +245,7 @@ impl Resolved {
         problem.map_or(Ok(()), |problem| Err(ProfileError::new("faults", problem)))
     }
 
-    /// Blocks of the drive that are the reserve of garbage collection: none where the host collects, as of zones and chunks.
+    /// Blocks of the drive in the reserve of garbage collection: none if the host collects, as with zones and chunks.
     pub fn reserve_blocks(&self) -> u64 {
         match &*self.parts {
             [] if self.zone.is_some() || self.lsm.is_some() || self.open_channel.is_some() => 0,
@@ -266,7 +266,7 @@ impl Resolved {
         u64::from(pages_per_block) * u64::from(page_size / unit_size)
     }
 
-    /// The most entries of a queue.
+    /// Maximum of entries of a queue.
     pub fn max_queue_entries(&self) -> u32 {
         self.controller.max_queue_entries
     }
@@ -276,7 +276,7 @@ impl Resolved {
         self.controller.max_queue_pairs
     }
 
-    /// Sets flash, link and firmware times to zero, in the keys too, so that they describe the run.
+    /// Sets flash, link and firmware times to zero, also in the keys, which then describe the run.
     pub fn without_delay(mut self) -> Resolved {
         let (zero, unlimited) = (Text(Span::ZERO), Some(Text(Rate::UNLIMITED)));
         let TimingKeys { read, program, erase, bus, .. } = &mut self.keys.timing;
@@ -334,12 +334,12 @@ impl Resolved {
         }
     }
 
-    /// Its FTLs, by their lowest channel, where there are several.
+    /// Its FTLs, by their lowest channel, if it has several.
     pub fn parts(&self) -> &[ResolvedPart] {
         &self.parts
     }
 
-    /// What becomes of the mapping in a power cut.
+    /// The fate of the mapping in a power cut.
     pub(crate) fn tables(&self) -> Tables {
         self.keys.ftl.tables.map_or(Tables::Saved, |text| text.0.0)
     }
@@ -366,10 +366,10 @@ impl Resolved {
         policies::of_ftl(&self.keys.ftl, &self.geometry(), seed, &self.own)
     }
 
-    /// The drive with policies that a program brings itself. A note says which.
+    /// The drive with a program's own policies. A note names them.
     ///
     /// # Errors
-    /// When its FTL takes none.
+    /// If its FTL takes no policies.
     pub fn with_policies(mut self, own: OwnPolicies) -> Result<Resolved> {
         let names = own.names();
         if names.is_empty() {
@@ -388,12 +388,12 @@ impl Resolved {
         self.controller.clone()
     }
 
-    /// What the drive knows of itself to say how long windows are to be in which it does its own work, where it has any.
+    /// The drive's own figures for the length of windows for background work, if it has windows.
     pub fn windows(&self) -> Option<WindowRules> {
         self.controller.windows
     }
 
-    /// Ranges of the capacity that may have windows at different times; 0 is none.
+    /// Ranges of the capacity with separate windows; 0 is none.
     pub fn window_ranges(&self) -> u32 {
         self.keys.ftl.windows.ranges.unwrap_or(0)
     }
@@ -403,13 +403,13 @@ impl Resolved {
         self.keys.controller.command_slots.unwrap_or(1)
     }
 
-    /// Whether reads may fail rather than wait for background work, if they ask for it.
+    /// Whether fail-fast reads fail instead of waiting for background work.
     pub fn fails_reads(&self) -> bool {
         let is_page = self.keys.ftl.kind.is_none_or(|kind| kind.0.0 == FtlKind::Page);
         is_page && self.keys.ftl.read.policy.map_or(DEFAULT_READ, |policy| policy.0.0) == ReadRule::FailFast
     }
 
-    /// Whether reads with the preempt flag are let into collections, and others are not.
+    /// Whether only reads with the preempt flag interrupt collections.
     pub fn lets_urgent_reads_in(&self) -> bool {
         self.keys.ftl.gc.preempt_on_request.unwrap_or(false)
     }
@@ -649,7 +649,7 @@ mod tests {
         }
     }
 
-    /// With everything on that flash can do, as written and without delay.
+    /// With every feature of the flash on, as written and without delay.
     #[test]
     fn features_are_written_and_read_back() {
         let mut profile = Profile::load("default").unwrap();

@@ -80,7 +80,7 @@ pub(super) fn open_channel(
     }))
 }
 
-/// What an open-channel drive cannot have.
+/// Rejects keys that an open-channel drive cannot have.
 fn check_drive(keys: &ProfileKeys) -> Result<()> {
     let modes = [BufferMode::Through, BufferMode::Register];
     if keys.buffer.mode.is_some_and(|mode| !modes.contains(&mode.0.0)) {
@@ -114,7 +114,7 @@ impl Resolved {
     }
 }
 
-/// Writes what was decided into the keys.
+/// Writes the decided values into the keys.
 pub(super) fn fill_in(keys: &mut ProfileKeys, config: &OpenChannelConfig) {
     let keys = &mut keys.ftl.open_channel;
     keys.mw_cunits = Some(config.mw_cunits);

@@ -25,9 +25,9 @@ const DEFAULT_MAP_MEMORY: Bytes = Bytes(16 << 20);
 const DEFAULT_THRESHOLD: Ratio = Ratio(0.7);
 const DEFAULT_TARGET: Ratio = Ratio(0.9);
 
-/// Blocks of the log that are full when a checkpoint is taken, whenever the last was.
+/// Full blocks of the log at which a checkpoint is taken, regardless of the interval.
 const LOG_BLOCKS: u64 = 2;
-/// Blocks of a channel that are collected before it is open to the host's data again.
+/// Blocks of a channel that are collected before the channel takes host data again.
 const BATCH: u32 = 4;
 
 /// The layout of the tables, if a profile asks for OX-Block or one of its rivals.
@@ -97,7 +97,7 @@ pub(super) fn ox_block(
     Ok(Some(config))
 }
 
-/// Whether transactions wait for a durable Commit: where writes wait for their program, they need not.
+/// Whether transactions wait for a durable Commit: not needed if writes wait for their program.
 fn waits_for_commit(given: Option<bool>, mode: Option<BufferMode>) -> Result<bool> {
     match given {
         Some(false) if mode != Some(BufferMode::Programmed) => wrong(
@@ -108,7 +108,7 @@ fn waits_for_commit(given: Option<bool>, mode: Option<BufferMode>) -> Result<boo
     }
 }
 
-/// The interval of checkpoints: an hour at the most, which stands for never. None at all would be no interval.
+/// The interval of checkpoints: at most an hour, which stands for never. Zero is no interval.
 fn interval(given: Span) -> Result<Span> {
     match (SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(&given) {
         true => Ok(given),
@@ -119,7 +119,7 @@ fn interval(given: Span) -> Result<Span> {
     }
 }
 
-/// Pages of the log at which a checkpoint is taken. The log may have a quarter of what is left beside the host's data.
+/// Pages of the log at which a checkpoint is taken. The log may have a quarter of the flash left after the host's data.
 fn log_pages(given: Option<Text<Bytes>>, counts: &Counts, units: u32) -> Result<u64> {
     let block = LOG_BLOCKS * u64::from(counts.pages_per_block);
     let Some(Text(Bytes(bytes))) = given else { return Ok(block) };
@@ -170,12 +170,12 @@ fn thousandths(key: &str, share: Ratio) -> Result<u32> {
             format!("{share} is out of range; from 0 to below 1, or from \"0%\" to below \"100%\", is valid"),
         );
     }
-    // All of it is no share that is valid.
+    // The whole flash is not a valid share.
     Ok((share.0 * 1_000.0).round().min(999.0) as u32)
 }
 
 impl Resolved {
-    /// Completion without the log needs a log.
+    /// Checks that a buffer mode without a wait for the log has a log.
     pub(super) fn check_buffer_mode(&self) -> Result<()> {
         let has_log = |drive: &Resolved| drive.ox_block.is_some_and(|config| config.layout == Layout::Log);
         let is_right = has_log(self) || self.parts.iter().any(|part| has_log(&part.drive));
@@ -189,7 +189,7 @@ impl Resolved {
     }
 }
 
-/// Writes what was decided into the keys.
+/// Writes the decided values into the keys.
 pub(super) fn fill_in(keys: &mut ProfileKeys, config: &OxBlockConfig, page_size: u64) {
     let ratio = |thousandths: u32| Ratio(f64::from(thousandths) / 1_000.0);
     keys.ftl.ox_block = OxBlockKeys {

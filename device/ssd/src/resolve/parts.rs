@@ -1,8 +1,8 @@
-//! `[[ftl.parts]]`: several FTLs in one drive. Each part is resolved as a drive of its own that has the part's channels and dies: the
-//! keys of the drive hold for it, and its own count over them. All parts have the same pages and mapping unit. Flash is sized for
-//! each part, so that blocks of a plane may differ between parts.
+//! `[[ftl.parts]]`: several FTLs in one drive. Each part is resolved as a separate drive with the part's channels and dies:
+//! the keys of the drive apply, and the part's own keys override them. All parts have the same pages and mapping unit. Flash
+//! is sized for each part, so blocks per plane may differ between parts.
 //!
-//! The order of parts is that of their lowest channels and dies, whatever the order in the profile.
+//! Parts are ordered by their lowest channel and die, whatever the order in the profile.
 
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::identifier::LONGEST_PART_NAME;
@@ -17,17 +17,18 @@ use crate::keys::{AgingKeys, FtlKeys, PartKeys, ProfileKeys, TimingKeys};
 use crate::profile::{Kept, Profile, ProfileError};
 use crate::values::{Channels, Choice, FtlKind, MediaKind, PartStore, PerPageType, Text};
 
-/// Capacities that are derived are multiples of this.
+/// Derived capacities are multiples of this.
 const STEP: u64 = 1 << 20;
 
 pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved> {
     check_kinds(&profile.keys, given)?;
     let (parts, dies) = shares::in_order(given, &profile.keys)?;
     let capacities = capacities(&profile.keys, &parts, dies)?;
-    // The shape of the drive: small ones have fewer dies, unless parts name them, and smaller blocks, and always all channels.
+    // The shape of the drive: a small drive has fewer dies, unless parts name them, and smaller blocks, but always all
+    // channels.
     let mut whole = profile.clone();
     whole.keys.ftl.parts = None;
-    // Each names a part.
+    // Each change names a part.
     let changes = whole.keys.changes.take();
     whole.kept.channels = true;
     whole.kept.dies_per_channel |= dies.is_some();
@@ -58,7 +59,8 @@ pub(super) fn resolve(profile: &Profile, given: &[PartKeys]) -> Result<Resolved>
     Ok(drive)
 }
 
-/// A host sees a part as a namespace of the NVM command set. Told first: such a part needs other keys, which the drive would lack.
+/// Checks that each part can be a namespace of the NVM command set. Checked first: any other kind needs keys that the drive
+/// would lack.
 fn check_kinds(keys: &ProfileKeys, given: &[PartKeys]) -> Result<()> {
     let own = given.iter().filter_map(|part| part.ftl.as_ref()?.kind).map(|kind| ("ftl.parts.ftl.kind", kind));
     let mut kinds = keys.ftl.kind.map(|kind| ("ftl.kind", kind)).into_iter().chain(own);
@@ -72,7 +74,7 @@ fn check_kinds(keys: &ProfileKeys, given: &[PartKeys]) -> Result<()> {
     }
 }
 
-/// The capacity of each part; `None` where they follow from the blocks of a plane.
+/// The capacity of each part; `None` if it follows from the blocks per plane.
 fn capacities(keys: &ProfileKeys, parts: &[Share], dies: Option<u32>) -> Result<Option<Vec<u64>>> {
     let own = |keys: &PartKeys| keys.capacity.map(|text| text.0.0);
     let given = parts.iter().filter_map(|share| own(&share.keys)).fold(0, u64::saturating_add);
@@ -88,7 +90,7 @@ fn capacities(keys: &ProfileKeys, parts: &[Share], dies: Option<u32>) -> Result<
         let (given, capacity) = (Bytes(given), Bytes(capacity));
         return wrong("ftl.parts.capacity", format!("parts that give it have {given}, and capacity is {capacity}"));
     };
-    // The last one gets what is left over.
+    // The last part gets the rest.
     let (mut bytes_left, mut channels_left) = (rest, channels);
     let mut share = |own_channels: u64| {
         let share = match own_channels == channels_left {
@@ -101,7 +103,7 @@ fn capacities(keys: &ProfileKeys, parts: &[Share], dies: Option<u32>) -> Result<
     Ok(Some(parts.iter().map(|part| own(&part.keys).unwrap_or_else(|| share(part.weight(dies)))).collect()))
 }
 
-/// A part as a drive of its own.
+/// A part as a separate drive.
 fn own_profile(whole: &Profile, drive: &Resolved, share: &Share, capacity: Option<u64>) -> Result<Profile> {
     let Share { keys: part, channels, dies } = share;
     let mut keys = whole.keys.clone();
@@ -138,7 +140,7 @@ fn own_profile(whole: &Profile, drive: &Resolved, share: &Share, capacity: Optio
     Ok(Profile { name: whole.name.clone(), keys, kept: Kept::ALL })
 }
 
-/// The times of memory: those of a bank and a channel of DDR3-1600. There is nothing to erase, to correct or to suspend.
+/// The times of memory: those of a bank and a channel of DDR3-1600. Memory needs no erases, error correction or suspension.
 fn ram() -> TimingKeys {
     let access = Some(PerPageType::One(Text(Span::from_ns(50))));
     TimingKeys {
@@ -171,7 +173,7 @@ fn check_names(parts: &[ResolvedPart]) -> Result<()> {
     twice.map_or(Ok(()), |(_, part)| wrong("ftl.parts.name", format!("{:?} is the name of two parts", part.name)))
 }
 
-/// The figures of the drive from those of its parts.
+/// Combines the figures of the parts into those of the drive.
 fn combine(drive: &mut Resolved, given: &[Share]) {
     let parts = std::mem::take(&mut drive.parts);
     let sum = |of: &dyn Fn(&Resolved) -> f64| parts.iter().map(|part| of(&part.drive)).sum::<f64>();
@@ -190,7 +192,7 @@ fn combine(drive: &mut Resolved, given: &[Share]) {
     drive.parts = parts;
 }
 
-/// Writes what was decided into the keys of the parts, which are in the order of `parts`.
+/// Writes the decided values into the keys of the parts, which are in the order of `parts`.
 pub(super) fn fill_in(keys: &mut ProfileKeys, parts: &[ResolvedPart]) {
     for (keys, part) in keys.ftl.parts.iter_mut().flatten().zip(parts) {
         let ResolvedPart { name, channels, dies, store, drive } = part;
@@ -206,7 +208,7 @@ pub(super) fn fill_in(keys: &mut ProfileKeys, parts: &[ResolvedPart]) {
 }
 
 impl Resolved {
-    /// The same drive with a setting of one of its parts changed, which has an OX-Block.
+    /// The same drive with a changed setting of one part, whose FTL is an OX-Block.
     pub(crate) fn with_part_changed(&self, index: usize, setting: &str) -> Result<Resolved> {
         let mut changed = self.clone();
         let Resolved { name, keys, geometry, timing, ftl, ox_block, .. } = &mut changed.parts[index].drive;

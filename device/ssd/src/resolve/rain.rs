@@ -1,4 +1,4 @@
-//! `[ftl.rain]`: stripes with parity, and what they do not go with.
+//! `[ftl.rain]`: parity stripes, and incompatible keys.
 
 use nandscape_device_controller::BufferMode;
 use nandscape_device_ftl_page::{PageFtlConfig, RainConfig};
@@ -16,7 +16,7 @@ use crate::values::{Admission, Choice, FtlKind, ReadRule, Tables, Text};
 /// `ftl.rain.flush_above` of a profile that does not give it.
 const DEFAULT_FLUSH_ABOVE: Ratio = Ratio(0.8);
 
-/// Pages of a stripe, if there are stripes.
+/// Pages of a parity stripe, if the profile has them.
 pub(super) fn width(keys: &FtlKeys, channels: u32) -> Result<Option<u32>> {
     let width = keys.rain.width.unwrap_or(0);
     if width == 0 {
@@ -32,7 +32,7 @@ pub(super) fn width(keys: &FtlKeys, channels: u32) -> Result<Option<u32>> {
     Ok(Some(width))
 }
 
-/// How stripes are laid out and written.
+/// The layout and writing of parity stripes.
 pub(super) fn rain(keys: &ProfileKeys, channels: u32, buffer_units: u32) -> Result<Option<RainConfig>> {
     let Some(width) = width(&keys.ftl, channels)? else { return Ok(None) };
     let above = or(&keys.ftl.rain.flush_above, DEFAULT_FLUSH_ABOVE);
@@ -43,7 +43,7 @@ pub(super) fn rain(keys: &ProfileKeys, channels: u32, buffer_units: u32) -> Resu
     Ok(Some(RainConfig { width, flush_above: (above.0 * f64::from(buffer_units)) as u32, scrub_interval }))
 }
 
-/// Refuses what does not go with stripes, and what goes with them alone.
+/// Rejects keys that are incompatible with parity stripes, and keys that require them.
 pub(super) fn check(keys: &ProfileKeys, timing: &Timing, geometry: &Counts, ftl: &PageFtlConfig) -> Result<()> {
     let of = &keys.ftl;
     if ftl.rain.is_none() {
@@ -75,7 +75,7 @@ pub(super) fn check(keys: &ProfileKeys, timing: &Timing, geometry: &Counts, ftl:
     needs(keys.wear.refresh.is_none_or(|share| share.0.0 == 0.0), "wear.refresh", "0")
 }
 
-/// What stripes cost, for the user.
+/// Notes for the user on the cost of parity stripes.
 pub(super) fn notes(ftl: &PageFtlConfig) -> Vec<String> {
     let note = |rain: RainConfig| {
         format!(

@@ -1,12 +1,12 @@
-//! Which dies each part of a drive owns: whole channels, or some of the dies of channels that it shares with other parts. Together the
-//! parts have each die once.
+//! The dies that each part of a drive owns: those of whole channels, or some of the dies of channels shared with other parts.
+//! Each die belongs to exactly one part.
 
 use super::bounds::{need, wrong};
 use super::{ResolvedPart, Result};
 use crate::keys::{GeometryKeys, PartKeys, ProfileKeys};
 use crate::values::{Channels, MediaKind};
 
-/// What a part owns.
+/// The channels and dies of a part.
 #[derive(Clone)]
 pub(super) struct Share {
     pub(super) keys: PartKeys,
@@ -17,7 +17,8 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// The dies that it owns, of a drive with `all` in a channel; of one whose parts own whole channels, these count.
+    /// The number of its dies, on a drive with `all` dies per channel; the number of its channels, if all parts own whole
+    /// channels.
     pub(super) fn weight(&self, all: Option<u32>) -> u64 {
         let of_channel = all.map_or(1, |all| self.dies.as_ref().map_or(u64::from(all), |dies| dies.len() as u64));
         self.channels.len() as u64 * of_channel
@@ -27,7 +28,7 @@ impl Share {
         self.channels.contains(&channel) && self.dies.as_ref().is_none_or(|dies| dies.contains(&die))
     }
 
-    /// What it owns, for messages.
+    /// Its channels and dies, for messages.
     pub(super) fn named(&self) -> String {
         let channels = Channels(self.channels.clone());
         match &self.dies {
@@ -37,8 +38,8 @@ impl Share {
     }
 }
 
-/// The parts by their lowest channel and die. Together they have each die once. With them, the dies of a channel, if some part owns
-/// some of them only.
+/// The parts by their lowest channel and die; each die must belong to exactly one. Also returns the dies per channel if some
+/// part owns only some dies.
 pub(super) fn in_order(given: &[PartKeys], drive: &ProfileKeys) -> Result<(Vec<Share>, Option<u32>)> {
     let GeometryKeys { channels, dies_per_channel, .. } = &drive.geometry;
     let all = need("geometry.channels", channels)?;
@@ -104,7 +105,7 @@ fn check_beyond<'a>(
     }
 }
 
-/// No part that shares a channel is memory.
+/// Checks that no part that shares a channel is memory.
 fn check_shared(shares: &[Share]) -> Result<()> {
     let is_ram = |share: &&Share| share.keys.media.is_some_and(|media| media.0.0 == MediaKind::Ram);
     for share in shares.iter().filter(is_ram) {
@@ -119,7 +120,7 @@ fn check_shared(shares: &[Share]) -> Result<()> {
     Ok(())
 }
 
-/// Parts on the same channel use it at the same rate.
+/// Checks that parts on the same channel use the same rate.
 pub(super) fn check_rates(parts: &[ResolvedPart]) -> Result<()> {
     for (index, part) in parts.iter().enumerate() {
         let on_channel = parts[..index].iter().filter(|other| meet(&part.channels, &other.channels));

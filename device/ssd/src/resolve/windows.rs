@@ -1,5 +1,4 @@
-//! `[ftl.windows]`: what the drive knows of itself, to say how long the windows are to be in which it does its own work (TeaFA,
-//! Li 3.2.4).
+//! `[ftl.windows]`: the drive's own figures, which give the length of windows for background work (TeaFA, Li 3.2.4).
 
 use nandscape_device_controller::ControllerConfig;
 use nandscape_device_ftl_core::policy::GcScheme;
@@ -32,7 +31,7 @@ fn planes(geometry: &Counts) -> u32 {
     geometry.channels * geometry.dies_per_channel * geometry.planes_per_die
 }
 
-/// `None` where the FTL has no windows.
+/// `None` if the FTL has no windows.
 pub(super) fn rules(
     keys: &ProfileKeys,
     geometry: &Counts,
@@ -93,7 +92,7 @@ pub(super) fn rules(
     Ok(Some(WindowRules { collections, space: all - capacity, user_rate, at_least, buffer }))
 }
 
-/// Collections at a time: of those that do not keep each other out, as many as the admission policy lets begin.
+/// Concurrent collections: as many as the admission policy permits and resources allow.
 fn at_a_time(keys: &ProfileKeys, geometry: &Counts, ftl: &PageFtlConfig, luns: u32) -> u32 {
     let by_scheme = match ftl.gc.scheme {
         GcScheme::Nothing | GcScheme::Plane => luns,

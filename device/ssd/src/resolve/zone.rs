@@ -15,9 +15,9 @@ use crate::policies;
 use crate::sizing::Sizing;
 use crate::values::{Choice, FtlKind, Tables, Text};
 
-/// `ftl.zone.max_active` of a profile that does not give it, where there are as many zones.
+/// `ftl.zone.max_active` of a profile that does not give it, if the drive has as many zones.
 const DEFAULT_ACTIVE: u32 = 14;
-/// Blocks of each plane of a zone, at the most.
+/// Maximum of blocks of each plane in a zone.
 const DEEPEST: u64 = 64;
 /// Bytes in which zone descriptor extensions are counted (ZDES).
 const EXTENSION_UNIT: u64 = 64;
@@ -41,7 +41,7 @@ pub(super) fn zone(
     zones(keys, geometry, timing, (sizing, page), max_transfer).map(Some)
 }
 
-/// Zones, of a drive whose host sees them or sees runs in them.
+/// The zones of a drive whose host sees zones, or runs in zones.
 pub(super) fn zones(
     keys: &ProfileKeys,
     geometry: &Geometry,
@@ -57,7 +57,7 @@ pub(super) fn zones(
     let unit = u64::from(geometry.unit_size());
     let data = sizing.blocks_per_plane - sizing.bad_per_plane - sizing.reserve_per_plane;
     let zones = match has_runs {
-        // The reserve is among them: what is not live is the drive's own business.
+        // The reserve is included: space without live data is internal to the drive.
         true => {
             u64::from(layout.sets() * ((data + sizing.reserve_per_plane).saturating_sub(super::lsm::SPARE) / depth))
         }
@@ -99,7 +99,7 @@ pub(super) fn zones(
     Ok(config)
 }
 
-/// How many zones may be open: at most as many as may be active.
+/// The maximum of open zones, which is at most that of active zones.
 fn max_open(given: &ZoneKeys, zones: u32, max_active: u32) -> Result<u32> {
     match given.max_open.unwrap_or(0).min(zones) {
         0 => Ok(max_active),
@@ -113,11 +113,11 @@ fn max_open(given: &ZoneKeys, zones: u32, max_active: u32) -> Result<u32> {
     }
 }
 
-/// Random write areas, where the profile asks for them.
+/// Random write areas, if the profile has them.
 fn zrwa(given: &ZoneKeys, layout: &Layout, unit: u64, max_active: u32) -> Result<Zrwa> {
     let size = or(&given.zrwa_size, Bytes(0)).0;
     if size == 0 {
-        // A size of zero, where one is given, turns the areas off for all other keys.
+        // A given size of zero turns the areas off for all other keys.
         let is_unsized = given.zrwa_size.is_none();
         let given = [
             ("ftl.zone.zrwa_granularity", given.zrwa_granularity.is_some()),
@@ -165,7 +165,7 @@ fn extension(given: &ZoneKeys) -> Result<u32> {
     }
 }
 
-/// What a drive with zones cannot have.
+/// Rejects keys that a drive with zones cannot have.
 fn check_drive(keys: &ProfileKeys) -> Result<()> {
     if keys.buffer.mode.is_some_and(|mode| mode.0.0 != BufferMode::Capacitor) {
         return wrong("buffer.mode", format!("ftl.kind = \"{}\" needs \"capacitor\"", kind(keys)));
@@ -232,7 +232,8 @@ fn size(given: &ZoneKeys, layout: &Layout, unit: u64, zones: u32) -> Result<u32>
     }
 }
 
-/// Each active zone may keep an incomplete strip in the buffer, and each random write area all it has; a command must fit beside them.
+/// Checks the buffer size: each active zone may keep an incomplete strip in the buffer, and each random write area all its
+/// data; a command must fit in addition.
 fn check_buffer(config: &ZoneConfig, layout: &Layout, (unit, max_transfer): (u64, u32)) -> Result<()> {
     let kept = u64::from(config.max_active) * u64::from(layout.strip_units() - 1) * unit;
     let kept = kept + u64::from(config.zrwa.zones) * u64::from(config.zrwa.size) * unit;
@@ -251,11 +252,11 @@ fn check_buffer(config: &ZoneConfig, layout: &Layout, (unit, max_transfer): (u64
     }
 }
 
-/// What a capacity below the profile's own makes of its zones.
+/// Notes on the effect of a small capacity on zones.
 pub(super) fn notes(resolved: &Resolved, profile: &Counts) -> Vec<String> {
     let own = resolved.zone.zip(resolved.zone_capacity());
     let Some((config, holds)) = own else { return Vec::new() };
-    // How many blocks the profile has is of no account.
+    // The number of blocks in the profile does not matter.
     let counts = Counts { blocks_per_plane: resolved.geometry.blocks_per_plane, ..*profile };
     let Ok(whole) = Geometry::new(counts) else { return Vec::new() };
     let mapping = policies::zone_mapping(&resolved.keys.ftl.zone);
@@ -281,7 +282,7 @@ impl Resolved {
         self.zone
     }
 
-    /// Bytes that a zone holds, if the drive has zones.
+    /// Capacity of a zone in bytes, if the drive has zones.
     pub fn zone_capacity(&self) -> Option<u64> {
         let mapping = policies::zone_mapping(&self.keys.ftl.zone);
         let layout = Layout::new(&self.geometry(), &self.timing, &*mapping, self.zone?.depth);
@@ -295,7 +296,7 @@ impl Resolved {
     }
 }
 
-/// Writes what was decided into the keys.
+/// Writes the decided values into the keys.
 pub(super) fn fill_in(keys: &mut ProfileKeys, config: &ZoneConfig, unit: u64) {
     let zone = &mut keys.ftl.zone;
     zone.mapping.get_or_insert(Text(Choice(policies::DEFAULT_ZONE_MAPPING)));

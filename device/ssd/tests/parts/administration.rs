@@ -1,4 +1,4 @@
-//! What a host learns of NVM Sets and Endurance Groups, and commands that change or erase the whole drive.
+//! NVM Sets and Endurance Groups as seen by a host, and commands that change or erase the whole drive.
 
 use nandscape_drive::HostMem;
 use nandscape_drive::conformance::Host;

@@ -23,7 +23,7 @@ fn try_open(sim: &Sim, profile: &Resolved, backing: &Arc<MemoryFile>) -> std::io
     Ok(Rc::new(Ssd::open(sim, profile, file)?))
 }
 
-/// What a drive refuses to start with.
+/// Why a drive does not start.
 fn refusal(profile: &Resolved, backing: &Arc<MemoryFile>) -> String {
     match try_open(&Executor::new().sim(), profile, backing) {
         Ok(_) => panic!("it was to be refused"),
@@ -67,7 +67,7 @@ fn data_of_every_part_outlasts_stops_and_kills() {
     }
 }
 
-/// One part in the file and one in memory: at each start the first is as it was left, and the other is new.
+/// One part in the file and one in memory: at each start the first is unchanged, and the other is new.
 #[test]
 fn a_part_in_memory_is_new_at_each_start() {
     let in_memory = |part: &str| {
@@ -108,7 +108,7 @@ fn a_part_in_memory_is_new_at_each_start() {
     }
 }
 
-/// The profiles that the page on parts shows.
+/// The profiles on the page about parts.
 #[test]
 fn profiles_of_the_page_can_be_in_files() {
     let page = include_str!("../../../../docs/techniques/parts.md");

@@ -1,4 +1,4 @@
-//! Drives of several FTLs: each namespace is served by its own, the whole drive acts as one, and channels keep their owners.
+//! Drives of several FTLs: each namespace has its own FTL, the whole drive acts as one, and channels keep their owners.
 
 mod administration;
 mod files;

@@ -1,4 +1,4 @@
-//! A power cut reaches every FTL, and each recovers by itself.
+//! A power cut reaches every FTL, and each recovers independently.
 
 use std::rc::Rc;
 
@@ -41,7 +41,7 @@ fn power_cuts_lose_nothing_of_any_part() {
     }
 }
 
-/// Both FTLs are written when power goes, and both are read afterwards.
+/// Both FTLs are being written at the power cut, and both are read afterwards.
 #[test]
 fn every_part_recovers_from_the_same_cut() {
     let mut executor = Executor::new();

@@ -38,7 +38,7 @@ fn each_namespace_keeps_its_data_under_collection_in_every_mode() {
     }
 }
 
-/// The same numbers of blocks hold other data in each namespace, and each FTL has programmed its own.
+/// The same block numbers hold different data in each namespace, and each FTL programs only its own data.
 #[test]
 fn namespaces_are_apart() {
     let mut executor = Executor::new();

@@ -1,5 +1,5 @@
-//! Tenants that own channels, or dies of channels that they share: the writes of one leave the reads of the other as they were, but
-//! for what both use.
+//! Tenants that own channels, or dies of shared channels: the writes of one do not affect the reads of the other, except on
+//! shared resources.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -39,11 +39,11 @@ dies = "1"
 /// The kinds of FTL that a part may have.
 const KINDS: [&str; 4] = ["page", "ox_block", "pblk", "spdk"];
 const READS: u64 = 300;
-/// Writes of 4 KiB beside each read, and the time between two reads, in which they end.
+/// Writes of 4 KiB during each read, and the time between two reads, in which they end.
 const WRITES: usize = 96;
 const SLOT: Span = Span::from_ms(60);
 
-/// Reads of 4 KiB, one after the other, beside writes if there are any.
+/// Reads of 4 KiB, one after the other, during writes if any.
 struct Reads {
     all: Vec<Completion>,
     latencies: Vec<Span>,
@@ -74,7 +74,7 @@ fn reads(parts: &str, kinds: [&str; 2], changes: &[&str], with_writes: bool) -> 
     let (all, latencies) = executor
         .block_on(async {
             ssd.in_service().await;
-            // What cannot be planted is written.
+            // A drive that cannot be planted is written.
             for unit in 0..units {
                 if !ssd.can_be_planted() {
                     issuer.execute(&*reader, write(1, unit), HostMem::none()).await;
@@ -85,7 +85,7 @@ fn reads(parts: &str, kinds: [&str; 2], changes: &[&str], with_writes: bool) -> 
             let (mut all, mut latencies, mut writes, mut next) = (Vec::new(), Vec::new(), Vec::new(), 0u64);
             let start = sim.now();
             for number in 0..READS {
-                // Each read comes at the same time with and without writes, while those are under way.
+                // Each read is submitted at the same time with and without writes, while the writes are in progress.
                 sim.sleep_until(start + SLOT * number).await;
                 for _ in 0..if with_writes { WRITES } else { 0 } {
                     next = (next + 7_919) % units;
@@ -118,7 +118,8 @@ impl Reads {
     }
 }
 
-/// Each kind beside each: no read waits for flash that the other uses, and each takes the time to the nanosecond that it takes alone.
+/// Each pair of kinds: no read waits for flash that the other uses, and each takes exactly the same time as alone, to the
+/// nanosecond.
 #[test]
 fn tenants_with_channels_of_their_own_do_not_meet() {
     for reader in KINDS {
@@ -132,7 +133,7 @@ fn tenants_with_channels_of_their_own_do_not_meet() {
     }
 }
 
-/// The array of a die is one tenant's, the channel is both's.
+/// The array of a die belongs to one tenant; both share the channel.
 #[test]
 fn tenants_with_dies_of_their_own_meet_on_channels_only() {
     for reader in KINDS {
@@ -160,7 +161,7 @@ fn without_parts_reads_wait_for_the_others_writes() {
     assert!(behind_writes > Span::ZERO && beside.sum() > alone.sum() + Span::from_us(10) * READS);
 }
 
-/// Collections of one are not the other's, though they go on all the time.
+/// Continuous collections of one tenant do not affect the other.
 #[test]
 fn garbage_collection_stays_with_its_tenant() {
     for (parts, scheme) in [(BY_CHANNELS, "controller"), (BY_CHANNELS, "channel"), (BY_DIES, "plane")] {
@@ -173,7 +174,7 @@ fn garbage_collection_stays_with_its_tenant() {
     }
 }
 
-/// The flash of each has the numbers of its dies in the drive.
+/// The flash of each tenant has the drive's numbers of its dies.
 #[test]
 fn dies_have_their_numbers_in_the_drive() {
     let parts = BY_DIES.replace("dies = \"1\"", "dies = \"1,3\"").replace("dies = \"0\"", "dies = \"0,2\"");
@@ -191,7 +192,7 @@ fn dies_have_their_numbers_in_the_drive() {
     assert_eq!(names.len(), 16, "{names:?}");
 }
 
-/// A rule of the fault plan names a die as the drive counts it.
+/// A rule of the fault plan names a die by its number in the drive.
 #[test]
 fn faults_strike_the_die_that_they_name() {
     for (die, nsid) in [(0, 1), (1, 2)] {
@@ -216,7 +217,7 @@ fn parts_by_dies_share_capacity_and_buffer_by_dies() {
     let resolved = resolved(&parts, &["geometry.dies_per_channel=4"]);
     let mib: Vec<u64> = resolved.namespaces().iter().map(|bytes| bytes >> 20).collect();
     assert_eq!(mib, [3, 9]);
-    // What was decided decides the same again.
+    // A resolved profile resolves to the same values again.
     let keys = Profile::parse("again", &resolved.to_toml()).unwrap().keys;
     let again = Profile::of_keys("parts", keys).resolve().unwrap();
     assert_eq!((again.parts(), &again.keys), (resolved.parts(), &resolved.keys));

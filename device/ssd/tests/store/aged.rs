@@ -1,4 +1,5 @@
-//! A drive in a file with a life behind it: it is as worn and as old as one in memory, and stays so over stops and kills.
+//! A file-backed drive with a life before the run: it is as worn and as old as one in memory, and stays so over stops and
+//! kills.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ const LIFE: [&str; 6] = [
     "wear.erase_failures=20%",
     "wear.reads_per_day=2",
 ];
-/// What else the drives of these tests need: blocks to spare.
+/// Further settings of the drives of these tests: spare blocks.
 const ROOM: [&str; 2] = ["timing.rated_erases=3000", "ftl.over_provisioning=150%"];
 
 /// Each kind of FTL that can be in a file.
@@ -54,7 +55,7 @@ fn smart(executor: &mut Executor, ssd: &Ssd) -> Smart {
     Smart::read_from_bytes(&mem.to_vec()).expect("512 bytes")
 }
 
-/// What SMART says of a life, and what the flash knows of its blocks.
+/// The SMART figures of a life, and the state of the flash blocks.
 fn known(executor: &mut Executor, ssd: &Ssd) -> (u8, u8, u64, u64, Vec<u32>) {
     let smart = smart(executor, ssd);
     let (media, hours) = (ssd.media(), smart.power_on_hours.low.get());
@@ -62,8 +63,8 @@ fn known(executor: &mut Executor, ssd: &Ssd) -> (u8, u8, u64, u64, Vec<u32>) {
     (smart.percentage_used, smart.available_spare, hours, media.grown_bad_blocks(), erases.collect())
 }
 
-/// What a life has left is in the file, whether the drive is stopped or killed, and whether its
-/// keys are given again.
+/// The effects of a life are in the file, whether the drive is stopped or killed, and whether or not its keys are given
+/// again.
 #[test]
 fn a_life_outlasts_stops_and_kills() {
     for kind in KINDS {
@@ -134,7 +135,7 @@ fn a_drive_in_a_file_errs_as_one_in_memory() {
     }
 }
 
-/// Data that was planted before the first start is as old as the life has left it, also after a kill.
+/// Data planted before the first start has the age from the life, also after a kill.
 #[test]
 fn planted_data_keeps_its_age() {
     let profile = drive(KINDS[0], &LIFE);
@@ -159,7 +160,7 @@ fn planted_data_keeps_its_age() {
     assert_eq!(health(&killed), planted);
 }
 
-/// A file that was made and never started begins with the life that it was made for, and no other.
+/// A file that was created and never started begins only with the life that it was created for.
 #[test]
 fn a_first_start_needs_the_life_of_the_file() {
     let (lived, other) = (drive(KINDS[0], &LIFE), drive(KINDS[0], &["wear.rber=tlc-72-layers"]));

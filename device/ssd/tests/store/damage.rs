@@ -1,7 +1,7 @@
-//! One byte, 512 bytes at any place, or one piece of 4 KiB of a file is damaged, anywhere, after a stop or a kill: no read succeeds with data that
-//! was not promised, and where a read fails that should not, or the drive does not start, `fsck` says so.
+//! One byte, 512 bytes at any place, or one piece of 4 KiB of a file is damaged, anywhere, after a stop or a kill: no read
+//! succeeds with data that was not promised, and if a read fails wrongly or the drive does not start, `fsck` reports it.
 //!
-//! Left out: damage in two places at once, damage that fits a checksum, and hosts that have lost their power.
+//! Left out: damage in two places at once, damage that matches a checksum, and hosts that lost power.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const PIECE: u64 = 4_096;
 /// Bytes of the redo log, at the end of the file.
 const REDO: u64 = 2 << 20;
 
-/// A drive that was stopped or killed, and what it may hold.
+/// A drive that was stopped or killed, and its permitted contents.
 fn left(profile: &Resolved, rng: &mut Rng, is_durable: bool) -> (Arc<MemoryFile>, Model) {
     let mut backing = Arc::new(MemoryFile::new());
     drop(StoreFile::create_on(backing.clone(), profile.store_spec(true, Seed::new(5)), false).unwrap());
@@ -42,7 +42,7 @@ fn left(profile: &Resolved, rng: &mut Rng, is_durable: bool) -> (Arc<MemoryFile>
     (backing, model)
 }
 
-/// Damages one place. Half of the time outside of the data, if there is anything.
+/// Damages one place, half of the time outside of the data, if anything is there.
 fn damage(backing: &MemoryFile, profile: &Resolved, rng: &mut Rng) -> String {
     let len = backing.len().unwrap();
     let geometry = profile.store_spec(true, Seed::new(5)).checked_geometry().unwrap();
@@ -84,7 +84,7 @@ fn damage(backing: &MemoryFile, profile: &Resolved, rng: &mut Rng) -> String {
     how
 }
 
-/// What `fsck` says.
+/// The report of `fsck`.
 fn problems(backing: &MemoryFile, profile: &Resolved) -> Vec<String> {
     let file = match StoreFile::open_on(Arc::new(backing.survivor()), false) {
         Ok(file) => file,
@@ -121,7 +121,7 @@ fn is_told(mode: &str, changes: &[&str], seed: u64) -> Result<(), String> {
         if !lost.is_empty() && told.is_empty() {
             return Err(format!("{mode}: {how}: sectors {lost:?} cannot be read, and fsck finds nothing"));
         }
-        // It goes on as it can.
+        // The drive continues as far as it can.
         let mut after = Model::new(model.sectors());
         work(&mut executor, &ssd, &mut after, &mut rng, (5, false));
     }

@@ -12,7 +12,7 @@ use zerocopy::IntoBytes as _;
 
 use crate::model::{Content, Model};
 
-/// A drive of 2 MiB that garbage collection has much to do with.
+/// A drive of 2 MiB with much garbage collection.
 pub(crate) fn small(mode: &str, changes: &[&str]) -> Resolved {
     let mut profile = Profile::load("default").unwrap();
     let mode = format!("buffer.mode={mode}");
@@ -46,7 +46,7 @@ fn connect(sim: &Sim, ssd: &Ssd) -> Rc<QueueDrive> {
 /// Sectors of the largest mapping unit of these drives: only whole ones are deallocated.
 const UNIT: usize = 16;
 
-/// What a host does at random.
+/// The random commands of a host.
 #[derive(Copy, Clone)]
 struct Step {
     content: Option<Content>,
@@ -55,7 +55,7 @@ struct Step {
     fua: bool,
 }
 
-/// Writes and so on until commands fail, or for a number of batches. `is_durable` tells whether what is acknowledged is for good.
+/// Issues commands until they fail, or for a number of batches. `is_durable` is whether acknowledged changes are durable.
 pub(crate) fn work(
     executor: &mut Executor,
     ssd: &Rc<Ssd>,
@@ -80,7 +80,7 @@ pub(crate) fn work(
         for (step, status) in steps.iter().zip(done.unwrap()) {
             let range = step.start..step.start + step.sectors;
             match (status, step.content) {
-                // Deallocations and marks of the page FTL are durable at once; those of OX-Block are as writes.
+                // Deallocations and marks of the page FTL are durable at once; those of OX-Block are like writes.
                 (Status::SUCCESS, Some(content @ (Content::Zeros | Content::Spoiled))) => {
                     model.done(range, content, is_durable || ssd.ox_block().is_none())
                 }
@@ -174,7 +174,7 @@ fn read(executor: &mut Executor, issuer: &Issuer, drive: &Rc<QueueDrive>, start:
     }
 }
 
-/// What a sector was written with; `None` when it holds parts of several writes.
+/// The number with which a sector was written; `None` if it holds parts of several writes.
 fn content_of(bytes: &[u8]) -> Option<Content> {
     let number = u32::from_le_bytes(bytes[..4].try_into().unwrap());
     match bytes {
@@ -184,14 +184,14 @@ fn content_of(bytes: &[u8]) -> Option<Content> {
     }
 }
 
-/// Holds that every sector of a drive that was started again holds what it may.
+/// Checks that every sector of a restarted drive has permitted contents.
 pub(crate) fn verify(executor: &mut Executor, ssd: &Rc<Ssd>, model: &mut Model) -> Result<(), String> {
     executor.block_on(ssd.in_service()).map_err(|stalled| stalled.to_string())?;
     ssd.check()?;
     each_sector(executor, ssd, model, |model, start, content| model.found(start, content))
 }
 
-/// Holds that every sector of a drive that runs holds what was written last.
+/// Checks that every sector of a running drive has the last written contents.
 pub(crate) fn verify_running(executor: &mut Executor, ssd: &Rc<Ssd>, model: &mut Model) -> Result<(), String> {
     each_sector(executor, ssd, model, |model, start, content| match model.now(start) {
         now if now == content => Ok(()),
@@ -199,7 +199,7 @@ pub(crate) fn verify_running(executor: &mut Executor, ssd: &Rc<Ssd>, model: &mut
     })
 }
 
-/// The sectors that cannot be read and should be, or why one holds what it must not. Any error of a read is one.
+/// The sectors that are wrongly unreadable, or the first with wrong contents. Any read error counts.
 pub(crate) fn unreadable(executor: &mut Executor, ssd: &Rc<Ssd>, model: &Model) -> Result<Vec<usize>, String> {
     executor.block_on(ssd.in_service()).map_err(|stalled| stalled.to_string())?;
     let sim = executor.sim();

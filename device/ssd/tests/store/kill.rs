@@ -1,8 +1,8 @@
-//! Killed at any write of the file, again and again, stopped in order in between, in each buffer mode. What each promises:
-//! `capacitor` and `through` all that was acknowledged, `volatile` and `register` all that was flushed. Deallocations and Write
+//! Repeated kills at any write of the file, with orderly stops in between, in each buffer mode. The promises are: `capacitor`
+//! and `through` keep all acknowledged data, `volatile` and `register` all flushed data. Deallocations and Write
 //! Uncorrectable are durable when they are acknowledged, in all modes.
 //!
-//! Left out: commands that overlap while they are in work; which of them counts is for the other checks.
+//! Left out: overlapping commands in progress; other checks decide which of them counts.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ fn with_word_lines_copybacks_and_batches_too() {
     each_seed(kills(4), |seed| survives("through", &copybacks, seed, seed % 2 == 0));
 }
 
-/// With syncs, the same holds when the host loses its power, which leaves any part of what was not synced.
+/// With syncs, the same holds when the host loses power, which keeps any part of unsynced writes.
 #[test]
 fn a_loss_of_the_hosts_power_keeps_the_same_with_syncs() {
     survives_power_loss(kills(16), &[]);
@@ -107,7 +107,7 @@ pub(crate) fn survives_power_loss(count: u64, changes: &[&str]) {
     }
 }
 
-/// A full disk: writes fail, reads go on, and with room the drive goes on as after a kill.
+/// A full disk: writes fail, reads continue, and with room the drive continues as after a kill.
 #[test]
 fn a_full_disk_fails_writes_and_nothing_else() {
     survives_a_full_disk(8, &[]);
@@ -139,7 +139,7 @@ pub(crate) fn survives_a_full_disk(count: u64, changes: &[&str]) {
     }
 }
 
-/// What the host has written is counted in the file every 256 units.
+/// The file counts the host's writes every 256 units.
 #[test]
 fn counts_of_what_was_written_outlast_a_kill() {
     counts_outlast_a_kill(&["geometry.pages_per_block=64", "capacity=8MiB"]);

@@ -1,4 +1,4 @@
-//! Drives in files: stopped, killed and started again, they hold what their buffer mode promises.
+//! File-backed drives: stopped, killed and restarted, they keep what their buffer mode promises.
 
 mod aged;
 mod damage;

@@ -1,4 +1,4 @@
-//! What each sector of a drive may hold: the last content that is promised, and all that were written after it.
+//! The permitted contents of each sector: the last promised content, and all later ones.
 
 /// The content of a sector.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -28,7 +28,7 @@ impl Model {
         self.0[sectors].iter_mut().for_each(|each| each.push(content));
     }
 
-    /// A change has taken effect, for good if it `is_durable`.
+    /// A change has taken effect, durably if it `is_durable`.
     pub(crate) fn done(&mut self, sectors: std::ops::Range<usize>, content: Content, is_durable: bool) {
         for each in &mut self.0[sectors] {
             if is_durable {
@@ -38,7 +38,7 @@ impl Model {
         }
     }
 
-    /// All that has taken effect is durable.
+    /// All effective changes are durable.
     pub(crate) fn flushed(&mut self) {
         for each in &mut self.0 {
             let last = *each.last().expect("a sector holds something");
@@ -61,7 +61,7 @@ impl Model {
         Ok(())
     }
 
-    /// What a sector holds while the drive runs.
+    /// The content of a sector while the drive runs.
     pub(crate) fn now(&self, sector: usize) -> Content {
         *self.0[sector].last().expect("a sector holds something")
     }

@@ -1,5 +1,5 @@
-//! What a controller keeps over a kill: namespaces with their formats, data and identifiers, reservations that persist, saved
-//! features, and a sanitize operation that was in progress.
+//! The state of a controller that survives a kill: namespaces with their formats, data and identifiers, reservations that
+//! persist, saved features, and a sanitize operation that was in progress.
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ fn namespaces_features_and_reservations_outlast_a_kill() {
     ssd.check().unwrap();
 }
 
-/// A host uses the drive, which is killed then: what is left of it.
+/// A host uses the drive, which is then killed. Returns the file.
 fn life(backing: &Arc<MemoryFile>, uses: impl AsyncFnOnce(&Sim, &Tenant)) -> Arc<MemoryFile> {
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -116,8 +116,8 @@ fn life(backing: &Arc<MemoryFile>, uses: impl AsyncFnOnce(&Sim, &Tenant)) -> Arc
     Arc::new(backing.survivor())
 }
 
-/// A kill cuts off one copy of the notes at the most: where both are no notes, the file is damaged, and no drive is started on it
-/// that has forgotten its namespaces.
+/// A kill cuts off at most one copy of the notes. If both are invalid, the file is damaged, and no drive without its
+/// namespaces starts on it.
 #[test]
 fn notes_that_are_damaged_twice_are_refused_after_a_kill() {
     let killed = life(&new_file(), async |_, one| divide(one).await);
@@ -137,7 +137,7 @@ fn notes_that_are_damaged_twice_are_refused_after_a_kill() {
     assert!(problem.contains("both copies of the controller's notes are damaged"), "{problem}");
 }
 
-/// Whether a file can be opened; where it cannot, its drive was being brought into a state.
+/// Whether a file can be opened; if not, its drive was being filled with a state.
 fn is_whole(backing: MemoryFile) -> bool {
     match StoreFile::open_on(Arc::new(backing), false) {
         Ok(_) => true,
@@ -148,7 +148,7 @@ fn is_whole(backing: MemoryFile) -> bool {
     }
 }
 
-/// A drive that was being brought into a state when it was killed is in none. One damaged superblock does not change that.
+/// A drive killed while it was filled with a state is unusable. One damaged superblock does not change that.
 #[test]
 fn a_drive_that_was_being_filled_is_refused() {
     let backing = new_file();
@@ -260,7 +260,7 @@ fn a_sanitize_operation_goes_on_after_a_kill() {
     assert_eq!(used.count(), 0);
 }
 
-/// A host with a namespace of its own leaves without a Flush, and the drive is turned off in order.
+/// A host with its own namespace leaves without a Flush, and the drive is turned off in an orderly way.
 #[test]
 fn a_drive_that_is_turned_off_in_order_flushes_namespaces_of_hosts_that_have_left() {
     let backing = Arc::new(MemoryFile::new());

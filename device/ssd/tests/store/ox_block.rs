@@ -1,5 +1,5 @@
-//! OX-Block in a file: its tables are in the flash, and the file keeps the rest. It survives kills, the host's loss of power and a
-//! full disk as the page FTL does; an orderly stop leaves a checkpoint, after which a start replays next to nothing.
+//! OX-Block in a file: its tables are in the flash, and the file keeps the rest. It survives kills, the host's loss of power
+//! and a full disk like the page FTL. An orderly stop leaves a checkpoint, after which a start replays almost nothing.
 
 use std::sync::Arc;
 
@@ -102,13 +102,13 @@ fn after_an_orderly_stop_only_what_the_checkpoint_has_moved_is_replayed() {
     }
 }
 
-/// What the host has written is counted in the file every 256 units, not at checkpoints alone.
+/// The file counts the host's writes every 256 units, not only at checkpoints.
 #[test]
 fn counts_of_what_was_written_outlast_a_kill() {
     counts_outlast_a_kill(&ox(&["ftl.ox_block.checkpoint_interval=10s", "ftl.ox_block.checkpoint_log=1MiB"]));
 }
 
-/// What is shown of a drive agrees with what was written.
+/// The inspection of a drive agrees with the written data.
 #[test]
 fn it_shows_its_tables_log_and_checkpoint() {
     let profile = small("through", &ox(&[]));

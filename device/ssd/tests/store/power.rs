@@ -1,5 +1,5 @@
-//! A power cut of the model, with tables that are rebuilt: the drive holds what its mode promises, and reading the out-of-band
-//! areas takes time.
+//! A simulated power cut, with rebuilt tables: the drive keeps what its mode promises, and reading the out-of-band areas
+//! takes time.
 
 use std::rc::Rc;
 

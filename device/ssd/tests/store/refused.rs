@@ -1,4 +1,4 @@
-//! A profile that does not fit a file, and names that stay.
+//! Profiles that do not fit a file, and names that stay.
 
 use std::sync::Arc;
 

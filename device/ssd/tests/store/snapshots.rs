@@ -1,4 +1,4 @@
-//! Snapshots of the page FTL are written while the host writes: a start after a kill does not look at all blocks.
+//! Snapshots of the page FTL are written while the host writes: a start after a kill does not scan all blocks.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A drive that has a life behind it says so: SMART's Percentage Used, spare and media errors, and the wear figures of each kind of
-//! FTL.
+//! Reports of a drive with a life before the run: Percentage Used, spare and media errors of SMART, and the wear figures of
+//! each kind of FTL.
 
 use std::io;
 
@@ -59,7 +59,7 @@ const KINDS: [&[&str]; 6] = [
     &["ftl.kind=spdk", "ftl.over_provisioning=200%"],
 ];
 
-/// Erases of a life before the run are known to every kind of FTL. Without a share of blocks that fail, none has failed.
+/// Every kind of FTL includes the erases of a life before the run. Without a failure share, no block has failed.
 #[test]
 fn every_ftl_knows_the_life_before_the_run() {
     for kind in KINDS {
@@ -92,7 +92,8 @@ fn every_ftl_knows_the_life_before_the_run() {
     }
 }
 
-/// A life in which more blocks fail than a drive has beyond its zones: the message counts the spare blocks of the new drive.
+/// A life in which more blocks fail than the drive has outside its zones: the message counts the spare blocks of the new
+/// drive.
 #[test]
 fn a_life_that_is_too_long_for_zones_is_told() {
     let error = |life: &[&str]| {
@@ -113,8 +114,8 @@ fn a_life_that_is_too_long_for_zones_is_told() {
     assert_eq!(spare(&told[0]), spare(&told[1]), "{told:?}");
 }
 
-/// Blocks that failed in the life before the run are gone for every kind of FTL: as many as the flash says, and SMART tells. The drive
-/// goes on with the rest.
+/// Blocks that failed in the life before the run are unusable for every kind of FTL: as many as the flash and SMART report.
+/// The drive works with the rest.
 #[test]
 fn a_life_before_the_run_leaves_bad_blocks() {
     for (kind, seed) in KINDS.into_iter().flat_map(|kind| (4..12).map(move |seed| (kind, seed))) {
@@ -157,7 +158,8 @@ fn a_life_before_the_run_leaves_bad_blocks() {
     }
 }
 
-/// A drive whose life has used up its spare blocks is refused, with the key to change; one that has a few left can be filled and worn in.
+/// A drive whose life used up its spare blocks is rejected, with the key to change; one with a few left can be filled and
+/// worn in.
 #[test]
 fn a_drive_that_is_at_its_end_before_the_run_is_refused() {
     let (mut refused, mut taken) = (0, 0);
@@ -188,7 +190,7 @@ fn a_drive_that_is_at_its_end_before_the_run_is_refused() {
     assert!(refused >= 40 && taken >= 20, "{refused} refused, {taken} taken");
 }
 
-/// SMART's totals are those of the life: 18 months of a write of the drive a day, of which flash programmed twice as much.
+/// SMART's totals are those of the life: one drive write per day for 18 months, with a write amplification of two.
 #[test]
 fn smart_totals_begin_with_the_life_before_the_run() {
     for kind in KINDS {
@@ -226,7 +228,7 @@ fn smart_totals_begin_with_the_life_before_the_run() {
     }
 }
 
-/// An OX-Block finds them again in its tables when power has been cut.
+/// An OX-Block recovers them from its tables after a power cut.
 #[test]
 fn the_life_is_in_the_tables_of_an_ox_block() {
     for kind in ["ox_block", "pblk", "spdk"] {
@@ -253,7 +255,7 @@ fn the_life_is_in_the_tables_of_an_ox_block() {
     }
 }
 
-/// Written until it takes no more: SMART's figures of the end of a life.
+/// SMART's figures at the end of life, on a drive written until it is read-only.
 #[test]
 fn smart_tells_of_the_end_of_a_life() {
     let mut executor = Executor::new();
@@ -291,7 +293,7 @@ fn smart_tells_of_the_end_of_a_life() {
         .unwrap();
 }
 
-/// Media and Data Integrity Errors counts the reads that no retry has corrected.
+/// Media and Data Integrity Errors counts the reads that no retry corrected.
 #[test]
 fn reads_that_cannot_be_corrected_are_media_errors() {
     let mut executor = Executor::new();

@@ -1,5 +1,5 @@
-//! Drives that nobody would build: profiles drawn at random, each under the data check, some under every check, and the
-//! FTL's invariants after it. What one of them does wrong is printed with its profile and its seed.
+//! Odd drives: random profiles, each under the data check, some under every check, with the FTL's invariants afterwards. A
+//! failure is printed with its profile and its seed.
 //!
 //! `NANDSCAPE_TEST_SEED` gives another seed, `NANDSCAPE_TEST_DRIVES` another number of drives.
 
@@ -21,7 +21,7 @@ fn one_of<'a>(rng: &mut Rng, values: &[&'a str]) -> &'a str {
     values[rng.below(values.len() as u64) as usize]
 }
 
-/// The changes that make a drive of the default one.
+/// The changes to the default profile.
 fn draw(rng: &mut Rng) -> Vec<String> {
     let choices: [(&str, &[&str]); 35] = [
         ("capacity", &["1MiB", "2MiB", "4MiB", "8MiB"]),
@@ -79,7 +79,7 @@ fn draw(rng: &mut Rng) -> Vec<String> {
     changes
 }
 
-/// The changes that make a drive with stripes: those of any drive, except for what does not go with them.
+/// The changes for a drive with parity stripes: those of any drive, except incompatible ones.
 fn draw_stripes(rng: &mut Rng) -> Vec<String> {
     let mut changes = draw(rng);
     let width = 2 + rng.below(3);
@@ -99,7 +99,7 @@ fn draw_stripes(rng: &mut Rng) -> Vec<String> {
     changes
 }
 
-/// Faults of a drive. Reads that fail are not among them where `may_lose` says so.
+/// Faults of a drive, with failing reads only if `may_lose`.
 fn draw_faults(rng: &mut Rng, may_lose: bool) -> Vec<String> {
     let harmless = [
         "fail program every=70 count=5",
@@ -122,7 +122,7 @@ fn draw_faults(rng: &mut Rng, may_lose: bool) -> Vec<String> {
     faults.into_iter().map(str::to_owned).collect()
 }
 
-/// A host uses a drive with faults. The drive's counters, or what it did wrong.
+/// A host uses a drive with faults. Returns the drive's counters, or the failure.
 fn survive(changes: &[String], faults: &[String], plant: Option<Plant>, seed: u64) -> Result<Stats, String> {
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -148,8 +148,8 @@ fn survive(changes: &[String], faults: &[String], plant: Option<Plant>, seed: u6
     Ok(ssd.ftl_stats())
 }
 
-/// Much of the drive is in its buffer while collectors find what it replaces unreadable; then power takes the buffer. What
-/// is on flash no more, and in the buffer no more, is told to be lost.
+/// Much of the drive is in its buffer while collectors find the replaced data unreadable; then a power cut empties the
+/// buffer. Data that is neither on flash nor in the buffer is reported as lost.
 #[test]
 fn what_the_buffer_was_to_replace_is_lost_with_it_and_not_made_up() {
     let changes = ["capacity=4MiB", "geometry.channels=1", "geometry.dies_per_channel=1", "geometry.planes_per_die=2"];
@@ -165,7 +165,7 @@ fn what_the_buffer_was_to_replace_is_lost_with_it_and_not_made_up() {
     }
 }
 
-/// Drives whose flash fails and whose power is cut lose nothing but what they tell of, and never make data up.
+/// Drives with failing flash and power cuts report every loss of data, and never return wrong data.
 #[test]
 fn any_drive_survives_faults() {
     survives_faults("any_faults", draw);
@@ -267,7 +267,7 @@ fn keeps_its_data(name: &str, draw: fn(&mut Rng) -> Vec<String>) {
             true => conformance::all(&make, seed),
             false => conformance::data(&make, &load, seed),
         };
-        // A panic of the model does not say which drive it was.
+        // A panic of the model does not name its drive.
         let result = catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Err("panicked, see above".to_owned()));
         result.unwrap_or_else(|what| {
             panic!("seed {seed}, drive {index}, {plant:?}, {entries} entries, {load:?}, {changes:?}: {what}")
@@ -275,7 +275,7 @@ fn keeps_its_data(name: &str, draw: fn(&mut Rng) -> Vec<String>) {
     }
 }
 
-/// Every built-in drive can lose some blocks at any size before it is read-only.
+/// Every built-in drive of any size can lose some blocks before it is read-only.
 #[test]
 fn every_builtin_drive_has_spare_blocks() {
     for builtin in BUILTIN {

@@ -1,7 +1,7 @@
-//! Odd drives with OX-Block: profiles drawn at random, with as little room as is accepted, filled and overwritten several times, some
-//! with failing flash and power cuts. Each ends all commands and keeps its data, or its profile is refused with a reason. Drives of
-//! usual over-provisioning and blocks can be written to the end. Others may become read-only: their tables and logs use up the
-//! blocks that collections need.
+//! Odd drives with OX-Block: random profiles, with as little room as accepted, filled and overwritten several times, some
+//! with failing flash and power cuts. Each ends all commands and keeps its data, or its profile is rejected with a reason.
+//! Drives with usual over-provisioning and blocks stay writable to the end. Others may become read-only: their tables and
+//! logs use up the blocks that collections need.
 //!
 //! `NANDSCAPE_TEST_SEED` gives another seed, `NANDSCAPE_TEST_DRIVES` another number of drives.
 
@@ -15,7 +15,7 @@ use nandscape_drive::conformance::{Ask, Damaged};
 use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_sim::{Executor, Rng, Seed};
 
-/// Polls of tasks of a run, at the most; sound ones take a tenth of it.
+/// Maximum of task polls in a run; sound runs take a tenth of it.
 const MOST_POLLS: u64 = 40_000_000;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -26,7 +26,7 @@ fn one_of<'a>(rng: &mut Rng, values: &[&'a str]) -> &'a str {
     values[rng.below(values.len() as u64) as usize]
 }
 
-/// The changes that make a drive of the default one.
+/// The changes to the default profile.
 fn draw(rng: &mut Rng) -> Vec<String> {
     let choices: [(&str, &[&str]); 24] = [
         ("capacity", &["1MiB", "2MiB", "4MiB", "8MiB"]),
@@ -54,7 +54,7 @@ fn draw(rng: &mut Rng) -> Vec<String> {
         ("ftl.ox.gc", &["most_garbage", "oldest", "cost_benefit"]),
         ("ftl.ox.write_cache", &["eager", "half_full"]),
     ];
-    // A page, a mapping unit that divides it, and a write buffer, of two pages at the least.
+    // A page, a mapping unit that divides it, and a write buffer of at least two pages.
     let sizes = [
         ("4KiB", "4KiB", "8KiB"),
         ("4KiB", "4KiB", "256KiB"),
@@ -76,7 +76,7 @@ fn draw(rng: &mut Rng) -> Vec<String> {
     changes
 }
 
-/// Faults of a drive after which it can still be written.
+/// Faults of a drive after which it is still writable.
 fn draw_faults(rng: &mut Rng) -> Vec<String> {
     let harmless = [
         "fail program every=200 count=2",
@@ -89,7 +89,7 @@ fn draw_faults(rng: &mut Rng) -> Vec<String> {
     (0..=rng.below(2)).map(|_| one_of(rng, &harmless).to_owned()).collect()
 }
 
-/// The drive, or why it is refused.
+/// The drive, or why it is rejected.
 fn resolve(changes: &[String], faults: &[String]) -> Result<Resolved, String> {
     let mut profile = Profile::load("default").expect("a built-in profile");
     changes.iter().for_each(|change| profile.set(change).unwrap_or_else(|error| panic!("{change}: {error}")));
@@ -97,7 +97,7 @@ fn resolve(changes: &[String], faults: &[String]) -> Result<Resolved, String> {
     profile.resolve().map_err(|error| error.to_string())
 }
 
-/// A host uses a drive. What it did wrong, if anything.
+/// A host uses a drive. Returns the failure, if any.
 fn use_drive(resolved: &Resolved, plant: Option<Plant>, seed: u64, may_be_read_only: bool) -> Result<(), String> {
     let mut executor = Executor::new();
     let sim = executor.sim();
@@ -147,7 +147,7 @@ fn any_ox_block_keeps_its_data_and_ends_its_commands() {
         let has_room = has("ftl.over_provisioning=42.86%") && !has("geometry.pages_per_block=4");
         let may_be_read_only = !has_room || faults.iter().any(|fault| fault.starts_with("fail"));
         let run = || use_drive(&resolved, plant, seed + index, may_be_read_only);
-        // A panic of the model does not say which drive it was.
+        // A panic of the model does not name its drive.
         let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("panicked, see above".to_owned()));
         result.unwrap_or_else(|what| panic!("seed {seed}, drive {index}, {plant:?}, {changes:?}, {faults:?}: {what}"));
     }

@@ -1,5 +1,5 @@
-//! Reads that background work is in the way of: how well the drive knows how long it takes, and what becomes of reads that say
-//! how they would have it (TeaFA, Li 3.2.1, 3.2.2).
+//! Reads that background work delays: the accuracy of the drive's estimates, and the fate of reads with attributes (TeaFA, Li
+//! 3.2.1, 3.2.2).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -50,7 +50,7 @@ fn write_at_random(sim: &Sim, drive: &Rc<QueueDrive>, (gap, count): (Span, u32))
     });
 }
 
-/// Runs reads of `units` units with `cdw2` at random beside writes; calls `each` with how each ended, and how long it took.
+/// Runs random reads of `units` units with `cdw2` during writes; calls `each` with the end and the duration of each.
 fn reads_beside_writes(
     changes: &[&str],
     (units, cdw2): (u32, u32),
@@ -59,7 +59,7 @@ fn reads_beside_writes(
     reads_beside(changes, (Span::from_us(80), 20_000), (units, cdw2), each)
 }
 
-/// The same beside `count` writes, `gap` after each other.
+/// The same during `count` writes, `gap` after each other.
 fn reads_beside(
     changes: &[&str],
     writes: (Span, u32),
@@ -91,7 +91,7 @@ fn reads_beside(
     ssd.ftl_stats().since(&before)
 }
 
-/// The waits that were told and those that were, in microseconds, of reads that background work was in the way of.
+/// The predicted and the actual waits, in microseconds, of reads that background work delayed.
 fn waits(changes: &[&str], gap_us: u64, causes: &'static [nandscape_sim::Cause]) -> Vec<(f64, f64)> {
     let found: Rc<RefCell<Vec<(f64, f64)>>> = Rc::default();
     let to = found.clone();
@@ -108,7 +108,7 @@ fn waits(changes: &[&str], gap_us: u64, causes: &'static [nandscape_sim::Cause])
     found.take()
 }
 
-/// The share of reads of which wait and estimate differ by at most `us`, or by a tenth.
+/// The share of reads whose wait and estimate differ by at most `us`, or by a tenth.
 fn share_within(waits: &[(f64, f64)], us: f64) -> f64 {
     let near = waits.iter().filter(|(told, was)| (told - was).abs() <= us.max(was / 10.0)).count();
     near as f64 / waits.len() as f64
@@ -116,12 +116,12 @@ fn share_within(waits: &[(f64, f64)], us: f64) -> f64 {
 
 #[test]
 fn the_wait_for_a_collection_is_known() {
-    // Of a plane, where the host's writes only wait in line; and of more, where those of other planes would hold reads up, too:
-    // there are few of them. Collections of a channel wait for each other: a read may wait for some that are not in its
-    // way yet when it comes, and not for all that are.
+    // Schemes that block one plane, where the host's writes only wait in line; and schemes that block more, where writes of
+    // other planes would delay reads too, with few writes. Collections of a channel wait for each other: a read may wait for
+    // some that are not in its way yet when it arrives, and not for all that are.
     const ALL: &[nandscape_sim::Cause] = &[cause::GC, cause::HOST_WRITE, cause::HOST_READ];
     type Case = (&'static [&'static str], u64, &'static [nandscape_sim::Cause], f64, f64);
-    // A read moves a whole page, of which a collection wants a part.
+    // A read moves a whole page, of which a collection needs a part.
     const WHOLE_PAGES: &[&str] = &[
         "ftl.gc.copyback=false",
         "timing.bus=400MB/s",
@@ -130,7 +130,7 @@ fn the_wait_for_a_collection_is_known() {
         "ftl.gc.batch=4",
     ];
     let cases: [Case; 7] = [
-        // Pages are copied within the plane: nothing else takes part.
+        // Pages are copied within the plane: no other resource is used.
         (&[], 80, &[cause::GC], 1.0, 0.98),
         (&["ftl.gc.copyback=false", "timing.bus=400MB/s"], 80, &[cause::GC], 60.0, 0.97),
         (&["ftl.gc.copyback=false", "timing.bus=400MB/s", "ftl.gc.batch=4"], 80, &[cause::GC], 60.0, 0.98),
@@ -159,7 +159,7 @@ fn the_wait_for_programs_of_the_buffer_is_known() {
     let waits = waits(changes, 80, &[cause::HOST_WRITE]);
     let share = share_within(&waits, 1.0);
     assert!(waits.len() > 100 && share >= 0.97, "of {} reads {share:.4} within 1 us", waits.len());
-    // Where they do not, a read waits for the host's own programs, and does not fail of them.
+    // Otherwise, a read waits for the host's own programs, and does not fail because of them.
     let stats = reads_beside_writes(&["ftl.gc.scheme=none"], (1, FAST_FAIL), |ended, _| {
         assert_eq!(ended.status, Status::SUCCESS);
     });
@@ -184,7 +184,7 @@ fn reads_that_would_rather_fail_do_so_at_once() {
                 return;
             }
             assert_eq!((ended.status, took, hints.busy()), (BUSY, Span::from_us(4), true));
-            // The longest is a whole block that is current: 64 pages of 240 us, and an erase.
+            // The longest is a fully current block: 64 pages of 240 us, and an erase.
             let expected = u64::from(ended.dw0) * 256 / (64 * 240 + 2_000);
             assert!(ended.dw0 > 0 && u64::from(hints.remaining_bucket()).abs_diff(expected) <= 1, "{ended:?}");
             to.borrow_mut().push(ended.dw0);
@@ -225,12 +225,12 @@ fn a_drive_says_what_it_honours_and_ignores_the_rest() {
     reads_beside_writes(some, (1, FAST_FAIL), |ended, _| assert!(ended.dw0 == 0 || ended.dw0 > 4_000));
 }
 
-/// A read with the preempt bit waits for one step of a collection at the most, or less where the flash suspends it; one
-/// without it waits as ever.
+/// A read with the preempt bit waits for at most one step of a collection, or less if the flash suspends it; a read without
+/// the bit waits as usual.
 #[test]
 fn a_read_that_asks_for_it_is_let_into_a_collection() {
     let key = "ftl.gc.preempt_on_request=true";
-    // How many of 8,000 reads wait for a collection for longer than `us`.
+    // The number of 8,000 reads that wait for a collection for longer than `us`.
     let longer = |changes: &[&str], cdw2, us| {
         let count = Rc::new(std::cell::Cell::new(0));
         let to = count.clone();
@@ -245,7 +245,7 @@ fn a_read_that_asks_for_it_is_let_into_a_collection() {
     assert!(longer(&[], PREEMPT, 2_240) > 200, "the bit is ignored");
     // The rest of a copy, and an erase behind it.
     assert_eq!(longer(&[key], PREEMPT, 2_240), 0);
-    // Nobody is let in while writes wait for the plane.
+    // No read is let in while writes wait for the plane.
     let suspend = [key, "timing.suspend.program=20us", "timing.suspend.erase=20us"];
     let (within, beyond) = (longer(&suspend, PREEMPT, 0), longer(&suspend, PREEMPT, 100));
     assert!(within > 200 && beyond * 5 < within, "{beyond} of {within} wait for longer than suspending takes");

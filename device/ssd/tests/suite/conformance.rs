@@ -1,5 +1,5 @@
-//! The SSD passes the checks that every drive must, in each of its ways of working. The drives are small, so that
-//! garbage collection runs, and keep their data. The FTL's invariants are checked after every run.
+//! The SSD passes the checks that every drive must, in each of its modes. The drives are small, so that garbage collection
+//! runs, and keep their data. The FTL's invariants are checked after every run.
 //!
 //! `NANDSCAPE_TEST_SEED` gives another seed.
 
@@ -106,7 +106,7 @@ fn with_each_mapping_unit() {
     keeps_data("default", &["geometry.page_size=64KiB", "ftl.mapping_unit=32KiB"]);
 }
 
-/// A drive with so little to spare that every page written is paid for with a collection.
+/// A drive with so little spare space that every page written needs a collection.
 const FULL: [&str; 4] =
     ["capacity=4MiB", "ftl.over_provisioning=2%", "geometry.dies_per_channel=1", "geometry.planes_per_die=1"];
 

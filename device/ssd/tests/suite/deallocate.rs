@@ -1,5 +1,4 @@
-//! Deallocation takes firmware time for every unit, once for each that a command names, and does not keep others from
-//! being served.
+//! Deallocation takes firmware time for every unit, once per unit of a command, and does not block other commands.
 
 use std::rc::Rc;
 
@@ -12,7 +11,7 @@ use nandscape_wire_nvme::io::{DEAC, DsmRange};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
-/// What each unit takes.
+/// The time of each unit.
 const UNIT: Span = Span::from_ns(10);
 
 fn drive(sim: &Sim, capacity: &str) -> (Ssd, Rc<QueueDrive>) {

@@ -1,4 +1,5 @@
-//! Persistent isolation over a saved state: no block ever holds data of two handles, also of what collections move after the start.
+//! Persistent isolation over a saved state: no block ever holds data of two handles, including data that collections move
+//! after the start.
 
 use std::collections::BTreeMap;
 

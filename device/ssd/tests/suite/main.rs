@@ -1,6 +1,6 @@
 //! Whole drives through their controllers: data, statuses and lives, a file for each. One program, which links and starts once.
 //!
-//! Beside it: the page of keys, two commands at once, parts, files, zones.
+//! Separate test programs: the page of keys, two commands at once, parts, files, zones.
 
 mod aged;
 mod any_drive;

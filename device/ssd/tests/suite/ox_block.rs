@@ -1,5 +1,5 @@
-//! Drives with OX-Block pass the checks that every drive must, lose nothing but what they tell of when power is cut and flash
-//! fails, and refuse what they cannot do.
+//! Drives with OX-Block pass the checks that every drive must, report every loss of data over power cuts and failing flash,
+//! and reject what they cannot do.
 //!
 //! `NANDSCAPE_TEST_SEED` gives another seed.
 
@@ -81,7 +81,7 @@ fn keeps_its_data_with_transactions_and_a_map_that_is_not_in_memory() {
     }
 }
 
-/// A shutdown that the host asks for takes a checkpoint, an abrupt one does not (Base 3.6.1 and 3.6.2).
+/// A normal shutdown takes a checkpoint, an abrupt one does not (Base 3.6.1 and 3.6.2).
 #[test]
 fn a_normal_shutdown_takes_a_checkpoint_and_an_abrupt_one_does_not() {
     const READY: u32 = CC_EN | 6 << 16 | 4 << 20;
@@ -114,7 +114,8 @@ fn a_normal_shutdown_takes_a_checkpoint_and_an_abrupt_one_does_not() {
     }
 }
 
-/// A plane that dies under load takes its blocks with it. The other planes go on, those of its channel too, and tables agree.
+/// A plane that dies under load takes its blocks with it. The other planes continue, including those of its channel, and
+/// tables agree.
 #[test]
 fn a_drive_goes_on_when_a_plane_dies() {
     for provisioning in ["lines", "planes_first", "channel_lines"] {
@@ -147,7 +148,7 @@ fn a_drive_goes_on_when_a_plane_dies() {
     }
 }
 
-/// With too few blocks on the other planes, all of it can be read, and nothing written.
+/// With too few blocks on the other planes, all data is readable, and the drive is read-only.
 #[test]
 fn a_drive_without_spare_blocks_for_a_dead_plane_becomes_read_only() {
     let mut executor = Executor::new();
@@ -189,7 +190,8 @@ fn a_planted_drive_is_not_reported_as_erased() {
     }
 }
 
-/// A planted drive starts, its tables agree, and it goes on as one that was written: more overwrites amplify writes as much.
+/// A planted drive starts, its tables agree, and it behaves like a written one: further overwrites have the same write
+/// amplification.
 #[test]
 fn a_planted_drive_is_as_one_that_was_written() {
     for (plant, changes) in [
@@ -276,7 +278,7 @@ fn the_rivals_pass_every_check_with_each_buffer_mode() {
     }
 }
 
-/// A power cut undoes deallocations there: none is asked for.
+/// A power cut undoes deallocations there, so none is issued.
 #[test]
 fn the_rivals_lose_nothing_but_what_is_told() {
     let faults = [

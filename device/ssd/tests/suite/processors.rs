@@ -1,4 +1,5 @@
-//! The work of a controller's processors: what commands, pages of buffers and operations of the flash cost them, and who waits.
+//! The work of a controller's processors: the cost of commands, pages of buffers and flash operations, and the resulting
+//! waits.
 
 use std::rc::Rc;
 
@@ -14,7 +15,7 @@ use nandscape_wire_nvme::vendor::{BATCHED_READ, LSS_FLUSH};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
-/// No work but what the changes give.
+/// No work except that of the changes.
 const NONE: [&str; 7] = [
     "controller.processors.count=1",
     "controller.processors.command_time=0ns",
@@ -95,7 +96,7 @@ fn commands_wait_for_a_processor_that_is_free() {
     }
 }
 
-/// Collections too: every operation of the flash costs as much, and is accounted by its cause.
+/// Collections too: every flash operation costs the same, and is accounted by its cause.
 #[test]
 fn operations_of_the_flash_are_work() {
     let mut executor = Executor::new();

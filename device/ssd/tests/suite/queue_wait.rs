@@ -1,4 +1,4 @@
-//! A wait in the submission queue is put down to the command whose end freed the slot.
+//! A wait in the submission queue is charged to the command whose end freed the slot.
 
 use std::rc::Rc;
 
@@ -23,8 +23,8 @@ fn block(opcode: IoOpcode, slba: u64) -> SubmissionEntry {
     SubmissionEntry::blocks(opcode, 1, slba, 8)
 }
 
-/// Two slots: a write (300 us), and a read of nothing that begins 250 us later and ends soon after the write. A third
-/// command waits from then on, gets the slot of the write, and is in the firmware's hands when the read ends.
+/// Two slots: a write (300 us), and a read of nothing that begins 250 us later and ends soon after the write. A third command
+/// waits from then on, gets the slot of the write, and is in firmware processing when the read ends.
 #[test]
 fn a_queue_wait_is_behind_the_command_that_made_room() {
     let mut executor = Executor::new();

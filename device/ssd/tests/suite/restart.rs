@@ -6,8 +6,8 @@ use nandscape_drive::{HostMem, Issuer, QueueDrive, QueueId};
 use nandscape_sim::{Executor, Seed, Span, Time};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
-/// Blocks of the drive, and when the first read ends that is submitted after a power cut. `again` cuts power once more in
-/// the middle of the restart.
+/// Blocks of the drive, and the end of the first read submitted after a power cut. `again` cuts power once more in the middle
+/// of the restart.
 fn first_read(restart_time: &str, again: bool) -> (u64, Time) {
     let mut profile = Profile::load("default").unwrap();
     profile.set_all(["capacity=1GiB", &format!("ftl.restart_time={restart_time}")]).unwrap();
@@ -37,7 +37,7 @@ fn a_restart_takes_its_time_a_block_and_begins_anew_when_power_is_cut_again() {
     let (blocks, free) = first_read("0us", false);
     let (_, ended) = first_read("2us", false);
     assert_eq!((ended - free).ns(), blocks * 2_000);
-    // Power is back after 1 ms, is cut at 1.1 ms and is back at 1.6 ms: the restart has begun 0.6 ms later.
+    // Power returns after 1 ms, is cut at 1.1 ms and returns at 1.6 ms: the restart begins 0.6 ms later.
     let (_, ended) = first_read("2us", true);
     assert_eq!((ended - free).ns(), blocks * 2_000 + 600_000);
 }

@@ -1,4 +1,4 @@
-//! Settings of OX-Block that are changed while the drive runs have their effect from then on, and others are refused.
+//! Changes of OX-Block settings while the drive runs take effect at once, and other settings are rejected.
 
 use std::rc::Rc;
 
@@ -34,7 +34,7 @@ fn resolved(changes: &[&str]) -> Resolved {
     profile(changes).resolve().unwrap_or_else(|error| panic!("{changes:?}: {error}"))
 }
 
-/// An amount of flash is a share of all of it.
+/// An amount of flash is a share of the whole.
 #[test]
 fn a_threshold_in_bytes_is_a_share_of_the_flash() {
     let threshold = |value: &str| {
@@ -68,7 +68,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Four writers that pause after each write, all of the drive being written first.
+    /// Four writers that pause after each write; the whole drive is written first.
     fn new(changes: &[&str], pause: Span) -> Bench {
         let mut executor = Executor::new();
         let sim = executor.sim();
@@ -99,8 +99,8 @@ impl Bench {
         Bench { executor, sim, ssd }
     }
 
-    /// Runs for a while. Returns the checkpoints, the units moved for each that the host had programmed, and the most channels that
-    /// were collected at a time.
+    /// Runs for a while. Returns the checkpoints, the units moved per unit programmed for the host, and the maximum of
+    /// channels collected at a time.
     fn run(&mut self, span: Span) -> (u64, f64, u32) {
         let before = self.ssd.ftl_stats();
         let (sim, ssd, end) = (self.sim.clone(), self.ssd.clone(), self.sim.now() + span);

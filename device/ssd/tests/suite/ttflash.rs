@@ -20,7 +20,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 #[derive(Copy, Clone)]
 struct Load {
     name: &'static str,
-    /// From one request to the next, on average.
+    /// The mean time between requests.
     gap: Span,
     reads: f64,
     kib: [u32; 2],
@@ -28,7 +28,7 @@ struct Load {
 
 /// The traces of table 3.3 that the paper's simulations of ttFlash share, in whole pages. DTRS has 2,034 us between requests.
 const DTRS: Load = Load { name: "DTRS", gap: Span::from_us(2_034), reads: 0.72, kib: [44, 52] };
-/// The same, twice as dense: so that collections are always under way.
+/// The same, twice as dense, so that collections are always in progress.
 const DENSE: Load = Load { name: "DTRS x 2", gap: Span::from_us(1_017), reads: 0.72, kib: [44, 52] };
 
 /// Changes of the plain drive, each with the name of what they add. All have the same over-provisioning and free blocks.
@@ -47,7 +47,7 @@ const STEPS: [(&str, &[&str]); 6] = [
 /// Bytes of the drive: enough for all of its channels and planes.
 const CAPACITY: u64 = 2 << 30;
 
-/// What a run gives.
+/// The results of a run.
 struct Outcome {
     /// Latencies of reads, in ascending order.
     reads: Vec<Span>,

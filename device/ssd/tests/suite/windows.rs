@@ -1,4 +1,4 @@
-//! Windows in which a drive does its own work: by schedule (TeaFA, Li 3.2.3, 3.2.4, 6.2), and those of Predictable Latency Mode
+//! Windows for a drive's background work: by schedule (TeaFA, Li 3.2.3, 3.2.4, 6.2), and those of Predictable Latency Mode
 //! (Base 8.1.18).
 
 use std::rc::Rc;
@@ -63,7 +63,7 @@ impl Rig {
         assert_eq!(ended.status, Status::SUCCESS);
     }
 
-    /// Writes at random beside the test, `gap` after each other.
+    /// Random writes during the test, `gap` after each other.
     fn write_beside(self: &Rig, gap: Span, count: u32) {
         let (sim, io) = (self.sim.clone(), self.io.clone());
         self.sim.spawn(async move {
@@ -80,7 +80,7 @@ impl Rig {
         });
     }
 
-    /// What was done in each of `count` windows of `length` that begin now.
+    /// The work in each of `count` windows of `length` that begin now.
     async fn by_window(&self, length: Span, count: usize) -> Vec<Stats> {
         let mut all = Vec::new();
         for _ in 0..count {
@@ -126,7 +126,7 @@ fn a_drive_collects_in_its_own_windows_alone() {
             let length = Span::from_ms(20);
             rig.set(Windows::new(4, 1, length.ns(), 0)).await.unwrap();
             rig.write_beside(Span::from_us(400), 10_000);
-            // What ends with a window is part of it.
+            // Work that ends with a window is part of it.
             rig.sim.sleep(Span::from_us(400_001)).await;
             let windows = rig.by_window(length, 80).await;
             for (number, window) in windows.iter().enumerate() {
@@ -161,7 +161,7 @@ fn without_room_for_the_host_a_plane_is_collected_at_any_time_and_that_is_counte
     });
 }
 
-/// What is due is collected, as without windows. Only a drive that promises room works ahead.
+/// Due collections run, as without windows. Only a drive that promises free space works ahead.
 #[test]
 fn drives_collect_ahead_where_they_have_to() {
     let ahead = |changes: &[&str]| {
@@ -191,7 +191,7 @@ fn a_schedule_changes_at_any_time() {
             rig.sim.sleep(Span::from_ms(50)).await;
         }
         assert!(rig.ssd.ftl_stats().window_turns > 10);
-        // A drive by itself may always collect.
+        // A lone drive may always collect.
         rig.set(Windows::new(1, 0, 10_000_000, 0)).await.unwrap();
         rig.sim.sleep(Span::from_ms(200)).await;
         assert!(rig.by_window(Span::from_ms(20), 10).await.iter().filter(|window| collected(window)).count() > 5);
@@ -211,7 +211,7 @@ fn outside_its_window_a_drive_writes_its_buffer_when_that_is_nearly_full() {
         }
         let written = rig.ssd.ftl_stats().host_units;
         assert!((350..600).contains(&written), "{written}");
-        // Its window has come.
+        // Its window has begun.
         rig.sim.sleep(Span::from_ms(1_100)).await;
         assert_eq!(rig.ssd.ftl_stats().host_units, 1_400);
         // Flush does not wait for a window.
@@ -222,7 +222,7 @@ fn outside_its_window_a_drive_writes_its_buffer_when_that_is_nearly_full() {
     });
 }
 
-/// What is planted is what overwrites lead to: both ways of ranges, beside drives without.
+/// The planted state equals the state after overwrites: for both kinds of ranges, and for drives without ranges.
 #[test]
 fn ranges_are_planted_as_overwrites_leave_them() {
     for changes in [&["ftl.windows.ranges=4"][..], &["ftl.windows.ranges=4", "ftl.windows.ranges_own=planes"]] {
@@ -248,7 +248,7 @@ fn ranges_are_planted_as_overwrites_leave_them() {
     }
 }
 
-/// With room in abundance on the planes of the other range: no write waits for room that never comes.
+/// With abundant room on the planes of the other range, no write waits for room that never comes.
 #[test]
 fn a_drive_is_read_only_when_the_planes_of_a_range_are_gone() {
     for (mode, fault) in [
@@ -367,7 +367,7 @@ fn the_value_of_the_feature_is_checked_and_told() {
     });
 }
 
-/// The epoch is a time of the clock that the host has set.
+/// The epoch is a time of the clock set by the host.
 #[test]
 fn windows_follow_the_clock_of_the_host() {
     with(&[], async |rig| {
@@ -399,7 +399,7 @@ fn in_the_deterministic_window_a_drive_collects_only_if_it_must_and_tells() {
         config.events = latency::EVENT_EXCURSION.into();
         rig.configure(true, &config).await.unwrap();
         assert_eq!(rig.window().await, latency::WINDOW_NON_DETERMINISTIC);
-        // It prepares itself, as far as writes have it do.
+        // The drive prepares itself as far as writes require.
         rig.write_beside(Span::from_us(200), 60_000);
         rig.sim.sleep(Span::from_ms(500)).await;
         rig.select(latency::WINDOW_DETERMINISTIC).await.unwrap();

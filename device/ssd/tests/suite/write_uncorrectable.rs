@@ -1,5 +1,5 @@
-//! Write Uncorrectable beside transactions that reads do not see yet: its mark is seen when it has ended, and it does not wait for
-//! transactions that come after it.
+//! Write Uncorrectable during transactions that reads do not see yet: its mark is visible at its end, and it does not wait
+//! for later transactions.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -109,7 +109,7 @@ fn the_mark_is_not_hidden_by_a_fused_pair_that_is_accepted_meanwhile() {
     assert!(pairs_in_between > 0, "no pair was before Write Uncorrectable");
 }
 
-/// Another host keeps transactions of the same unit under way.
+/// Another host keeps transactions of the same unit in progress.
 #[test]
 fn it_does_not_wait_for_transactions_that_come_after_it() {
     let mut executor = Executor::new();

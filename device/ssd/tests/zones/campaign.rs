@@ -1,6 +1,6 @@
-//! Random commands against the model, on many seeds: each status, each report and all data; one at a time, and several at once. With faults
-//! of the flash, with power cuts between commands, while programs and erases are under way, and with so few spare blocks that zones become
-//! read-only; with both.
+//! Random commands against the model, on many seeds: each status, each report and all data; one at a time, and several at
+//! once. Variants: flash faults; power cuts between commands, during programs and erases; so few spare blocks that zones
+//! become read-only; both.
 //!
 //! `NANDSCAPE_TEST_SEEDS=5000 cargo test -p nandscape-device-ssd --test zones campaign` runs more seeds, and `NANDSCAPE_TEST_SEED=7`
 //! only one.
@@ -28,7 +28,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, not a number")))
 }
 
-/// Runs seeds; together they must have done all that there is, and met these statuses.
+/// Runs seeds; together they must have issued every kind of command, and met these statuses.
 fn each_seed(run: impl Fn(u64) -> Done, statuses: &[Status]) {
     if let Some(seed) = number("NANDSCAPE_TEST_SEED") {
         return drop(run(seed));
@@ -41,7 +41,7 @@ fn each_seed(run: impl Fn(u64) -> Done, statuses: &[Status]) {
     assert!(missing.is_empty(), "{missing:?} did not happen: {done:?}");
 }
 
-/// Says which seed fails.
+/// Prints the failing seed.
 fn told<T>(seed: u64, run: impl FnOnce() -> T) -> T {
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
     ended.unwrap_or_else(|panic| {
@@ -49,7 +49,7 @@ fn told<T>(seed: u64, run: impl FnOnce() -> T) -> T {
     })
 }
 
-/// A command of chance, whose status is that of the model.
+/// A random command, whose status must be that of the model.
 pub(crate) async fn step(rig: &Rig, model: &mut Model, rng: &mut Rng, stamp: &mut u64) {
     let order = Order::draw(rng, model, stamp);
     perform(rig, model, &[order], false).await;
@@ -80,10 +80,10 @@ pub(crate) async fn compare(rig: &Rig, model: &Model) {
     }
 }
 
-/// What a run did: the names of commands that succeeded, and the statuses of those that did not.
+/// The results of a run: the names of successful commands, and the statuses of failed ones.
 type Done = BTreeSet<String>;
 
-/// What happens beside commands.
+/// Events between commands.
 #[derive(Copy, Clone, Default)]
 struct Beside {
     /// Power is cut between commands.
@@ -123,12 +123,12 @@ fn run(seed: u64, changes: &[&str], Beside { cuts, fails }: Beside) -> Done {
                 }
             }
             if fails {
-                // What is under way makes the last zones read-only.
+                // Operations in progress make the last zones read-only.
                 rig.sim.sleep(Span::from_ms(1_000)).await;
                 perform(&rig, &mut model, &[], fails).await;
             }
             compare(&rig, &model).await;
-            // What was under way has ended.
+            // Operations in progress have ended.
             rig.sim.sleep(Span::from_ms(1_000)).await;
             rig.ssd.check().unwrap_or_else(|problem| panic!("seed {seed}: {problem}"));
             compare(&rig, &model).await;
@@ -140,7 +140,7 @@ fn run(seed: u64, changes: &[&str], Beside { cuts, fails }: Beside) -> Done {
     all.into_inner()
 }
 
-/// Statuses that healthy zones have, too.
+/// Statuses that also occur with healthy zones.
 const REFUSED: [Status; 6] = [
     Status::ZONE_IS_FULL,
     Status::ZONE_INVALID_WRITE,
@@ -153,7 +153,7 @@ const REFUSED: [Status; 6] = [
 #[test]
 fn campaign_of_random_commands() {
     for mapping in ["superblock", "plane_group", "dies"] {
-        // The number of zones and what a zone holds stay the same.
+        // The number and the capacity of zones stay the same.
         let changes: &[&str] = match mapping {
             "superblock" => &["ftl.zone.mapping=superblock"],
             "plane_group" => &["ftl.zone.mapping=plane_group", "ftl.zone.depth=2"],
@@ -178,7 +178,7 @@ fn campaign_with_power_cuts() {
 /// Flash that fails often, and blocks that are soon used up: zones become read-only, and offline.
 const SCARCE: [&str; 2] =
     ["ftl.over_provisioning=20%", "faults=[\"fail program probability=0.25\", \"fail erase probability=0.4\"]"];
-/// What is to be seen of them.
+/// The expected statuses.
 const LOST: [Status; 2] = [Status::ZONE_IS_READ_ONLY, Status::ZONE_IS_OFFLINE];
 
 #[test]
@@ -194,7 +194,7 @@ fn campaign_with_too_few_spare_blocks_and_power_cuts() {
     each_seed(|seed| run(seed, &SCARCE, Beside { cuts: true, fails: true }), &LOST);
 }
 
-/// As many planes as else, two of each die: zones hold the same, and a reset erases both planes of a die at once.
+/// As many planes as otherwise, two per die: zones have the same capacity, and a reset erases both planes of a die at once.
 const TWO_PLANES: [&str; 4] =
     ["geometry.dies_per_channel=1", "geometry.planes_per_die=2", "timing.planes=multi_plane", "buffer.size=256KiB"];
 

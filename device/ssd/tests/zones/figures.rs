@@ -32,7 +32,7 @@ fn time_of(which: u8, written: u64) -> u64 {
             let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 3 * SIZE + at, blocks);
             assert!(host.execute(entry, HostMem::none()).await.status.is_success());
         }
-        // What is in the write buffer comes to flash.
+        // The write buffer is programmed.
         sim.sleep(Span::from_ms(50)).await;
         let begun = sim.now();
         assert!(host.execute(send(3 * SIZE, which.into()), HostMem::none()).await.status.is_success());

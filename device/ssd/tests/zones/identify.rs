@@ -1,4 +1,4 @@
-//! What Identify says of a drive with zones.
+//! Identify of a drive with zones.
 
 use nandscape_drive::{HostMem, QueueId};
 use nandscape_sim::Executor;
@@ -37,7 +37,7 @@ fn identify_tells_the_command_set_and_its_limits() {
         assert_eq!((data.numzrwa_z.get() as usize, data.zrwacap), (AREAS - 1, zns::ZRWACAP_EXPLICIT_FLUSH));
         assert_eq!((u64::from(data.zrwasz.get()), u64::from(data.zrwafg.get())), (AREA, GRANULARITY));
         assert_eq!((namespace.mssrl.get(), namespace.mcl.get()), (16, 16), "a Copy writes as much as a Write");
-        // Of the NVM command set there is nothing to say, and no namespace is of it; others are unknown.
+        // The NVM command set has no data here and no namespace; others are unknown.
         assert_eq!(page(&admin, cns::COMMAND_SET_NAMESPACE, 0).await, Ok(vec![0; 4_096]));
         assert_eq!(page(&admin, cns::COMMAND_SET_NAMESPACE, 1).await, Err(Status::INVALID_FIELD));
         assert_eq!(page(&admin, cns::COMMAND_SET_CONTROLLER, zns::CSI).await, Ok(vec![0; 4_096]), "ZASL is MDTS");

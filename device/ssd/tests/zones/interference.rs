@@ -1,5 +1,5 @@
-//! Reads and writes of the ZN540 beside finishes and resets of other zones, as Doekemeijer et al., CLUSTER 2023 measured them. The figures
-//! are those of docs/validation/profiles.md: what misses is there, with its reason.
+//! Reads and writes of the ZN540 during finishes and resets of other zones, as measured by Doekemeijer et al., CLUSTER 2023.
+//! The figures are those of docs/validation/profiles.md, which gives deviations with their reasons.
 //!
 //! A load of 50% finishes, or resets, one zone after another, with pauses as long as the operation before them.
 
@@ -20,7 +20,7 @@ use crate::rig::{Queue, send};
 /// Blocks from zone to zone, and blocks of a zone.
 const SIZE: u64 = 1 << 19;
 const CAPACITY: u64 = 275_712;
-/// Zones that are read or written; the load is on others behind them.
+/// Zones that are read or written; the load is on other zones.
 const USED: u64 = 4;
 
 struct Bench {
@@ -46,7 +46,7 @@ impl Bench {
         self.latencies.borrow_mut().record(self.sim.now() - begun);
     }
 
-    /// The load, or as long a time without.
+    /// The load, or an equally long time without it.
     async fn load(&self, zones: u64, which: u8) {
         for zone in USED..USED + zones {
             if which == action::FINISH {
@@ -59,14 +59,14 @@ impl Bench {
     }
 }
 
-/// What commands of 4 KiB take, and how many thousands of them there are in a second.
+/// The times of commands of 4 KiB, and thousands of them per second.
 struct Figures {
     mean_us: f64,
     p99_us: f64,
     kiops: f64,
 }
 
-/// Random reads, or writes of as many zones in order, at a depth, beside a load.
+/// Random reads, or sequential writes of that many zones, at a depth, during a load.
 fn measure(opcode: IoOpcode, depth: u64, load: Option<(u64, u8)>) -> Figures {
     let mut executor = Executor::new();
     let sim = executor.sim();

@@ -1,4 +1,4 @@
-//! Zones as the specification has them, written without a look at the drive's own table (ZNS 2.1.1).
+//! Zones by the specification, independent of the drive's own table (ZNS 2.1.1).
 
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::zns::send;
@@ -71,7 +71,7 @@ impl Model {
         self.zones.iter().filter(|zone| states.contains(&zone.state)).count()
     }
 
-    /// Makes a zone open. Of those opened by writes, the oldest makes room.
+    /// Opens a zone. If needed, the oldest zone opened by a write is closed.
     fn open(&mut self, zone: usize, state: u8) -> Result<(), Status> {
         self.clock += 1;
         if ![IMPLICIT, EXPLICIT].contains(&self.zones[zone].state) {

@@ -1,4 +1,4 @@
-//! Commands of chance, each for the drive and for the model, alone or several at once.
+//! Random commands for the drive and for the model, alone or several at once.
 //!
 //! Where the flash fails, the drive itself makes zones read-only, at a moment that the host does not see. Then statuses and states must be
 //! those of the model with these changes at some moment between the commands.
@@ -28,7 +28,7 @@ pub(crate) enum Order {
     Act { slba: u64, action: u8, all: bool },
 }
 
-/// What a command returns: the stamps of a read, the first block of an append.
+/// The result of a command: the stamps of a read, the first block of an append.
 type Ended = Result<Vec<u64>, Status>;
 
 impl Order {
@@ -80,7 +80,7 @@ impl Order {
         orders
     }
 
-    /// What the model makes of it.
+    /// The result of the model.
     fn apply(&self, model: &mut Model) -> Ended {
         match self {
             Order::OpenRandom(slba) => model.open_random(slba / SIZE).map(|()| vec![0]),
@@ -94,7 +94,7 @@ impl Order {
         }
     }
 
-    /// What the drive makes of it.
+    /// The result of the drive.
     async fn execute(&self, rig: &Rig) -> Ended {
         let one = |value| vec![value];
         match self {
@@ -130,7 +130,7 @@ fn stamps(rng: &mut Rng, stamp: &mut u64) -> Vec<u64> {
     stamps
 }
 
-/// A block to write at: mostly where a zone ends, or in its random write area, as a host that keeps count would.
+/// A block to write at: mostly at the write pointer of a zone, or in its random write area, like a host that tracks them.
 fn target(rng: &mut Rng, model: &Model) -> u64 {
     let among = if rng.chance(0.7) { 5 } else { ZONES };
     let zone = rng.below(among);
@@ -151,7 +151,7 @@ fn flush_to(rng: &mut Rng, model: &Model) -> u64 {
     (zone * SIZE + model.zones[zone as usize].pointer + blocks).saturating_sub(1)
 }
 
-/// Submits commands at once, and demands of the drive what the model does. `fails` is whether the flash does. The results.
+/// Submits commands at once, and compares the drive with the model. `fails` is whether the flash fails. Returns the results.
 pub(crate) async fn perform(rig: &Rig, model: &mut Model, orders: &[Order], fails: bool) -> Vec<Ended> {
     let got = all(orders.iter().map(|order| order.execute(rig))).await;
     if !fails {
@@ -166,7 +166,7 @@ pub(crate) async fn perform(rig: &Rig, model: &mut Model, orders: &[Order], fail
     got
 }
 
-/// The model after commands that have ended so: zones that have become read-only did so before one of the commands, or after the last.
+/// The model after commands with these ends: zones became read-only before one of the commands, or after the last.
 fn explained(model: &Model, orders: &[Order], got: &[Ended], states: &[u8]) -> Option<Model> {
     let lost = [READ_ONLY, OFFLINE];
     let is_new = |zone: &usize| lost.contains(&states[*zone]) && !lost.contains(&model.zones[*zone].state);

@@ -13,8 +13,8 @@ fn write(slba: u64, stamp: u64) -> (SubmissionEntry, HostMem) {
     (SubmissionEntry::blocks(IoOpcode::WRITE, 1, slba, 1), HostMem::from_bytes(&bytes_of(&[stamp])))
 }
 
-/// Two zones are filled area by area: each block is written twice, in an order of chance, all of an area at once; every other area is
-/// committed by the host, and the others by what is written behind them. Each block is as the second write left it.
+/// Two zones are filled area by area: each block is written twice, in random order, all of an area at once; every other area
+/// is committed by the host, and the others by later writes. Each block has the data of the second write.
 #[test]
 fn blocks_in_any_order_and_again_are_as_they_were_written_last() {
     let mut executor = Executor::new();
@@ -53,7 +53,7 @@ fn blocks_in_any_order_and_again_are_as_they_were_written_last() {
     executor.block_on_within(ran, MOST_EVENTS).expect("it ends");
 }
 
-/// A reset amid writes into an area: all end, and no room of the write buffer is lost, as the drive is then filled.
+/// A reset during writes into an area: all end, and no room of the write buffer is lost, which filling the drive shows.
 #[test]
 fn a_reset_amid_random_writes_gives_all_room_back() {
     let mut executor = Executor::new();

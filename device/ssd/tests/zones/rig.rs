@@ -20,7 +20,7 @@ pub(crate) const CAPACITY: u64 = 96;
 pub(crate) const ZONES: u64 = 16;
 pub(crate) const ACTIVE: usize = 4;
 pub(crate) const OPEN: usize = 3;
-/// Blocks of a random write area, blocks of which it is committed in multiples, and the zones that may have one.
+/// Blocks of a random write area, its commit granularity in blocks, and the maximum of zones with an area.
 pub(crate) const AREA: u64 = 12;
 pub(crate) const GRANULARITY: u64 = 4;
 pub(crate) const AREAS: usize = 2;
@@ -110,7 +110,7 @@ impl Rig {
         Rig { sim: sim.clone(), ssd, host }
     }
 
-    /// Runs a command: DW0 and DW1 of its completion, or its status.
+    /// Runs a command. Returns DW0 and DW1 of its completion, or its status.
     pub(crate) async fn run(&self, entry: SubmissionEntry, mem: HostMem) -> Result<u64, Status> {
         let ended = self.host.execute(entry, mem).await;
         let value = u64::from(ended.dw1) << 32 | u64::from(ended.dw0);
@@ -164,7 +164,7 @@ impl Rig {
         mem.to_vec()[REPORT_HEAD..].chunks_exact(64 + EXTENSION).map(|zone| zone[64]).collect()
     }
 
-    /// The descriptors of zones from that of `slba` on, and the number that the head tells.
+    /// The descriptors of zones from that of `slba` on, and the number in the header.
     pub(crate) async fn report(&self, slba: u64, cdw13: u32, bytes: u32) -> Result<(u64, Vec<ZoneDescriptor>), Status> {
         let mem = HostMem::zeroed(bytes as usize);
         self.run(receive(slba, bytes, cdw13), mem.clone()).await?;

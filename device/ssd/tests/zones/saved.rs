@@ -1,5 +1,5 @@
-//! The state of a drive with zones, taken out of it and put into a new one: the new drive has the same zones and data, but for open
-//! zones, which are closed as after a loss of power, and goes on as the model says. On many seeds.
+//! The state of a drive with zones, saved and restored to a new drive: the new drive has the same zones and data, except that
+//! open zones are closed as after a loss of power, and continues like the model. On many seeds.
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{SavedDrive, Ssd};

@@ -11,7 +11,7 @@ use crate::rig::{CAPACITY, Rig, SIZE, bytes_of};
 
 const MOST_EVENTS: u64 = 20_000_000;
 
-/// More appends than the zone takes, all at once: each that succeeds has blocks of its own, with its own data.
+/// More appends than the zone takes, all at once: each successful one has separate blocks with its data.
 #[test]
 fn appends_at_depth_get_blocks_of_their_own() {
     let mut executor = Executor::new();
@@ -75,7 +75,8 @@ fn one_processor_handles_writes_a_command_at_a_time() {
     executor.block_on_within(ran, MOST_EVENTS).expect("it ends");
 }
 
-/// Writes in order at depth, a reset in between, and reads all the time: all end, and the zone is as the last of them left it.
+/// Sequential writes at depth, a reset in between, and continuous reads: all end, and the zone has the state after the last
+/// of them.
 #[test]
 fn a_reset_amid_writes_and_reads_leaves_nothing_behind() {
     let mut executor = Executor::new();
@@ -97,7 +98,7 @@ fn a_reset_amid_writes_and_reads_leaves_nothing_behind() {
                 assert!(status.is_success() || status.meaning() == Status::ZONE_INVALID_WRITE, "{status}");
             }
             read.await;
-            // Writes that were fetched after the reset may have begun the zone anew.
+            // Writes fetched after the reset may have started the zone again.
             assert_eq!(rig.send(0, send::RESET, false).await, Ok(0));
             assert_eq!(rig.read(0, 16).await, Ok(vec![0; 16]));
             rig.ssd.check().unwrap_or_else(|problem| panic!("round {round}: {problem}"));

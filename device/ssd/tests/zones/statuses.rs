@@ -87,7 +87,7 @@ fn each_bad_command_has_its_status() {
     executor.block_on_within(ran, 20_000_000).expect("it ends");
 }
 
-/// A drive that has neither random write areas nor extensions says so, and takes no command for them.
+/// A drive with neither random write areas nor extensions reports that, and rejects commands for them.
 #[test]
 fn what_a_plain_drive_does_not_have_is_refused() {
     let mut executor = Executor::new();
@@ -125,7 +125,7 @@ fn reports_tell_what_was_asked_for() {
     executor.block_on_within(ran, 20_000_000).expect("it ends");
 }
 
-/// A zone for which there are no good blocks left is read-only, keeps what was acknowledged, and can be taken offline.
+/// A zone without good blocks left is read-only, keeps acknowledged data, and can be taken offline.
 #[test]
 fn a_zone_without_blocks_is_read_only_and_then_offline() {
     let mut executor = Executor::new();
@@ -165,7 +165,7 @@ fn a_zone_without_blocks_is_read_only_and_then_offline() {
         assert_eq!(rig.read(0, 1).await, Err(Status::ZONE_IS_OFFLINE));
         assert_eq!(rig.put(IoOpcode::WRITE, 0, &[1]).await, Err(Status::ZONE_IS_OFFLINE));
         rig.ssd.check().unwrap();
-        // Flush and other zones are served all the same.
+        // Flush and other zones are still served.
         assert_eq!(rig.run(SubmissionEntry::io(IoOpcode::FLUSH, 1), HostMem::none()).await, Ok(0));
         assert_eq!(rig.read(SIZE, 4).await, Ok(vec![0; 4]));
     };

@@ -8,7 +8,7 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 
-/// The 48 bits of a timestamp, which counts on from zero after them.
+/// The 48 bits of a timestamp, which then wraps to zero.
 const TIMESTAMP_MASK: u64 = (1 << 48) - 1;
 
 /// Bytes 0 to 2 of Host Behavior Support are flags: Advanced Command Retry, Extended Telemetry Data Area 4, LBA Format
@@ -38,8 +38,8 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         bytes
     }
 
-    /// What the clock of Timestamp showed, or would have, when the drive's time began. Without a clock that was set, it counts
-    /// from the last reset.
+    /// What the clock of Timestamp showed, or would have shown, at time zero of the drive. A clock that no host has set
+    /// counts from the last reset.
     pub(in crate::admin) fn clock_ms_at_zero(&self) -> i64 {
         let settings = &self.admin.settings;
         settings.epoch_ms.get().unwrap_or_else(|| settings.reset_ms.get().wrapping_neg()) as i64
@@ -57,7 +57,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         bytes
     }
 
-    /// Nothing of it has an effect, since the drive has none of what the host says that it supports.
+    /// Stored without effect: the drive uses none of the behaviours that a host can declare.
     pub(super) fn set_host_behavior(&self, mem: &HostMem) -> Result<(), Status> {
         let bytes: [u8; 8] = data(mem, HOST_BEHAVIOR_BYTES)?;
         if bytes[..BEHAVIOR_FLAGS].iter().any(|flag| *flag > 1) {
@@ -67,8 +67,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Ok(())
     }
 
-    /// The identifier of the host (Base 5.1.25.1.28): what it has set, else what it had when it got the controller; zeros
-    /// if it has none.
+    /// The identifier of the host (Base 5.1.25.1.28): as set by the feature, or else as on connecting. Zeros if it has none.
     pub(crate) fn host_id(&self) -> [u8; 16] {
         self.admin.settings.host_id.get().map_or(self.host.hostid, |(id, _)| id)
     }

@@ -2,14 +2,14 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `mod` | the commands: which feature, which value, may it be set |
+//! | `mod` | the commands: checks of feature, value and access |
 //! | `table` | every feature: what can be done with it, and its default |
 //! | `settings` | the values, current and saved |
 //! | `data` | values that are data structures |
 //! | `write_protection` | write protection of namespaces |
 //!
-//! Left out: LBA Range Type, Autonomous Power State Transition, Host Memory Buffer and what else the table lacks; they are
-//! refused.
+//! Left out: LBA Range Type, Autonomous Power State Transition, Host Memory Buffer and every feature that the table lacks.
+//! The controller rejects them.
 
 mod data;
 mod settings;
@@ -78,11 +78,11 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         let value = match select {
             Select::Current if row.id == feature::ERROR_RECOVERY => settings.error_recovery(name.1),
             Select::Current => settings.get(name.0, name.1),
-            // What was never saved has its default.
+            // A value that was never saved is the default.
             Select::Saved => self.saved(name),
             Select::Default | Select::Capabilities => settings.default_of(name),
         };
-        // The vector stands beside its bit.
+        // The vector is next to its bit.
         let selector = if row.id == feature::INTERRUPT_VECTOR { name.1 } else { 0 };
         Ok(Answer::value(value | selector))
     }
@@ -122,14 +122,14 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     fn set_value(&self, row: &Row, entry: &SubmissionEntry, save: bool) -> Result<(), Refusal> {
         let (name, value) = (self.name(row, entry)?, entry.cdw11.get());
         let value = match row.id {
-            // There is one power state.
+            // The only power state is 0.
             feature::POWER_MANAGEMENT if value & 0x1f != 0 => return Err(Refusal::field(11, 0)),
             feature::TEMPERATURE_THRESHOLD => TemperatureThreshold(value).kelvin().into(),
             feature::INTERRUPT_VECTOR => value & feature::COALESCING_DISABLED,
             ARBITER if value != arbiter::DEFAULT && ArbiterKind::of_feature(value).is_none() => {
                 return Err(Refusal::field(11, 0));
             }
-            // In milliseconds, rounded up to the granularity that Identify tells (KAS).
+            // In milliseconds, rounded up to the granularity in Identify (KAS).
             feature::KEEP_ALIVE_TIMER => keep_alive_timeout_ms(value, self.keep_alive_units()),
             _ => value,
         };
@@ -151,13 +151,13 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Ok(())
     }
 
-    /// The feature that a command names, if there is one.
+    /// The feature that a command names, if the controller has it.
     fn feature(&self, entry: &SubmissionEntry) -> Result<&'static Row, Refusal> {
         let id = entry.cdw10.get() as u8;
         row_of(id).filter(|_| self.has_feature(id)).ok_or(Refusal::field(10, 0))
     }
 
-    /// Whether there is such a feature.
+    /// Whether the controller has the feature.
     pub(super) fn has_feature(&self, id: u8) -> bool {
         match id {
             feature::VOLATILE_WRITE_CACHE => self.subsystem.set.info().volatile_cache,
@@ -171,12 +171,12 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// Whether a feature is one of a namespace.
+    /// Whether a feature is namespace specific.
     pub(super) fn is_of_namespace(&self, id: u8) -> bool {
         row_of(id).is_some_and(|row| row.capabilities & feature::OF_NAMESPACE != 0)
     }
 
-    /// Base 5.1.25: a namespace may only be named for its own features, of which all may be set at once.
+    /// Base 5.1.25: only namespace specific features take a namespace identifier; the broadcast value sets all namespaces.
     fn check_namespace(&self, row: &Row, nsid: u32) -> Result<(), Refusal> {
         let of_namespace = row.capabilities & feature::OF_NAMESPACE != 0;
         match nsid {
@@ -188,7 +188,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// A number that no namespace can have is invalid; one that none has now is a bad field.
+    /// A number that no namespace can have is Invalid Namespace; the number of no attached namespace is Invalid Field.
     fn check_attached(&self, nsid: u32) -> Result<(), Refusal> {
         match nsid {
             nsid if self.namespaces.get(nsid).is_some() => Ok(()),
@@ -197,7 +197,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
-    /// The value that a command names.
+    /// The feature and selector that a command names.
     fn name(&self, row: &Row, entry: &SubmissionEntry) -> Result<Name, Refusal> {
         let selector = match row.id {
             feature::TEMPERATURE_THRESHOLD => {
@@ -222,7 +222,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Ok((row.id, selector))
     }
 
-    /// Interrupt vectors of the host. One in this process has one for each queue pair.
+    /// Interrupt vectors of the host. A host in this process has one vector per queue pair.
     fn vectors(&self) -> u16 {
         let attached = self.attached.borrow();
         attached.as_ref().map_or(self.subsystem.config.max_queue_pairs + 1, |host| host.vectors())
@@ -238,8 +238,8 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         NumberOfQueues::new(self.subsystem.config.max_queue_pairs, self.subsystem.config.max_queue_pairs)
     }
 
-    /// The host says how many queues it would like and is told how many there are; 65,535 counted from zero is none. Base
-    /// 5.1.25.2.1: it has to say so before it creates the first.
+    /// The host requests a number of queues, and the controller returns the number that it has. 65,535, counted from zero, is
+    /// invalid. The feature must be set before the first queue is created (Base 5.1.25.2.1).
     fn set_queue_counts(&self, wish: NumberOfQueues) -> Result<Answer, Refusal> {
         if wish.submission_z() == u16::MAX {
             return Err(Refusal::field(11, 0));
@@ -247,7 +247,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         if wish.completion_z() == u16::MAX {
             return Err(Refusal::field(11, 16));
         }
-        // A host in this process does not say how many queues it wants before it creates them.
+        // A host in this process creates queues without setting their number first.
         if self.model != TransportModel::InProcess && self.queues.borrow().has_io_queues() {
             return Err(Status::COMMAND_SEQUENCE_ERROR.into());
         }

@@ -1,8 +1,8 @@
 //! The values of features: current ones of a controller, and those that hosts have saved, which outlast resets, power cuts
 //! and the controller itself.
 //!
-//! A value has a selector where a feature has several: the threshold that Temperature Threshold names, the namespace of
-//! Error Recovery, the vector of Interrupt Vector Configuration.
+//! Where a feature has several values, a selector distinguishes them: the threshold that Temperature Threshold names, the
+//! namespace of Error Recovery, the vector of Interrupt Vector Configuration.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -21,19 +21,18 @@ use crate::notices::Port;
 /// A feature and its selector.
 pub(super) type Name = (u8, u32);
 
-/// Hosts whose values are kept. When another host saves its first value, those of the host are dropped that began to save
-/// first.
+/// Hosts whose values are kept. When another host saves its first value, the host that saved first loses its values.
 const SAVING_HOSTS: usize = 128;
 
-/// Values that were saved, by the host that did. They belong to the subsystem.
+/// Saved values, by host. They belong to the subsystem.
 #[derive(Default)]
 pub(crate) struct Saved(RefCell<VecDeque<(Registrant, BTreeMap<Name, u32>)>>);
 
-/// A value that was saved, as it is noted.
+/// A saved value, as noted.
 #[derive(serde::Serialize, serde::Deserialize)]
 pub(crate) struct SavedNote {
     host: [u8; 16],
-    /// The PCI function, where the values are its hosts'.
+    /// The PCI function, if the values belong to the host of one.
     #[serde(default)]
     function: Option<u16>,
     feature: u8,
@@ -41,17 +40,17 @@ pub(crate) struct SavedNote {
     value: u32,
 }
 
-/// What the host has set, as commands see it.
+/// The host's settings, as commands use them.
 #[derive(Default)]
 pub struct Settings {
     /// Values other than the defaults.
     values: RefCell<BTreeMap<Name, u32>>,
     /// The default of Arbitration, which a drive may choose.
     arbitration: Cell<u32>,
-    /// Copies of values that are looked at on the way of a command.
+    /// Copies of the values that the command path reads.
     hot: Hot,
-    /// Milliseconds since 1970 at the drive's time zero, modulo 2^64: a host may set a time that is below the drive's own.
-    /// `None` until a host has set it.
+    /// Milliseconds since 1970 at time zero of the drive, modulo 2^64: a host may set a time below the drive's. `None` until
+    /// a host has set it.
     pub(super) epoch_ms: Cell<Option<u64>>,
     /// When the controller was reset last, in milliseconds of the drive's time.
     pub(super) reset_ms: Cell<u64>,
@@ -60,20 +59,20 @@ pub struct Settings {
     pub(super) host_id: Cell<Option<([u8; 16], usize)>>,
     /// Where notices go, if the host has any.
     notices: RefCell<Option<Rc<Port>>>,
-    /// The identifier that the host had when it got the controller, and the controller.
+    /// The identifier with which the host connected, and the controller.
     connected: Cell<([u8; 16], u16)>,
 }
 
 struct Hot {
     burst: Cell<Option<u32>>,
     write_cache: Cell<bool>,
-    /// Some namespace reports reads of deallocated blocks.
+    /// Whether any namespace reports reads of deallocated blocks.
     deallocated: Cell<bool>,
-    /// Interrupts are coalesced.
+    /// Whether interrupts are coalesced.
     coalesces: Cell<bool>,
     /// Asynchronous Event Configuration.
     events: Cell<u32>,
-    /// The temperature is beyond a threshold.
+    /// Whether the temperature is beyond a threshold.
     is_temperature_critical: Cell<bool>,
 }
 
@@ -94,18 +93,18 @@ impl Default for Hot {
 /// The value of a feature that was never set.
 fn default_of((id, selector): Name) -> u32 {
     match (id, selector) {
-        // There is no under temperature threshold.
+        // The default of the under temperature threshold is none.
         (feature::TEMPERATURE_THRESHOLD, 1) => 0,
         _ => table::row_of(id).map_or(0, |row| row.default),
     }
 }
 
-/// What was set for single namespaces is of the past when Error Recovery is set for all of them.
+/// Drops the values of single namespaces: Error Recovery was set for all.
 fn forget_namespaces(values: &mut BTreeMap<Name, u32>) {
     values.retain(|(id, nsid), _| *id != feature::ERROR_RECOVERY || *nsid == NSID_ALL);
 }
 
-/// Drops what was set for a namespace.
+/// Drops the values of a namespace.
 fn forget_namespace(values: &mut BTreeMap<Name, u32>, nsid: u32) {
     let is_of_namespace = |id| table::row_of(id).is_some_and(|row| row.capabilities & feature::OF_NAMESPACE != 0);
     values.retain(|(id, selector), _| *selector != nsid || !is_of_namespace(*id));
@@ -133,20 +132,20 @@ impl Saved {
         all.push_back((host, BTreeMap::from([(name, value)])));
     }
 
-    /// A namespace was deleted: what hosts have saved for it is not for the next of its number.
+    /// A namespace was deleted: its saved values must not apply to the next namespace with its number.
     pub(crate) fn forget_namespace(&self, nsid: u32) {
         let mut all = self.0.borrow_mut();
         all.iter_mut().for_each(|(_, values)| forget_namespace(values, nsid));
         all.retain(|(_, values)| !values.is_empty());
     }
 
-    /// Drops what a host has saved: the next host of its controller is another one.
+    /// Drops the saved values of a host: its controller gets another host.
     pub(crate) fn forget(&self, host: Registrant) {
         self.0.borrow_mut().retain(|(each, _)| *each != host);
     }
 
-    /// Those that outlast the process, to be noted: of hosts with an identifier, of PCI functions, and of hosts in the drive's own
-    /// process, whose identifier is zeros.
+    /// The values that outlast the process, to be noted: those of hosts with an identifier, of PCI functions, and of hosts in
+    /// the process of the drive, whose identifier is zeros.
     pub(crate) fn note(&self) -> Vec<SavedNote> {
         let mut notes = Vec::new();
         for (host, values) in &*self.0.borrow() {
@@ -163,7 +162,7 @@ impl Saved {
         notes
     }
 
-    /// As they were noted.
+    /// Restores noted values.
     pub(crate) fn restore(&self, notes: &[SavedNote]) {
         self.0.take();
         for note in notes {
@@ -176,7 +175,7 @@ impl Saved {
         }
     }
 
-    /// All that a host has saved.
+    /// All saved values of a host.
     fn of(&self, host: Registrant) -> BTreeMap<Name, u32> {
         let all = self.0.borrow();
         all.iter().find(|(each, _)| *each == host).map_or_else(BTreeMap::new, |(_, values)| values.clone())
@@ -192,7 +191,7 @@ impl Settings {
         settings
     }
 
-    /// A host has got a controller, with an identifier, or with zeros.
+    /// A host has connected to a controller. An identifier of zeros is none.
     pub(crate) fn set_connected(&self, hostid: [u8; 16], controller: u16) {
         self.connected.set((hostid, controller));
     }
@@ -222,17 +221,17 @@ impl Settings {
         self.update_hot();
     }
 
-    /// Where notices go.
+    /// The port for notices.
     pub(crate) fn notices(&self) -> Option<Rc<Port>> {
         self.notices.borrow().clone()
     }
 
-    /// Notices go there from now on.
+    /// Sets the port for notices.
     pub(in crate::admin) fn set_notices(&self, port: Option<Rc<Port>>) {
         self.notices.replace(port);
     }
 
-    /// How many entries of one queue are fetched in a row.
+    /// The maximum of entries fetched from one queue in a row.
     #[inline]
     pub(crate) fn arbitration_burst(&self) -> Option<u32> {
         self.hot.burst.get()
@@ -249,7 +248,7 @@ impl Settings {
         self.hot.deallocated.get() && self.error_recovery(nsid) & ERROR_RECOVERY_DULBE != 0
     }
 
-    /// Error Recovery of a namespace: what was set for it, or else for all.
+    /// Error Recovery of a namespace: its own value, or else the value for all.
     pub(super) fn error_recovery(&self, nsid: u32) -> u32 {
         let values = self.values.borrow();
         let of = |nsid| values.get(&(feature::ERROR_RECOVERY, nsid)).copied();
@@ -291,7 +290,7 @@ impl Settings {
         self.hot.is_temperature_critical.get()
     }
 
-    /// The controller is reset: values that the host has saved, and defaults of the others. The timestamp counts on (Base
+    /// The controller is reset: every value is the saved one, or else the default. The timestamp keeps counting (Base
     /// 5.1.25.1.7).
     pub(crate) fn reset(&self, saved: &Saved, host: Registrant, now: Time) {
         self.reset_ms.set(ms(now));
@@ -329,10 +328,10 @@ mod tests {
         assert_eq!(saved.get(host(1), name), None, "the first has made room");
         assert_eq!((saved.get(host(2), name), saved.get(host(129), name)), (Some(2), Some(129)));
         assert_eq!(saved.0.borrow().len(), SAVING_HOSTS);
-        // Hosts without an identifier are told apart by their controllers.
+        // Hosts without an identifier are distinguished by controller.
         saved.set(Registrant::Controller(2), name, 7);
         assert_eq!(saved.of(Registrant::Controller(3)), BTreeMap::new());
-        // What was saved for a namespace ends with it.
+        // Saved values of a namespace end with it.
         let of_namespace = |nsid| (feature::ERROR_RECOVERY, nsid);
         saved.set(host(200), of_namespace(NSID_ALL), 5);
         saved.set(host(200), of_namespace(1), 6);
@@ -356,7 +355,7 @@ mod tests {
         next.restore(&serde_json::from_slice::<Vec<SavedNote>>(&noted).unwrap());
         assert_eq!((next.get(Registrant::Function(0), name), next.get(Registrant::Function(1), name)), (Some(5), None));
         assert_eq!(next.get(Registrant::Controller(IN_PROCESS_CONTROLLER), name), None);
-        // As notes were before functions had values.
+        // The older form of notes, without values of PCI functions.
         let old = br#"[{"host":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],"feature":1,"selector":0,"value":3}]"#;
         next.restore(&serde_json::from_slice::<Vec<SavedNote>>(old).unwrap());
         assert_eq!(next.get(Registrant::Host([1; 16]), name), Some(3));

@@ -1,17 +1,16 @@
-//! The features whose value is one dword: what can be done with each (Base 5.1.11, "Supported Capabilities"), and its
-//! default.
+//! The features whose value is one dword, each with its default and its Supported Capabilities (Base 5.1.11).
 
 use nandscape_wire_nvme::fdp;
 use nandscape_wire_nvme::feature::{self, CAN_BE_CHANGED, CAN_BE_SAVED, OF_NAMESPACE, WRITE_CACHE_ENABLE};
 use nandscape_wire_nvme::vendor::{ARBITER, NOTICES, WINDOWS, arbiter};
 
-/// Composite temperature in kelvin. The model has no heat: it is always this.
+/// Composite temperature in kelvin. Constant: the model has no heat.
 pub(crate) const TEMPERATURE: u16 = 308;
 /// Warning and Critical Composite Temperature Threshold of Identify, in kelvin.
 pub(crate) const WARNING_TEMPERATURE: u16 = 343;
 pub(crate) const CRITICAL_TEMPERATURE: u16 = 353;
 
-/// What can be done with a feature.
+/// The capabilities of a feature.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Row {
     pub(super) id: u8,
@@ -26,7 +25,7 @@ const fn row(id: u8, capabilities: u32, default: u32) -> Row {
     Row { id, capabilities, default }
 }
 
-/// Every feature that there is.
+/// Every feature of one dword.
 pub(super) const ROWS: [Row; 24] = [
     // Bursts of 8, as identified.
     row(feature::ARBITRATION, SAVED, 3),

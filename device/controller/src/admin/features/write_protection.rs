@@ -45,8 +45,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         Ok(())
     }
 
-    /// Waits until no write is under way on namespaces that are write protected now, and their data has left the volatile
-    /// cache.
+    /// Waits until writes to newly protected namespaces have ended and their data has left the volatile cache.
     pub(in crate::admin) async fn writes_have_ended(&self, nsid: u32) {
         let named = if nsid == NSID_ALL { self.namespaces.above(0) } else { vec![nsid] };
         for nsid in named {

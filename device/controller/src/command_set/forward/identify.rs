@@ -1,4 +1,4 @@
-//! What Identify and the logs say of a drive that commands are forwarded to (NVM 4.1.5, Base 5.1.12, 5.1.13).
+//! Identify and log pages of a drive to which commands are forwarded (NVM 4.1.5, Base 5.1.12, 5.1.13).
 
 use nandscape_wire_nvme::IoOpcode;
 use nandscape_wire_nvme::identify::{self, Controller, LbaFormat, Namespace as IdentifyNamespace};
@@ -9,7 +9,7 @@ use zerocopy::IntoBytes;
 use super::Forward;
 use crate::namespace::Namespace;
 
-/// The I/O commands that there can be, and whether they change data.
+/// The possible I/O commands, and whether they change data.
 const COMMANDS: [(IoOpcode, bool); 7] = [
     (IoOpcode::READ, false),
     (IoOpcode::FLUSH, false),
@@ -19,7 +19,7 @@ const COMMANDS: [(IoOpcode, bool); 7] = [
     (IoOpcode::WRITE_ZEROES, true),
     (IoOpcode::DATASET_MANAGEMENT, true),
 ];
-/// Those that the controller itself serves.
+/// Commands that the controller itself serves.
 const RESERVATIONS: [IoOpcode; 4] = [
     IoOpcode::RESERVATION_REGISTER,
     IoOpcode::RESERVATION_REPORT,
@@ -51,7 +51,7 @@ impl Forward {
         data.vendor[..size_of::<Capabilities>()].copy_from_slice(capabilities.as_bytes());
     }
 
-    /// Identify Namespace. There is one format, that of the drive, and no atomicity beyond a block is promised.
+    /// Identify Namespace. It has one format, the drive's, and promises no atomicity beyond a block.
     pub(super) fn namespace_data(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
         let mut data = IdentifyNamespace::zeroed();
         data.lbaf[0] = LbaFormat { ms: 0.into(), lbads: self.info.lba_bytes.ilog2() as u8, rp: 0 };
@@ -82,7 +82,7 @@ impl Forward {
         }
     }
 
-    /// The log is that of this controller, and tells what its hosts have moved; the media is the drive's, and is taken for
+    /// The log counts what hosts of this controller moved. The media belongs to the drive behind it, and is reported as
     /// sound.
     pub(super) fn fill_in_smart(&self, smart: &mut Smart) {
         let counts = self.counts.get();

@@ -1,15 +1,15 @@
-//! The NVM command set over any [`Drive`]: a controller before a drive that lies elsewhere, or that is made of others. A
-//! command is checked here, as every command of the set is; then the drive gets it, with its data, and its answer is the
+//! The NVM command set over any [`Drive`]: a controller in front of a remote drive, or of a drive made of others. The command
+//! is checked here, like every command of the set. Then the drive executes it with its data, and the drive's answer is the
 //! completion.
 //!
 //! | file | what |
 //! |---|---|
 //! | `mod` | serving commands |
-//! | `identify` | what Identify and the logs say |
+//! | `identify` | Identify and log pages |
 //!
-//! Left out, and not offered by Identify: Copy, Write Uncorrectable, fused operations, and all that changes namespaces or
-//! drops their data. Reservations hold among the hosts of this subsystem; others that reach the drive by another way do
-//! not see them.
+//! Left out, and not offered by Identify: Copy, Write Uncorrectable, fused operations, and commands that change namespaces or
+//! drop their data. Reservations hold among the hosts of this subsystem; hosts that reach the drive by another path do not
+//! see them.
 
 mod identify;
 mod storage;
@@ -35,7 +35,7 @@ use crate::config::{BufferMode, ControllerConfig, Duplex, LinkConfig};
 use crate::namespace::{Namespace, lba_formats};
 use crate::refusal::Refusal;
 
-/// What a drive takes besides Read, Write and Flush.
+/// The features of a drive beyond Read, Write and Flush.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Offers {
     /// Compare.
@@ -52,7 +52,7 @@ pub struct Offers {
     pub attributes: u32,
     /// Fields of completions that it fills, as there.
     pub hints: u32,
-    /// Whether it honours the deadline of CDW3, which is passed on with reads then.
+    /// Whether it honours the deadline of CDW3, which is then passed on with reads.
     pub deadlines: bool,
 }
 
@@ -75,7 +75,7 @@ struct Counts {
     written_bytes: u64,
 }
 
-/// What lies behind the controllers, in breakdowns: the part of its time that it does not account for itself.
+/// The part of a breakdown for the drive behind the controllers: its time that it does not account for itself.
 pub const BELOW: &str = "below";
 
 /// I/O queue pairs of each controller, and entries of a queue.
@@ -94,10 +94,10 @@ impl Forward {
         Forward { sim: sim.clone(), drive, info, offers, issuer, counts: Cell::default() }
     }
 
-    /// What is set about controllers before a drive. They take no time of their own.
+    /// The configuration of controllers in front of a drive. They add no time.
     ///
     /// # Errors
-    /// Why there can be none.
+    /// Why no controller can be in front of this drive.
     pub fn config(info: &DriveInfo) -> Result<ControllerConfig, String> {
         let formats = lba_formats(false);
         if formats.iter().all(|format| format.data != info.lba_bytes) {
@@ -126,7 +126,7 @@ impl Forward {
             arbiter: ArbiterKind::RoundRobin,
             weights: [1; 3],
             priority: Priority::Fifo,
-            // There are no blocks here.
+            // This controller has no flash blocks.
             rated_erases: 0,
             windows: None,
             predictable_latency: false,
@@ -146,7 +146,7 @@ impl Forward {
         }
     }
 
-    /// Checks a command: the entry that the drive gets.
+    /// Checks a command. Returns the entry for the drive.
     fn checked(&self, command: &Command<'_>) -> Result<SubmissionEntry, Refusal> {
         let entry = command.entry;
         if !self.takes(IoOpcode(entry.opcode)) {
@@ -156,7 +156,7 @@ impl Forward {
         let mut forward = SubmissionEntry::io(IoOpcode(entry.opcode), self.info.nsid);
         (forward.cdw10, forward.cdw11) = (entry.cdw10, entry.cdw11);
         if IoOpcode(entry.opcode) != IoOpcode::DATASET_MANAGEMENT {
-            // Without protection information and directives, there is nothing in the other bits.
+            // Without protection information and directives, the other bits are empty.
             let bits = 0xffff | DEAC | FUA | LIMITED_RETRY;
             forward.cdw12 = (entry.cdw12.get() & bits).into();
         }
@@ -169,8 +169,8 @@ impl Forward {
         Ok(forward)
     }
 
-    /// Has the drive execute a command, and adds the drive's breakdown of it. One that is to end early is cancelled there, and
-    /// ends when the drive has let go of its memory.
+    /// Executes a command on the drive and adds the drive's breakdown. To end early, the command is cancelled on the drive,
+    /// and ends when the drive has released its memory.
     async fn execute(
         &self,
         command: &Command<'_>,
@@ -213,8 +213,8 @@ impl Forward {
     }
 }
 
-/// What the host is told of a drive's completion. A path that is broken lies behind the controller (Base 4.2.3.4), and the
-/// drive's error log is not that of this controller.
+/// The reply for a drive's completion. A broken path is behind the controller (Base 4.2.3.4), and the drive's error log is
+/// not this controller's.
 fn reply(completion: &Completion) -> Reply {
     let status = match completion.status.meaning() {
         Status::HOST_PATHING_ERROR => Status::CONTROLLER_PATHING_ERROR,
@@ -236,7 +236,7 @@ impl CommandSet for Forward {
         }
     }
 
-    /// The drive's tables are not here.
+    /// The drive's tables are out of reach.
     fn announce(&self, _: &Namespace, _: &SubmissionEntry) {}
 
     fn storage(&self) -> &dyn Storage {

@@ -1,4 +1,4 @@
-//! What lies behind the commands: a drive of which the controller knows what it sent there.
+//! The storage behind the commands: a drive. The controller knows only what it sent to the drive.
 
 use nandscape_drive::HostMem;
 use nandscape_wire_nvme::log::Smart;
@@ -24,7 +24,7 @@ impl Storage for Forward {
         self.counts.get().written_bytes
     }
 
-    /// It is not known here.
+    /// Unknown here.
     fn may_hold_data(&self) -> bool {
         true
     }
@@ -32,7 +32,7 @@ impl Storage for Forward {
     fn flush<'a>(&'a self) -> Later<'a, ()> {
         Box::pin(async move {
             let entry = SubmissionEntry::io(IoOpcode::FLUSH, self.info.nsid);
-            // A drive that is out of reach is as flushed as it will be.
+            // An unreachable drive cannot be flushed any further.
             let _ = self.issuer.execute(&*self.drive, entry, HostMem::none()).await;
         })
     }
@@ -49,7 +49,7 @@ impl Storage for Forward {
         0
     }
 
-    /// The power of the drive is not that of this controller, which has none to lose.
+    /// The drive has its own power; this controller loses none.
     fn on_power_cut(&self, _: Box<dyn Fn()>) {}
 
     fn power_returns<'a>(&'a self) -> Later<'a, ()> {

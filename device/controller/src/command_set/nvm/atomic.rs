@@ -1,5 +1,5 @@
-//! Atomic Write, a vendor command: blocks of several ranges, all of which are there after a power cut, or none. Its layout is
-//! that of [`ATOMIC_WRITE`](nandscape_wire_nvme::vendor::ATOMIC_WRITE).
+//! Atomic Write, a vendor command: writes blocks of several ranges. After a power cut, all of them are written, or none. The
+//! layout is [`ATOMIC_WRITE`](nandscape_wire_nvme::vendor::ATOMIC_WRITE).
 //!
 //! Left out: blocks with metadata; more than one command transfers.
 
@@ -58,14 +58,14 @@ impl Namespace {
         }
         match self.keeps_data {
             true => mem.fits(ATOMIC_LIST + bytes as usize)?,
-            // Without data there may be the list alone.
+            // Without data, the memory may hold the list alone.
             false => mem.must_cover(ATOMIC_LIST)?,
         }
         Ok(Atomic { extents, bytes })
     }
 }
 
-/// More than a command moves, or than a transaction holds. The number of ranges is at fault as much as their lengths.
+/// More than a command moves, or than a transaction holds. The culprit can be the number of ranges or their lengths.
 pub(super) fn too_large() -> Refusal {
     Refusal::of(Status::COMMAND_SIZE_LIMIT_EXCEEDED, Parameter::at(10, 0)).final_()
 }
@@ -90,8 +90,8 @@ impl<F: Ftl> Nvm<F> {
         Ok(self.ftl.offers().transactions.ok_or(Status::INVALID_OPCODE.final_())?)
     }
 
-    /// Writes extents, whose data is one after the other, as a write does, but that all of it is taken at one instant. The command
-    /// moves `moved` bytes.
+    /// Writes extents, whose data is contiguous, like a write, but accepts all of it at one instant. The command moves
+    /// `moved` bytes.
     pub(super) async fn write_all(
         &self,
         command: &Command<'_>,
@@ -121,7 +121,7 @@ impl<F: Ftl> Nvm<F> {
         }
         command.stop.check()?;
         self.check_writable()?;
-        // A guest may have unmapped it since: better no data than zeros.
+        // A guest may have unmapped the memory since: better no data than zeros.
         data.cover(extents.iter().map(|extent| extent.bytes() as usize).sum())?;
         let watch = self.write_waits_for(Cdw12::of(command.entry).fua(), command.settings);
         let settling = transactions.accept(extents, Some(&data), reservation, watch);

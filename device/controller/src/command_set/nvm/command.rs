@@ -1,6 +1,6 @@
-//! From 64 bytes to a typed command, or to the status that says what is wrong with them (NVM 3.3; Base 4.1).
+//! Parses 64 bytes into a typed command, or into the status of the error (NVM 3.3; Base 4.1).
 //!
-//! Nothing behind this file looks at a command dword.
+//! No code behind this file reads a command dword.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use zerocopy::IntoBytes;
 use crate::namespace::Namespace;
 use crate::refusal::Refusal;
 
-/// Directive Type of a directive that there is not.
+/// Directive Type of an unsupported directive.
 pub(super) const DIRECTIVE_TYPE: Refusal = Refusal::field(12, 20);
 
 /// A command of the NVM command set, checked.
@@ -56,7 +56,7 @@ pub(in crate::command_set) enum NvmCommand {
         extents: Vec<Extent>,
         bytes: u64,
     },
-    /// Dataset Management without it: hints, which this controller has no use for.
+    /// Dataset Management without it: hints, which this controller ignores.
     Hints {
         bytes: u64,
     },
@@ -70,7 +70,7 @@ pub(in crate::command_set) enum NvmCommand {
 }
 
 impl NvmCommand {
-    /// Checks an entry of an I/O queue, and the memory that goes with it.
+    /// Checks an entry of an I/O queue and its memory.
     #[inline(always)]
     pub(in crate::command_set) fn parse(
         entry: &SubmissionEntry,
@@ -87,7 +87,7 @@ impl NvmCommand {
                 namespace.check_directive(entry)?;
                 Ok(NvmCommand::Write { extent: namespace.source_extent(entry, mem)?, fua })
             }
-            // Without data there is nothing to compare with: Identify does not offer it.
+            // Identify does not offer Compare on drives that keep no data.
             IoOpcode::COMPARE if namespace.keeps_data => {
                 Ok(NvmCommand::Compare { extent: namespace.source_extent(entry, mem)? })
             }
@@ -110,7 +110,7 @@ impl NvmCommand {
 }
 
 impl Namespace {
-    /// No half of a fused operation and no data pointer comes here.
+    /// Halves of fused operations and data pointers are handled elsewhere.
     #[inline(always)]
     pub(in crate::command_set) fn check_flags(&self, entry: &SubmissionEntry) -> Result<(), Refusal> {
         match entry.flags & (FLAGS_FUSED | FLAGS_PSDT) {
@@ -132,8 +132,8 @@ impl Namespace {
         self.checked_extent(entry.slba(), u64::from(Cdw12::of(entry).nlb_z()) + 1)
     }
 
-    /// The extent of a command that moves data, where there is any, within the transfer limit (MDTS). Memory beyond it is
-    /// left alone where there may be any (Base 4.3.2: an SGL may describe more than is transferred if SGLS says so).
+    /// The extent of a command that moves data, within the transfer limit (MDTS). Memory beyond the extent stays untouched
+    /// (Base 4.3.2: an SGL may describe more than the transfer if SGLS allows it).
     fn data_extent(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Extent, Refusal> {
         if u32::from(Cdw12::of(entry).nlb_z()) + 1 > self.max_blocks {
             return Err(Refusal::field(12, 0).final_());
@@ -143,7 +143,7 @@ impl Namespace {
         Ok(extent)
     }
 
-    /// The extent of a command that takes data from the host, which a drive that keeps data must be given.
+    /// The extent of a command with data from the host, which a drive that keeps data requires.
     fn source_extent(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Extent, Refusal> {
         let extent = self.data_extent(entry, mem)?;
         match self.keeps_data && mem.is_none() {
@@ -152,19 +152,19 @@ impl Namespace {
         }
     }
 
-    /// Where blocks lie, which are to be in a row: those that lie apart are served in pieces, and cannot be one atomic unit.
+    /// The extent of blocks that must be contiguous: scattered blocks are served in pieces, and cannot be one atomic unit.
     fn checked_extent(&self, slba: u64, blocks: u64) -> Result<Extent, Status> {
         self.check_range(slba, blocks)?;
         self.extent_of(slba, blocks as u32).ok_or(Status::ATOMIC_WRITE_UNIT_EXCEEDED.final_())
     }
 
-    /// Where blocks lie, in a row or not.
+    /// The extents of blocks, contiguous or not.
     pub(in crate::command_set) fn checked_extents(&self, slba: u64, blocks: u64) -> Result<Vec<Extent>, Status> {
         self.check_range(slba, blocks)?;
         Ok(self.extents_of(slba..slba + blocks).collect())
     }
 
-    /// Whether blocks are there.
+    /// Checks that blocks are within the namespace.
     pub(in crate::command_set) fn check_range(&self, slba: u64, blocks: u64) -> Result<(), Status> {
         match slba.checked_add(blocks).is_some_and(|end| end <= self.blocks) {
             true => Ok(()),
@@ -201,7 +201,7 @@ impl Namespace {
         self.check_range(slba, blocks).map(|()| slba..slba + blocks)
     }
 
-    /// The extents of blocks that are there: as many as they lie in, and none longer than an extent can be.
+    /// The extents of checked blocks, none longer than the maximum.
     fn extents_of(&self, range: Range<u64>) -> impl Iterator<Item = Extent> {
         let sectors = self.lba_sectors();
         self.layout.extents(range.start * sectors..range.end * sectors)
@@ -250,7 +250,7 @@ mod tests {
         let extent = Extent { start: 8, sectors: 8 };
         assert_eq!(parse(blocks(IoOpcode::READ, 8, 8), 4_096), Ok(NvmCommand::Read { extent }));
         assert_eq!(parse(blocks(IoOpcode::WRITE, 8, 8), 4_096), Ok(NvmCommand::Write { extent, fua: false }));
-        // Memory may be longer than what is moved.
+        // Memory may be longer than the transfer.
         assert_eq!(parse(blocks(IoOpcode::READ, 8, 8), 4_097), Ok(NvmCommand::Read { extent }));
         let four_k = namespace(4_096, true);
         let read = NvmCommand::parse(&blocks(IoOpcode::READ, 1, 1), &HostMem::none(), &four_k);

@@ -45,7 +45,7 @@ impl Namespace {
         Ok(NvmCommand::Copy { sources: sources?.concat(), to, bytes: list.bytes, fua })
     }
 
-    /// The list of a Copy command, whose blocks need not be there.
+    /// The list of a Copy command. Its blocks are not checked against the namespace.
     pub(in crate::command_set) fn copy_list(
         &self,
         entry: &SubmissionEntry,
@@ -81,7 +81,7 @@ impl Namespace {
     }
 }
 
-/// What the sources of a Copy held, and the memory for it, held until this is dropped.
+/// The data of the sources of a Copy, and its controller memory, which is released on drop.
 pub(in crate::command_set) struct Gathered<'a> {
     /// None where no data is kept.
     pub(in crate::command_set) data: HostMem,
@@ -102,7 +102,7 @@ impl CopyList {
     }
 }
 
-/// Blocks to copy, and what is expected of their protection information.
+/// Blocks to copy, and the expected protection information.
 pub(in crate::command_set) struct SourceRange {
     pub(in crate::command_set) slba: u64,
     pub(in crate::command_set) blocks: u64,
@@ -112,8 +112,8 @@ pub(in crate::command_set) struct SourceRange {
 }
 
 impl SourceRange {
-    /// A range as it stands in the list; its length tells its format. The reference tag of format 1h is longer, and left out:
-    /// no namespace uses it.
+    /// Parses a range of the list; its length selects the format. The longer reference tag of format 1h is left out: no
+    /// namespace uses it.
     fn of(bytes: &[u8]) -> SourceRange {
         if let Ok(range) = CopyRange::read_from_bytes(bytes) {
             return SourceRange {
@@ -137,7 +137,7 @@ impl SourceRange {
 }
 
 impl<F: Ftl> Nvm<F> {
-    /// Copies `sources` to `to`. The list of ranges has `bytes` bytes. Firmware takes the time of a command for each
+    /// Copies `sources` to `to`. The list of ranges has `bytes` bytes. The firmware spends the time of one command on each
     /// source after the first.
     ///
     /// DW0 of the completion is zero: when a source cannot be read, nothing has been written.

@@ -13,12 +13,12 @@ use super::write::Zeros;
 use crate::command_set::Command;
 use crate::namespace::Namespace;
 
-/// Sectors that are deallocated between two looks whether the command was stopped: 256 MiB.
+/// Sectors deallocated between two checks for an abort: 256 MiB.
 const STEP: u32 = 1 << 19;
 
 impl<F: Ftl> Nvm<F> {
-    /// Takes the list of ranges, of `bytes` bytes, and deallocates the whole mapping units of each; they read as zeros
-    /// from then on.
+    /// Reads the list of ranges, of `bytes` bytes, and deallocates the whole mapping units of each. They read as zeros
+    /// afterwards.
     pub(super) async fn deallocate(
         &self,
         command: &Command<'_>,
@@ -34,9 +34,9 @@ impl<F: Ftl> Nvm<F> {
         Ok(())
     }
 
-    /// Write Zeroes with the Deallocate bit (DEAC): whole mapping units are deallocated, for deallocated blocks read as
-    /// zeros; the edges are written. Without the bit the specification leaves it to the controller whether it
-    /// deallocates; this one writes zeros, and the blocks count as written.
+    /// Write Zeroes with the Deallocate bit (DEAC): whole mapping units are deallocated, because deallocated blocks read as
+    /// zeros; the edges are written. Without the bit, the specification lets the controller choose; this one writes zeros,
+    /// and the blocks count as written.
     pub(super) async fn deallocate_to_zeroes(
         &self,
         command: &Command<'_>,
@@ -61,7 +61,7 @@ impl<F: Ftl> Nvm<F> {
         Ok(())
     }
 
-    /// Writes what deallocated blocks read as.
+    /// Writes zeros, the content of deallocated blocks.
     async fn write_zeros(
         &self,
         command: &Command<'_>,
@@ -75,8 +75,8 @@ impl<F: Ftl> Nvm<F> {
         }
     }
 
-    /// Deallocates a namespace, so that no later namespace in its place has its data. After a power cut meanwhile, it is
-    /// deallocated once more when the FTL has restarted, before any other command.
+    /// Deallocates a namespace, so that no later namespace in its place has its data. If power is cut meanwhile, it is
+    /// deallocated again after the restart of the FTL, before any other command.
     pub(super) async fn erase_for_good(&self, namespace: &Namespace) {
         let cuts = self.media.power_cuts();
         let extents = || namespace.layout.extents(0..namespace.layout.sectors());
@@ -86,7 +86,7 @@ impl<F: Ftl> Nvm<F> {
         }
     }
 
-    /// Deallocates what a power cut may have brought back.
+    /// Deallocates again what a power cut may have restored.
     pub(super) async fn erase_again(&self) {
         let (cuts, extents) = (self.media.power_cuts(), self.to_erase_again.take());
         if extents.is_empty() {
@@ -98,7 +98,8 @@ impl<F: Ftl> Nvm<F> {
         }
     }
 
-    /// Fails if power is cut before the FTL has done it: it does nothing until it has restarted, which waits for commands.
+    /// Fails if power is cut meanwhile. Waiting would deadlock: the FTL does nothing until its restart, which waits for
+    /// commands.
     async fn deallocate_extents(&self, extents: impl Iterator<Item = Extent>) -> Result<(), MediaError> {
         let Some(writes) = self.ftl.random_writes() else { return Ok(()) };
         for extent in extents.flat_map(|extent| extent.steps(STEP)) {

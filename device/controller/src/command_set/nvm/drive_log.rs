@@ -1,4 +1,4 @@
-//! What the drive log says of flash and FTL.
+//! The flash and FTL sections of the drive log.
 
 use nandscape_device_ftl_core::{Ftl, Stats, Upkeep};
 use nandscape_device_media::OpCounts;
@@ -11,7 +11,7 @@ use super::Nvm;
 
 const _: () = assert!(cause::POWER.index() == CAUSES, "the log tells all causes apart but those of trouble");
 
-/// Counters of flash and FTL, of one or of several.
+/// Counters of one or several FTLs and their flash.
 #[derive(Clone, Debug)]
 pub(crate) struct FlashLog {
     stats: Stats,
@@ -87,7 +87,7 @@ fn upkeep(counted: &Upkeep) -> UpkeepLog {
     }
 }
 
-/// The sums of several totals. Retries count as reads of hosts: the log has no place for them.
+/// The sums of several totals. Retries count as host reads: the log has no field for them.
 pub(crate) fn by_cause(totals: &[Totals]) -> [U64; CAUSES] {
     let sum = |cause| totals.iter().map(|totals| totals.by(cause).ns()).sum::<u64>();
     std::array::from_fn(|index| {

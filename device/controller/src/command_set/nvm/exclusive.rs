@@ -17,7 +17,7 @@ use crate::command_set::Command;
 /// Extents that are held.
 pub(super) struct Exclusive {
     held: RefCell<Vec<Extent>>,
-    /// Whether there is one: all that most writes look at.
+    /// Whether any extent is held: the only check of most writes.
     any: Cell<bool>,
     released: Signal,
 }
@@ -33,7 +33,7 @@ impl Exclusive {
         Exclusive { held: RefCell::default(), any: Cell::new(false), released: Signal::new(sim) }
     }
 
-    /// Whether some extent is held.
+    /// Whether any extent is held.
     #[inline]
     pub(super) fn is_held(&self) -> bool {
         self.any.get()
@@ -72,8 +72,8 @@ impl Drop for Held<'_> {
 }
 
 impl<F: Ftl> Nvm<F> {
-    /// Holds the units of an extent when reads see all that was accepted for them. No transaction of these units is accepted
-    /// meanwhile, so the wait is for those that were accepted before.
+    /// Holds the units of an extent once reads see everything accepted for them. No transaction of these units is accepted
+    /// meanwhile, so the wait covers only earlier ones.
     pub(super) async fn hold_settled(&self, extent: Extent) -> Held<'_> {
         let held = self.exclusive.hold(extent.whole_units(self.ftl.unit())).await;
         if let Some(transactions) = self.ftl.offers().transactions {

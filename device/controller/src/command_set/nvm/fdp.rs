@@ -1,13 +1,13 @@
 //! Flexible Data Placement (Base 8.1.10; TP4146): writes with a placement identifier, I/O Management Receive and Send, and
 //! the events.
 //!
-//! There is one reclaim group, so a placement identifier is the number of a placement handle. Each namespace has all reclaim
-//! unit handles in its list, in their order.
+//! The drive has one reclaim group, so a placement identifier is the number of a placement handle. Each namespace lists all
+//! reclaim unit handles, in order.
 //!
-//! Events of the controller name the handle, and not the namespace or the blocks: the FTL knows neither.
+//! Controller events name only the handle: the FTL knows neither namespaces nor blocks.
 //!
-//! Left out: placement of Write Zeroes, Copy, and of blocks with metadata, which are refused; the events of time limits and of resets,
-//! since there are no limits, and a reset changes no handle.
+//! Left out: placement of Write Zeroes, Copy and blocks with metadata, which is rejected; events of time limits and of
+//! resets, because no limits exist, and a reset changes no handle.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ use super::Nvm;
 use crate::command_set::{Command, Failure, Reply};
 use crate::refusal::Refusal;
 
-/// The events that there are: of hosts, then of the controller.
+/// The kinds of events: of hosts, then of the controller.
 pub(crate) const KINDS: [u8; 4] =
     [fdp::EVENT_NOT_FULL, fdp::EVENT_INVALID_IDENTIFIER, fdp::EVENT_REALLOCATED, fdp::EVENT_IMPLICITLY_MODIFIED];
 
@@ -47,7 +47,7 @@ impl std::fmt::Debug for Fdp {
     }
 }
 
-/// The bit of a kind of event; 0 of one that there is not.
+/// The bit of a kind of event; 0 for an unknown kind.
 fn bit(kind: u8) -> u8 {
     KINDS.iter().position(|known| *known == kind).map_or(0, |number| 1 << number)
 }
@@ -65,12 +65,12 @@ impl Fdp {
         }
     }
 
-    /// Whether a kind of event of a handle is recorded; `None` where there is no such handle.
+    /// Whether a kind of event of a handle is recorded; `None` if the handle does not exist.
     pub(crate) fn wants(&self, handle: u16, kind: u8) -> Option<bool> {
         Some(self.wanted.get(usize::from(handle))?.get() & bit(kind) != 0)
     }
 
-    /// Has a kind of event of a handle recorded, or not.
+    /// Sets whether a kind of event of a handle is recorded.
     pub(crate) fn set_wanted(&self, handle: u16, kind: u8, wanted: bool) {
         if let Some(mask) = self.wanted.get(usize::from(handle)) {
             mask.set(if wanted { mask.get() | bit(kind) } else { mask.get() & !bit(kind) });
@@ -93,7 +93,7 @@ impl Fdp {
         }
     }
 
-    /// Records what the drive itself has done.
+    /// Records an action of the drive itself.
     pub(super) fn tell(&self, told: PlacementEvent) {
         let (kind, handle) = match told {
             PlacementEvent::Moved { handle, .. } => (fdp::EVENT_REALLOCATED, handle),
@@ -119,7 +119,7 @@ impl Fdp {
 }
 
 impl<F: Ftl> Nvm<F> {
-    /// Serves a command of a drive with Flexible Data Placement that is refused without.
+    /// Serves a command that only drives with Flexible Data Placement accept.
     pub(super) async fn serve_fdp(
         &self,
         fdp: &Fdp,
@@ -138,7 +138,7 @@ impl<F: Ftl> Nvm<F> {
         }
     }
 
-    /// The handle that the placement identifier of a write names. One that there is not is an event, and the first handle
+    /// The handle that the placement identifier of a write names. An invalid identifier is an event, and the first handle
     /// places the data.
     fn handle_of(&self, fdp: &Fdp, command: &Command<'_>) -> u8 {
         let identifier = fdp::directive_specific(command.entry);

@@ -11,8 +11,8 @@ use crate::command_set::Command;
 use crate::config::BufferMode;
 
 impl<F: Ftl> Nvm<F> {
-    /// Waits until everything in a volatile write buffer is on flash. Where the buffer survives a power cut, or writes
-    /// complete on flash anyway, there is nothing to do.
+    /// Waits until everything in a volatile write buffer is on flash. If the buffer survives a power cut, or writes complete
+    /// on flash, it returns at once.
     pub(super) async fn flush_command(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Status> {
         if self.has_volatile_cache()
             && let Some(settling) = self.ftl.flush()
@@ -30,7 +30,7 @@ impl<F: Ftl> Nvm<F> {
         self.buffer == BufferMode::Capacitor
     }
 
-    /// Whether a power cut can take back writes that have completed: there is a volatile write cache.
+    /// Whether a power cut can lose completed writes, because the write cache is volatile.
     pub(super) fn has_volatile_cache(&self) -> bool {
         matches!(self.buffer, BufferMode::Volatile | BufferMode::Register | BufferMode::Programmed)
     }

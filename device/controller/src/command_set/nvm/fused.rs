@@ -1,8 +1,8 @@
-//! A fused Compare and Write (Base 3.4.2, NVM 2.1.2): the write happens if the comparison finds no difference, and no other
+//! A fused Compare and Write (Base 3.4.2, NVM 2.1.2): if the comparison finds no difference, the write is done, and no other
 //! command changes the blocks in between.
 //!
-//! The write has its room in the buffer and its data before the blocks are held, so that it waits for no
-//! other command while others wait for it.
+//! The write gets its buffer room and its data before it holds the blocks. While other commands wait for it, it waits for
+//! none.
 
 use std::rc::Rc;
 
@@ -20,10 +20,10 @@ use super::write::{FromHost, Source};
 use crate::command_set::{Command, Failure, Reply};
 use crate::refusal::Refusal;
 
-/// Bytes that are compared at once: they stay in the processor's cache.
+/// Bytes compared at once, which fit the processor's cache.
 const COMPARED: usize = 64 << 10;
 
-/// How each of the two commands has failed, or whether it has.
+/// The failure of each of the two commands, if any.
 pub(super) type Failures = [Option<Failure>; 2];
 
 impl<F: Ftl> Nvm<F> {
@@ -94,12 +94,12 @@ impl<F: Ftl> Nvm<F> {
         compare.link.receive(bytes[0], breakdown).await;
         write.link.receive(bytes[1], breakdown).await;
         let begun = self.sim.now();
-        // A comparison must not pass over a transaction that the write would replace.
+        // The comparison must see any transaction that the write would replace.
         let held = write.stop.or_stopped(self.hold_settled(extent)).await;
         breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
         let held = held.map_err(second_failed)?;
         compared(breakdown).await.map_err(first_failed)?;
-        // From here on nothing else is served until the data is accepted.
+        // From here, no other command is served until the data is accepted.
         compare.stop.check().map_err(first_failed)?;
         self.check_writable().map_err(second_failed)?;
         let watch = self.write_waits_for(fua, write.settings);
@@ -147,12 +147,12 @@ pub(super) fn both_failed(status: Status) -> Failures {
     [Some(status.final_().into()); 2]
 }
 
-/// The comparison has failed, and the write is not begun.
+/// The comparison failed, and the write was not started.
 fn first_failed(failure: impl Into<Failure>) -> Failures {
     [Some(failure.into()), Some(Status::FUSED_FAILED.into())]
 }
 
-/// The write cannot be done, and the comparison is not made, or is of no use.
+/// The write failed, so the comparison was skipped or is irrelevant.
 fn second_failed(failure: impl Into<Failure>) -> Failures {
     [Some(Status::FUSED_FAILED.into()), Some(failure.into())]
 }

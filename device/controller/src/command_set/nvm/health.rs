@@ -1,4 +1,4 @@
-//! What the SMART log and the logs of endurance groups say of an FTL and its flash (Base 5.1.12.1.3, 5.1.12.1.10).
+//! The SMART log and the endurance group logs of an FTL and its flash (Base 5.1.12.1.3, 5.1.12.1.10).
 
 use nandscape_device_ftl_core::Ftl;
 use nandscape_sim::account::Totals;
@@ -8,7 +8,7 @@ use zerocopy::FromZeros;
 
 use super::Nvm;
 
-/// Percent of the spare blocks below which the host is warned.
+/// Percent of spare blocks below which the controller warns.
 const SPARE_THRESHOLD: u8 = 10;
 /// Bytes of a unit of the SMART log, and of the log of an endurance group.
 const SMART_UNIT: u64 = 512_000;
@@ -32,7 +32,7 @@ pub(in crate::command_set) struct Health {
 }
 
 impl Health {
-    /// The figures of two FTLs of one drive together: the worse where that matters, otherwise the sum.
+    /// Combines the figures of two FTLs of one drive: the worse for health figures, otherwise the sum.
     pub(in crate::command_set) fn with(&self, other: &Health) -> Health {
         Health {
             warnings: self.warnings | other.warnings,
@@ -64,7 +64,7 @@ impl Health {
         smart.unsafe_shutdowns = self.unsafe_shutdowns.into();
     }
 
-    /// The log of an endurance group, without its capacity. `errors` is how many commands have failed for its media.
+    /// The log of an endurance group, without its capacity. `errors` is the number of commands with media errors.
     pub(in crate::command_set) fn group(&self, errors: u64) -> EnduranceGroup {
         let mut group = EnduranceGroup::new_zeroed();
         group.critical_warning = self.warnings;
@@ -74,7 +74,7 @@ impl Health {
         group.data_units_written = self.written_bytes.div_ceil(GROUP_UNIT).into();
         group.media_units_written = self.programmed_bytes.div_ceil(GROUP_UNIT).into();
         (group.host_reads, group.host_writes) = (self.reads.into(), self.writes.into());
-        // Each of them is an entry of an error log.
+        // Each media error is an entry of an error log.
         (group.media_errors, group.error_log_entries) = (errors.into(), errors.into());
         group
     }
@@ -83,11 +83,11 @@ impl Health {
 impl<F: Ftl> Nvm<F> {
     pub(in crate::command_set) fn health(&self) -> Health {
         let (host, stats, cuts) = (self.counts.get(), self.ftl.stats(), u64::from(self.media.power_cuts()));
-        // Of a drive in a file, the starts of its process count too, and those after a kill.
+        // A file-backed drive also counts the starts of its process; a start after a kill is an unsafe shutdown.
         let before = self.media.durable().map(|memory| memory.before()).unwrap_or_default();
-        // Totals of a life before the run; its commands are not known by number.
+        // Totals of the life before the run, whose command counts are unknown.
         let past = self.media.past();
-        // The longest that a plane was busy: a bound from below of the time with commands outstanding.
+        // The longest busy time of a plane: a lower bound of the time with commands outstanding.
         let busy = self.media.array_usage().iter().map(Totals::total).max().unwrap_or_default();
         Health {
             warnings: self.critical_warnings(),
@@ -105,14 +105,14 @@ impl<F: Ftl> Nvm<F> {
         }
     }
 
-    /// Percent of the spare blocks that are left; a drive that never had any has none.
+    /// Percent of the spare blocks that are left; 0 for a drive that never had any.
     fn available_spare(&self) -> u8 {
         let (left, new) = self.ftl.spare_blocks();
         (left * 100).checked_div(new).unwrap_or(0) as u8
     }
 
     pub(super) fn critical_warnings(&self) -> u8 {
-        // Looked at whenever a command ends: as `available_spare`, without a division.
+        // Evaluated whenever a command ends, so it compares like `available_spare` without a division.
         let (left, new) = self.ftl.spare_blocks();
         let is_low = new == 0 || left * 100 < u64::from(SPARE_THRESHOLD) * new;
         let spare = if is_low { log::WARNING_SPARE } else { 0 };

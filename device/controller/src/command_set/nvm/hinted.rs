@@ -1,10 +1,10 @@
-//! Reads with attributes in CDW2 ([`vendor`]): fail fast on background work, report it, preempt it, announce the completion. They have an
-//! effect where the FTL knows of such work; elsewhere the bits are ignored, as Identify reports.
+//! Reads with attributes in CDW2 ([`vendor`]): fail fast on background work, report it, preempt it, announce the completion.
+//! The bits have an effect if the FTL reports such work; otherwise they are ignored, as Identify shows.
 //!
-//! A busy bit means that the read has failed, so that a host need not look at DW1 of others (TeaFA, Li 3.2.1): a read that is
-//! served says nothing of what it waited for, unless it was to be told what would have become of it ([`PREDICT_ONLY`]).
+//! A busy bit means that the read failed, so a host need not check DW1 of other reads (TeaFA, Li 3.2.1). A served read does
+//! not report its waits, unless the host asked for a prediction ([`PREDICT_ONLY`]).
 //!
-//! Left out: how long the work takes, which the FTL says.
+//! Left out: the duration of the work, which the FTL reports.
 
 use nandscape_device_ftl_core::offers::Delay;
 use nandscape_device_ftl_core::{Extent, Ftl, Reader};
@@ -18,20 +18,20 @@ use super::read::failure;
 use crate::command_set::{Command, Culprit, Reply};
 use crate::notices::{Following, TOO_LARGE};
 
-/// Whether a Read that does not fail at once is served otherwise than without a bit: let in, or told.
+/// Whether a Read that does not fail at once is served differently because of a bit: it preempts work, or gets a report.
 #[inline(always)]
 pub(super) fn is_served_otherwise(command: &Command<'_>) -> bool {
     let cdw2 = command.entry.cdw2.get();
     cdw2 & (PREEMPT | NOTICE) != 0 || cdw2 & (FAST_FAIL | PREDICT_ONLY) == FAST_FAIL | PREDICT_ONLY
 }
 
-/// Whether a Read would rather fail than wait.
+/// Whether a Read is to fail fast.
 #[inline(always)]
 fn would_fail(command: &Command<'_>) -> bool {
     command.entry.cdw2.get() & (FAST_FAIL | PREDICT_ONLY) == FAST_FAIL
 }
 
-/// A read that background work is in the way of.
+/// The reply to a read that background work delays.
 fn busy(delay: Delay, fails: bool) -> Reply {
     let us = u32::try_from(delay.remaining.ns().div_ceil(1_000)).unwrap_or(u32::MAX);
     let hints = Hints::behind_background(delay.share);
@@ -58,12 +58,12 @@ impl<F: Ftl> Nvm<F> {
         self.ftl.offers().delays.is_some_and(|delays| delays.lets_urgent_reads_in())
     }
 
-    /// The background work in the way of a read, which is counted if it `fails`.
+    /// The background work in the way of a read. The read is counted if it `fails`.
     fn delay(&self, extent: Extent, fails: bool) -> Option<Delay> {
         self.ftl.offers().delays?.delay(extent, fails)
     }
 
-    /// The end of a Read or Write, with the room in the write buffer if it asks for that.
+    /// The reply to a Read or Write, with the room in the write buffer if the command asks for it.
     #[inline(always)]
     pub(super) fn with_buffer_free(&self, command: &Command<'_>, reply: Reply) -> Reply {
         if command.entry.cdw2.get() & NOTICE == 0 { reply } else { self.add_buffer_free(reply) }
@@ -91,13 +91,13 @@ impl<F: Ftl> Nvm<F> {
         Some(tracker.follow(command.stop.names(), port))
     }
 
-    /// How a Read of blocks in a row ends that would rather fail than wait, if background work is in its way.
+    /// The reply to a fail-fast Read of contiguous blocks, if background work is in its way.
     #[inline]
     pub(super) fn fails_fast(&self, command: &Command<'_>, extent: Extent) -> Option<Reply> {
         if would_fail(command) { self.delay(extent, true).map(|delay| busy(delay, true)) } else { None }
     }
 
-    /// Serves a Read of blocks in a row that [`is_served_otherwise`].
+    /// Serves a Read of contiguous blocks that [`is_served_otherwise`].
     pub(super) async fn read_hinted<Caller>(
         &self,
         command: &Command<'_>,
@@ -122,7 +122,7 @@ impl<F: Ftl> Nvm<F> {
         self.with_buffer_free(command, reply)
     }
 
-    /// How a Read ends at once whose blocks are not in a row, or have metadata, if it does: the whole of it, if any part would.
+    /// The reply to a fail-fast Read whose blocks are scattered or have metadata: it fails as a whole if any part would.
     pub(super) fn fails_at_once(&self, command: &Command<'_>) -> Option<Reply> {
         let (entry, namespace) = (command.entry, command.namespace);
         if !would_fail(command) || IoOpcode(entry.opcode) != IoOpcode::READ {

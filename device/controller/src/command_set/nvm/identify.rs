@@ -1,4 +1,5 @@
-//! What Identify and the log of commands say of the NVM command set and its namespace (NVM 4.1.5, Base 5.1.12, 5.1.13).
+//! Identify and the Commands Supported and Effects log of the NVM command set and its namespace (NVM 4.1.5, Base 5.1.12,
+//! 5.1.13).
 
 use nandscape_device_ftl_core::Ftl;
 use nandscape_wire_nvme::IoOpcode;
@@ -26,7 +27,7 @@ impl<F: Ftl> Nvm<F> {
         data.vendor[..bytes.len()].copy_from_slice(bytes);
     }
 
-    /// The vendor extensions that there are.
+    /// The vendor extensions of the drive.
     pub(in crate::command_set) fn capabilities(&self) -> Capabilities {
         let atomic_units = self.ftl.offers().transactions.map_or(0, |transactions| transactions.most_units());
         let atomic_bytes = if atomic_units > 0 { self.max_transfer } else { 0 };
@@ -65,7 +66,7 @@ impl<F: Ftl> Nvm<F> {
             | identify::ONCS_RESERVATIONS
     }
 
-    /// Identify Namespace; without a namespace, what all have in common.
+    /// Identify Namespace; without a namespace, the fields that all namespaces share.
     pub(super) fn namespace_data(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
         let mut data = IdentifyNamespace::zeroed();
         let formats = lba_formats(self.keeps_metadata);
@@ -105,9 +106,9 @@ impl<F: Ftl> Nvm<F> {
         (data.nguid, data.eui64) = (namespace.identifiers.nguid, namespace.identifiers.eui64);
     }
 
-    /// Atomicity (NVM 2.1.4). What is reserved at once is accepted at once, and stays as a whole if the buffer keeps its
-    /// data. Otherwise each mapping unit reaches the flash, or does not, when power is cut: a write that crosses a
-    /// boundary of units may be torn there.
+    /// Atomicity (NVM 2.1.4). Sectors reserved together are accepted together, and survive a power cut together if the buffer
+    /// does. Otherwise each mapping unit reaches the flash separately, and a power cut can tear a write at a boundary of
+    /// units.
     fn fill_in_atomicity(&self, data: &mut IdentifyNamespace, namespace: &Namespace) {
         data.nsfeat |= identify::NSFEAT_ATOMICITY;
         let atomic_z = blocks_z(self.atomic_sectors() / namespace.lba_sectors() as u32);
@@ -117,7 +118,7 @@ impl<F: Ftl> Nvm<F> {
             true => data.nawupf_z = atomic_z.into(),
             false => (data.nawupf_z, data.nabspf_z) = (unit_z.into(), unit_z.into()),
         }
-        // A command over blocks that lie apart is served in pieces.
+        // A command over scattered blocks is served in pieces.
         if namespace.layout.is_fragmented() {
             data.nabsn_z = blocks_z(GRANULE_BOUNDARY / namespace.lba_sectors() as u32).into();
             if self.keeps_buffer() {
@@ -164,7 +165,7 @@ impl<F: Ftl> Nvm<F> {
     }
 }
 
-/// A number of blocks, counted from zero, as far as the field goes.
+/// A number of blocks, counted from zero, limited to the range of the field.
 fn blocks_z(blocks: u32) -> u16 {
     (blocks - 1).min(u16::MAX.into()) as u16
 }

@@ -1,10 +1,9 @@
-//! Memory of the controller in which commands hold data: a bounded amount for the commands of all hosts, which wait for it in
-//! order.
+//! Controller memory for the data of commands: a bounded amount shared by all hosts. Commands wait for it in order.
 //!
-//! A command takes all of it at once, before room in the write buffer and before it holds blocks. So no command waits for
-//! memory while another waits for what it has.
+//! A command takes all its memory at once, before room in the write buffer and before it holds blocks. This prevents
+//! deadlock: no command waits for memory while it holds what another needs.
 //!
-//! Left out: memory of hosts, which their transports lend; metadata of zeros, which is made when the FTL takes it.
+//! Left out: host memory, which transports lend; metadata of zeros, which is generated when the FTL takes it.
 
 use std::cell::Cell;
 
@@ -18,7 +17,7 @@ use nandscape_wire_nvme::{IoOpcode, Status};
 use super::Nvm;
 use crate::command_set::Command;
 
-/// KiB for the data of Copy. One that needs more has all of it.
+/// KiB for the data of Copy. A Copy that needs more gets all of it.
 const OF_COPIES: usize = 16 << 10;
 /// KiB for the data of other commands: Compare, and those on blocks with metadata.
 const OF_OTHERS: usize = 64 << 10;
@@ -48,7 +47,7 @@ impl Pool {
         Pool { credits: Credits::new(sim, kib, cause::HOST_READ), kib, holders: Cell::default() }
     }
 
-    /// Waits are behind the commands that hold the most.
+    /// Waits are charged to the commands that hold the most.
     fn cause(&self) -> Cause {
         let [reads, writes] = self.holders.get();
         if writes > reads { cause::HOST_WRITE } else { cause::HOST_READ }
@@ -61,7 +60,7 @@ impl Pool {
         self.credits.blame(self.cause());
     }
 
-    /// Memory that was taken.
+    /// Marks memory as taken.
     fn held(&self, writes: bool, kib: usize) -> Held<'_> {
         self.set_holders(|holders| holders[usize::from(writes)] += kib);
         Held { of: self, writes, kib }

@@ -2,8 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `command` | from 64 bytes to a typed command, or to the status that says what is wrong with them |
-//! | `hinted` | reads that would rather fail than wait for background work |
+//! | `command` | parses 64 bytes into a typed command, or into the status of the error |
+//! | `hinted` | reads that fail fast on background work, or ask for a notice |
 //! | `read`, `write`, `copy`, `deallocate`, `flush` | what each command does |
 //! | `atomic` | blocks of several ranges, all or none |
 //! | `lss` | buffers and batches of pages of a log-structured store |
@@ -11,15 +11,15 @@
 //! | `exclusive` | extents that only one command may change |
 //! | `fdp` | Flexible Data Placement |
 //! | `streams` | the Streams directive |
-//! | `placed` | writes that say where their data belongs |
-//! | `pieces` | commands over blocks that lie apart |
-//! | `memory` | memory in which commands hold data |
+//! | `placed` | writes with a placement identifier or a stream |
+//! | `pieces` | commands over scattered blocks |
+//! | `memory` | controller memory for the data of commands |
 //! | `turns` | turns of long work inside the drive |
 //! | `metadata` | commands on blocks with metadata |
 //! | `storage` | counts and power |
-//! | `identify`, `health`, `drive_log` | what Identify and the logs say |
+//! | `identify`, `health`, `drive_log` | Identify and log pages |
 //!
-//! Left out: reservations, which are checked before a command comes here.
+//! Left out: reservations, which the queue engine checks first.
 
 mod atomic;
 pub(super) mod command;
@@ -88,9 +88,9 @@ pub struct Nvm<F: Ftl> {
     buffer: BufferMode,
     firmware_time: Span,
     rated_erases: u32,
-    /// Bytes that a command moves at the most.
+    /// The maximum of bytes that a command moves.
     max_transfer: u32,
-    /// Whether the one NVM Set is told of.
+    /// Whether the one NVM Set is reported.
     tells_group: bool,
     /// Whether logical blocks may have metadata.
     keeps_metadata: bool,
@@ -99,15 +99,15 @@ pub struct Nvm<F: Ftl> {
     exclusive: Exclusive,
     memory: Memory,
     turns: Turns,
-    /// Where hosts place data.
+    /// Placement by handles, if hosts place data.
     fdp: Option<Rc<Fdp>>,
-    /// Where they do by streams.
+    /// Placement by streams, if the drive has them.
     streams: Option<Box<Streams>>,
     /// Pages of namespaces whose pages are chains of pieces.
     stores: lss::Stores<F>,
     /// Follows reads that ask for a notice, where the drive has notices.
     tracker: Option<Rc<Tracker>>,
-    /// What was erased, and may be there again after a power cut.
+    /// Erased extents whose data a power cut may restore.
     to_erase_again: RefCell<Vec<Extent>>,
 }
 
@@ -119,7 +119,7 @@ struct HostCounts {
     writes: u64,
 }
 
-/// What an FTL knows of its handles, if hosts name them so.
+/// An FTL's report of its handles, if hosts name them by this interface.
 fn placed_by<F: Ftl>(ftl: &F, interface: Interface) -> Option<PlacementReport> {
     ftl.offers().placement.map(|placement| placement.report()).filter(|report| report.interface == interface)
 }
@@ -161,7 +161,7 @@ impl<F: Ftl> Nvm<F> {
         &self.ftl
     }
 
-    /// Offers no metadata, as another NVM Set of the drive has none: all namespaces have the same formats.
+    /// Withdraws metadata because another NVM Set of the drive has none: all namespaces have the same formats.
     pub(super) fn offer_no_metadata(&mut self) {
         self.keeps_metadata = false;
     }
@@ -273,7 +273,7 @@ impl<F: Ftl> CommandSet for Nvm<F> {
     }
 
     fn fused(&self) -> Option<&dyn Fused> {
-        // Without data there is nothing to compare with.
+        // Without kept data, Compare is not offered.
         self.media.keeps_data().then_some(self)
     }
 
@@ -353,7 +353,7 @@ impl<F: Ftl> Nvm<F> {
         }
     }
 
-    /// Serves a command whose blocks lie in a row. `Caller` is a type for the caller alone, as in
+    /// Serves a command with contiguous blocks. `Caller` is a type for the caller alone, as in
     /// [`Media::read_for`](nandscape_device_media::Media::read_for).
     #[inline]
     pub(super) async fn serve_whole<Caller>(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
@@ -363,7 +363,7 @@ impl<F: Ftl> Nvm<F> {
         };
         self.count(&parsed);
         match parsed {
-            // In a box: it must not make every command larger.
+            // In a box: it must not enlarge every command's future.
             NvmCommand::Read { extent } if hinted::is_served_otherwise(command) => {
                 Box::pin(self.read_hinted::<Caller>(command, extent, breakdown)).await
             }
@@ -378,7 +378,7 @@ impl<F: Ftl> Nvm<F> {
                 let ended = self.write(command, extent, FromHost(command.mem), fua, breakdown).await;
                 self.with_buffer_free(command, ended.into())
             }
-            // In boxes: what is rare must not make every command larger.
+            // In boxes: rare commands must not enlarge every command's future.
             other => Box::pin(self.serve_rare(command, other, breakdown)).await,
         }
     }

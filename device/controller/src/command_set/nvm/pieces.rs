@@ -1,5 +1,5 @@
-//! Commands over blocks that lie apart: in a namespace of several runs, a command that crosses the end of a run is served in
-//! pieces, one after the other, each as if it were a command of its own. The first that fails ends it.
+//! Commands over scattered blocks: in a namespace of several runs, a command that crosses the end of a run is served in
+//! pieces, one after the other, each like a separate command. The first failure ends the command.
 
 use nandscape_device_ftl_core::Ftl;
 use nandscape_drive::Breakdown;
@@ -15,7 +15,7 @@ use crate::refusal::OF_BLOCKS;
 enum Pieces {}
 
 impl<F: Ftl> Nvm<F> {
-    /// Serves a command of a namespace whose blocks do not all lie in a row.
+    /// Serves a command of a namespace with several runs.
     pub(super) async fn serve_pieces(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
         if !OF_BLOCKS.contains(&IoOpcode(command.entry.opcode)) {
             return self.serve_whole::<Pieces>(command, breakdown).await;
@@ -24,7 +24,7 @@ impl<F: Ftl> Nvm<F> {
         let (slba, blocks) = (command.entry.slba(), u32::from(Cdw12::of(command.entry).nlb_z()) + 1);
         let is_in_a_row =
             namespace.check_range(slba, blocks.into()).is_err() || namespace.extent_of(slba, blocks).is_some();
-        // The transfer limit is that of the command.
+        // The transfer limit applies to the whole command.
         let moves = Transfer::of(command.entry.opcode) != Transfer::None;
         if is_in_a_row || moves && blocks > namespace.max_blocks {
             return self.serve_whole::<Pieces>(command, breakdown).await;
@@ -53,7 +53,7 @@ impl<F: Ftl> Nvm<F> {
     }
 }
 
-/// The command over `blocks` blocks from `first` on of those of `entry`.
+/// The command for `blocks` of the blocks of `entry`, from `first` on.
 fn cut(entry: &SubmissionEntry, first: u32, blocks: u32) -> SubmissionEntry {
     let slba = entry.slba() + u64::from(first);
     SubmissionEntry {

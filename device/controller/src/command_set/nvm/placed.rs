@@ -1,8 +1,8 @@
-//! Writes that say where their data belongs: by a placement identifier, or by a stream identifier.
+//! Writes that place their data by a placement identifier or a stream identifier.
 //!
-//! Such a command comes here after it was refused on the way of all others, which so need not look for either.
+//! Such a command comes here after the common path rejected it, so the common path checks for neither identifier.
 //!
-//! Left out: directives of Write Zeroes, whose field is ignored, and of blocks with metadata, which are refused.
+//! Left out: directives of Write Zeroes, whose field is ignored, and of blocks with metadata, which are rejected.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use super::write::Source;
 use crate::command_set::{Command, Reply};
 use crate::refusal::Refusal;
 
-/// In memory of the host, across the link, with the handle that places it.
+/// Data in host memory, across the link, with the handle that places it.
 struct Placed<'a>(&'a HostMem, u8);
 
 impl Source for Placed<'_> {
@@ -42,7 +42,7 @@ impl Source for Placed<'_> {
 }
 
 impl<F: Ftl> Nvm<F> {
-    /// Serves a command that is refused without placement, and may be valid with it.
+    /// Serves a command that is invalid without placement, and may be valid with it.
     pub(super) async fn serve_placement(
         &self,
         command: &Command<'_>,
@@ -83,7 +83,7 @@ impl<F: Ftl> Nvm<F> {
         .await
     }
 
-    /// Serves a command that writes by a handle, which is asked for once the command is known to be valid.
+    /// Serves a write by a handle, which is looked up only once the command is known to be valid.
     pub(super) async fn write_placed(
         &self,
         command: &Command<'_>,

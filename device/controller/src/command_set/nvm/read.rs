@@ -1,4 +1,4 @@
-//! Read, Compare, Verify (NVM 3.3.4, 3.3.1, 3.3.5). What CDW2 asks of a Read is in `hinted`.
+//! Read, Compare, Verify (NVM 3.3.4, 3.3.1, 3.3.5). The attributes in CDW2 of a Read are in `hinted`.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::command_set::{Command, Culprit, Failure};
 use crate::link::Link;
 use crate::namespace::Namespace;
 
-/// To the host: its memory, and the link that each page crosses as it comes.
+/// A read to the host: the host memory, and the link that each page crosses on arrival.
 #[derive(Clone)]
 pub(super) struct ToHost {
     mem: HostMem,
@@ -28,18 +28,18 @@ impl ToHost {
         ToHost { mem, ..self }
     }
 
-    /// The same of a read that fails where nothing was written.
+    /// The same for a read that fails on unwritten blocks.
     pub(super) fn of_written(self) -> ToHost {
         ToHost { rejects_unmapped: true, ..self }
     }
 
-    /// The same of a read that is let in before others.
+    /// The same for a read that preempts others.
     pub(super) fn urgently(self, is_urgent: bool) -> ToHost {
         ToHost { is_urgent, ..self }
     }
 }
 
-/// To memory of the controller.
+/// A read to controller memory.
 #[derive(Clone)]
 pub(super) struct Inside {
     mem: HostMem,
@@ -86,7 +86,7 @@ impl Destination for Inside {
 }
 
 impl<F: Ftl> Nvm<F> {
-    /// Where the data of a Read goes.
+    /// The destination of a Read's data.
     #[inline]
     pub(super) fn to_host(&self, command: &Command<'_>) -> ToHost {
         let rejects_unmapped = command.settings.reports_deallocated(command.namespace.nsid);
@@ -131,8 +131,8 @@ impl<F: Ftl> Nvm<F> {
         self.inside.read::<()>(extent, &to, breakdown).await.map_err(|error| failure(command.namespace, error))
     }
 
-    /// A part of a command that is served in parts begins, to read `sectors` sectors: firmware takes the time of a command for
-    /// each but the first, and parts take turns.
+    /// Begins one part, to read `sectors` sectors, of a command that is served in parts. Parts take turns, and the firmware
+    /// spends the time of a command on each part after the first.
     ///
     /// # Errors
     /// The status of a command that is to end early.
@@ -150,7 +150,7 @@ impl<F: Ftl> Nvm<F> {
         command.stop.check()
     }
 
-    /// Reads blocks of a namespace on behalf of no command, and drops the data.
+    /// Reads blocks of a namespace without a command, and drops the data.
     pub(super) async fn read_for_test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
         let (sectors, start) = (namespace.lba_sectors(), slba * namespace.lba_sectors());
         for extent in namespace.layout.extents(start..start + u64::from(blocks) * sectors) {
@@ -161,8 +161,8 @@ impl<F: Ftl> Nvm<F> {
         Ok(())
     }
 
-    /// Reads into the controller and drops the data. An extent beyond the transfer limit, which does not count here, is
-    /// read in parts of that size, and firmware takes the time of a command for each further part.
+    /// Reads into the controller and drops the data. The transfer limit does not apply: a longer extent is read in parts of
+    /// that size, and the firmware spends the time of a command on each further part.
     pub(super) async fn verify(
         &self,
         command: &Command<'_>,
@@ -178,8 +178,8 @@ impl<F: Ftl> Nvm<F> {
     }
 }
 
-/// The status of a read that failed (NVM 3.1.2.3). That a block is deallocated (NVM 4.1.3.2) is no error of the media, and
-/// its number is not kept.
+/// The status of a read that failed (NVM 3.1.2.3). A read of a deallocated block (NVM 4.1.3.2) is no media error, and its
+/// block number is not recorded.
 pub(super) fn failure(namespace: &Namespace, error: ReadError) -> Failure {
     let culprit = Culprit::Block(namespace.lba_of(error.sector));
     match error.why {
@@ -189,7 +189,7 @@ pub(super) fn failure(namespace: &Namespace, error: ReadError) -> Failure {
     }
 }
 
-/// The status of a command that an operation of the flash failed.
+/// The status of a command whose flash operation failed.
 pub(super) fn status_of(error: MediaError) -> Status {
     match error {
         MediaError::Uncorrectable | MediaError::Failed | MediaError::NoAnswer | MediaError::Misuse(_) => {

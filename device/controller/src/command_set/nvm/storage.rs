@@ -1,4 +1,4 @@
-//! What lies behind the commands: the FTL with its counts, and the media's power.
+//! The storage behind the commands: the FTL with its counts, and the media's power.
 
 use nandscape_device_ftl_core::Ftl;
 use nandscape_wire_nvme::log::Smart;
@@ -38,7 +38,7 @@ impl<F: Ftl> Storage for Nvm<F> {
     fn flush<'a>(&'a self) -> Later<'a, ()> {
         Box::pin(async move {
             if let Some(settling) = self.ftl.flush() {
-                // A drive that cannot take the data any more is as flushed as it will be.
+                // A drive that can no longer take the data cannot be flushed any further.
                 let _ = settling.settled().await;
             }
         })

@@ -1,12 +1,12 @@
-//! The streams of a drive (Base 8.1.8.3): in which namespaces a host has enabled them, which resources are a namespace's own,
-//! and which streams are open.
+//! The streams of a drive (Base 8.1.8.3): the namespaces in which hosts enabled them, the resources allocated to a namespace,
+//! and the open streams.
 //!
-//! A stream resource is a handle of the FTL. The first handle is for writes without a stream, so resource `n` is handle
-//! `n + 1`. A stream is named by its host, its namespace and the identifier that the host has chosen. Where the
-//! specification leaves the choice, the stream that was written least recently gives its resource to a new one. A new stream
-//! goes on in the open block of the one that had its resource before.
+//! A stream resource is a handle of the FTL. The first handle is for writes without a stream, so resource `n` is handle `n +
+//! 1`. A stream is identified by host, namespace and the stream identifier chosen by the host. Where the specification leaves
+//! the choice, a new stream takes the resource of the stream written least recently. It continues in the open block of the
+//! previous stream.
 //!
-//! Left out: streams that hosts share. Nothing of this is kept over a power cut.
+//! Left out: streams that hosts share. A power cut loses all stream state.
 
 use std::cell::RefCell;
 
@@ -30,7 +30,7 @@ pub struct Streams {
 #[derive(Debug, Default)]
 struct Table {
     enabled: Vec<User>,
-    /// Resources of their own.
+    /// Resources allocated to one user.
     allocated: Vec<(User, u16)>,
     /// Open streams, by resource.
     open: Vec<Option<Open>>,
@@ -67,7 +67,7 @@ impl Streams {
         }
     }
 
-    /// Disables streams of hosts in namespaces, and releases all that they have.
+    /// Disables streams of hosts in namespaces, and releases their resources and streams.
     pub(crate) fn release(&self, is_meant: impl Fn(&User) -> bool) {
         self.release_resources(&is_meant);
         self.table.borrow_mut().enabled.retain(|user| !is_meant(user));
@@ -79,14 +79,14 @@ impl Streams {
         self.table.borrow_mut().allocated.retain(|(user, _)| !is_meant(user));
     }
 
-    /// Closes streams. Resources of a namespace remain its own.
+    /// Closes streams. Allocated resources stay allocated.
     pub(crate) fn close(&self, is_meant: impl Fn(&User, u16) -> bool) {
         let mut table = self.table.borrow_mut();
         table.open.iter_mut().for_each(|slot| *slot = slot.filter(|open| !is_meant(&open.user, open.identifier)));
     }
 
-    /// Gives a host resources of its own in a namespace: as many as it asks for, or all that are left. Streams that are open
-    /// beyond what is left for them are closed.
+    /// Allocates resources to a host in a namespace: as many as it asks for, or all that are left. Streams that no longer
+    /// have a resource are closed.
     pub(crate) fn allocate(&self, user: User, wanted: u16) -> Result<u16, Status> {
         let mut table = self.table.borrow_mut();
         if table.own(user) > 0 {
@@ -117,7 +117,7 @@ impl Streams {
         place as u8 + 1
     }
 
-    /// The identifiers of open streams of a host in a namespace, or of all that use no resources of a namespace's own.
+    /// The identifiers of open streams of a host in a namespace, or of all streams on unallocated resources.
     pub(crate) fn identifiers(&self, user: Option<User>) -> Vec<u16> {
         let table = self.table.borrow();
         let mut found: Vec<u16> = table.of(user).map(|(_, open)| open.identifier).collect();
@@ -145,17 +145,17 @@ impl Streams {
 }
 
 impl Table {
-    /// Resources of a host's own in a namespace.
+    /// Resources allocated to a host in a namespace.
     fn own(&self, user: User) -> u16 {
         self.allocated.iter().find(|(each, _)| *each == user).map_or(0, |(_, own)| *own)
     }
 
-    /// Resources that are nobody's own.
+    /// Unallocated resources.
     fn available(&self) -> u16 {
         self.open.len() as u16 - self.allocated.iter().map(|(_, own)| own).sum::<u16>()
     }
 
-    /// Open streams of a host in a namespace, or those that use resources that are nobody's own, with their places.
+    /// Open streams of a host in a namespace, or those on unallocated resources, with their places.
     fn of(&self, user: Option<User>) -> impl Iterator<Item = (usize, Open)> {
         let open = self.open.iter().enumerate().filter_map(|(place, slot)| Some((place, (*slot)?)));
         open.filter(move |(_, open)| match user {
@@ -164,7 +164,7 @@ impl Table {
         })
     }
 
-    /// The place for a new stream, which may be that of another one; `None` if all resources are somebody's own.
+    /// The place for a new stream, which may be taken from another one; `None` if all resources are allocated.
     fn room(&mut self, user: User) -> Option<usize> {
         let (of, most) = match self.own(user) {
             0 => (None, self.available()),
@@ -177,7 +177,7 @@ impl Table {
         self.open.iter().position(Option::is_none)
     }
 
-    /// Closes the streams that were written least recently until there are no more than `most`.
+    /// Closes the least recently written streams until at most `most` are left.
     fn shrink(&mut self, of: Option<User>, most: u16) {
         while self.of(of).count() > most.into() {
             let oldest = self.of(of).min_by_key(|(_, open)| open.written).map(|(place, _)| place);

@@ -1,13 +1,12 @@
-//! Turns of long work. A command of 64 bytes may change, read or compare gigabytes inside the drive, and a host may have many of
-//! them in work. Their parts take turns: one begins at a time, and each is given a least time, also by a drive without
-//! delays. So the computer that runs the model keeps up with such commands, however many there are, and serves other
-//! drives between two parts.
+//! Turns of long work. A command of 64 bytes may change, read or compare gigabytes inside the drive, and a host may have many
+//! of them outstanding. Their parts take turns: one begins at a time, and each gets a minimum simulated time, even on a drive
+//! without delays. So the computer that runs the model keeps up with any number of such commands, and serves other drives
+//! between two parts.
 //!
-//! A part that comes alone begins at once, and so do a few short ones. The least times are about those of the model's own work on
-//! one core.
+//! A lone part begins at once, and so do a few short ones. The minimum times match the model's own work on one core.
 //!
-//! Left out: Read and Write, whose data is bounded by the ways that it takes; drives with other command sets, whose commands
-//! are as short as a transfer.
+//! Left out: Read and Write, which link and write buffer throttle; drives with other command sets, whose commands are as
+//! short as a transfer.
 
 use std::cell::Cell;
 
@@ -20,13 +19,13 @@ use nandscape_wire_nvme::Status;
 use super::Nvm;
 use crate::command_set::Command;
 
-/// Mapping units that a command inside the drive writes at once: as much as others may have to wait for.
+/// Mapping units that a command inside the drive writes at once, which is also the longest wait of other commands.
 pub(super) const PART: u32 = 256;
 
-/// As much time of parts may be given at once: short commands do not wait for each other.
+/// Time of parts that may be granted at once, so that short commands do not wait for each other.
 const SLACK: Span = Span::from_us(32);
 
-/// What a part does with each of its mapping units.
+/// The work of a part on each of its mapping units.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(in crate::command_set) enum Work {
     /// Reads it.
@@ -40,7 +39,7 @@ pub(in crate::command_set) enum Work {
 }
 
 impl Work {
-    /// The least time for a unit.
+    /// The minimum time for a unit.
     const fn time(self) -> Span {
         match self {
             Work::Read | Work::Write => Span::from_us(1),
@@ -57,12 +56,12 @@ impl Work {
     }
 }
 
-/// When the time that parts were given ends.
+/// When the time granted to parts ends.
 #[derive(Default)]
 pub(super) struct Turns(Cell<Time>);
 
 impl Turns {
-    /// Begins a part at `now` or after those that came before, and gives it `time`: when it begins.
+    /// Grants `time` to a part at `now` or after earlier parts. Returns when it begins.
     fn next(&self, now: Time, time: Span) -> Time {
         let given = self.0.get().max(now);
         self.0.set(given + time);

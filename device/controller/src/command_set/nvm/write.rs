@@ -21,15 +21,16 @@ pub(super) trait Source {
     /// Whether it crosses the link.
     const CROSSES: bool;
 
-    /// Whether it comes from inside the drive, for a command that moves no data: in parts that take turns.
+    /// Whether the data comes from inside the drive, for a command without a transfer: it is written in parts that take
+    /// turns.
     fn is_inside(&self) -> bool {
         !Self::CROSSES
     }
 
-    /// Has the FTL take a part of it by its random writes: its extent, and its first byte in the data.
+    /// Hands a part of the data to the FTL's random writes: its extent, and its first byte in the data.
     ///
     /// # Errors
-    /// The status of a command whose memory has gone.
+    /// The status of a command whose memory is gone.
     fn accept<F: Ftl>(
         &self,
         ftl: &F,
@@ -40,10 +41,10 @@ pub(super) trait Source {
     ) -> Result<Option<Rc<Settling>>, Status>;
 }
 
-/// In memory of the host, across the link.
+/// Data in host memory, across the link.
 pub(super) struct FromHost<'a>(pub(super) &'a HostMem);
 
-/// In memory of the controller.
+/// Data in controller memory.
 pub(super) struct FromController<'a>(pub(super) &'a HostMem);
 
 /// Zeros.
@@ -62,7 +63,7 @@ impl Source for FromHost<'_> {
         watch: Option<Milestone>,
     ) -> Result<Option<Rc<Settling>>, Status> {
         let mem = self.0.part(at, part.bytes() as usize);
-        // A guest may have unmapped it since: better no data than zeros.
+        // A guest may have unmapped the memory since: better no data than zeros.
         mem.cover(part.bytes() as usize)?;
         Ok(writes.accept(part, Some(&mem), reservation, watch))
     }
@@ -99,17 +100,17 @@ impl Source for Zeros {
 }
 
 impl<F: Ftl> Nvm<F> {
-    /// How the FTL takes writes of blocks in any order.
+    /// The FTL's random writes.
     ///
     /// # Errors
-    /// Invalid Command Opcode of a drive whose blocks are written otherwise.
+    /// Invalid Command Opcode if the drive has no random writes.
     #[inline(always)]
     pub(super) fn random_writes(&self) -> Result<&F::RandomWrites, Status> {
         self.ftl.random_writes().ok_or(Status::INVALID_OPCODE.final_())
     }
 
-    /// Room in the write buffer, the data over the link, and into the buffer: a part at a time if the command is larger
-    /// than that. Where the buffer does not make a write durable, waits for the flash.
+    /// Takes room in the write buffer, and moves the data over the link into it: in parts if the command is larger than the
+    /// buffer. If the buffer does not make a write durable, waits for the flash.
     pub(super) async fn write<S: Source>(
         &self,
         command: &Command<'_>,
@@ -136,7 +137,7 @@ impl<F: Ftl> Nvm<F> {
                 }
             };
             if data.is_inside() && self.sim.now() > begun {
-                // Several parts may have waited for room, and got it together.
+                // Several parts may have waited for room and got it at the same time.
                 self.take_turn(command, (Work::Write, part.sectors.into()), breakdown).await?;
             }
             if S::CROSSES {
@@ -145,7 +146,7 @@ impl<F: Ftl> Nvm<F> {
             if self.exclusive.is_held() {
                 self.wait_for_exclusive(command, part, breakdown).await?;
             }
-            // Of a command that was stopped no further part is written.
+            // A stopped command writes no further parts.
             command.stop.check()?;
             self.check_writable()?;
             settling.extend(data.accept(&*self.ftl, self.random_writes()?, (part, at), reservation, watch)?);
@@ -175,22 +176,22 @@ impl<F: Ftl> Nvm<F> {
         let first = extent.steps(PART * self.ftl.unit().sectors()).next().unwrap_or(extent);
         self.take_turn(command, (Work::Mark, first.sectors.into()), breakdown).await?;
         let begun = self.sim.now();
-        // A transaction that is not seen yet would hide the mark.
+        // An accepted transaction that reads do not see yet would hide the mark.
         let held = Box::pin(command.stop.or_stopped(self.hold_settled(extent))).await;
         breakdown.waits(Stage::Queue).add(cause::HOST_WRITE, self.sim.now() - begun);
         let _held = held?;
         self.check_writable()?;
         self.random_writes()?.spoil(extent, breakdown).await;
-        // Durable memory may have failed to take it.
+        // Durable memory may have failed to store the mark.
         self.check_writable()
     }
 
-    /// The most sectors that are written at once: all or none of them, as other commands see it.
+    /// The maximum of sectors written at once: other commands see all of them or none.
     pub(super) fn atomic_sectors(&self) -> u32 {
         self.ftl.max_reserve()
     }
 
-    /// A drive that has too few good blocks left takes no more data.
+    /// Rejects writes on a drive with too few good blocks left.
     pub(super) fn check_writable(&self) -> Result<(), Status> {
         match self.ftl.read_only() {
             Some(_) => Err(Status::READ_ONLY_RANGE.final_()),
@@ -198,7 +199,7 @@ impl<F: Ftl> Nvm<F> {
         }
     }
 
-    /// How far a completed write must have come; `None` is into the buffer.
+    /// The stage that a write must reach before it completes; `None` is the write buffer.
     pub(in crate::command_set) fn write_waits_for(&self, fua: bool, settings: &Settings) -> Option<Milestone> {
         let must_be_durable = fua || !settings.write_cache_enabled();
         match self.buffer {
@@ -226,7 +227,7 @@ impl<F: Ftl> Nvm<F> {
         let settled = command.stop.or_stopped(all_settled(&settling)).await;
         let waited = self.sim.now() - begun;
         match settled {
-            // The last part's own program tells where the time went, if it covers all of it.
+            // The breakdown of the last part's program applies if it covers all of the time.
             Ok(Ok(Settled { waited: until_issued, breakdown: program }))
                 if until_issued.total() + program.total() == waited && waited > Span::ZERO =>
             {
@@ -250,7 +251,7 @@ impl<F: Ftl> Nvm<F> {
     }
 }
 
-/// How the last of several parts reached the flash, or why the first of those that did not.
+/// How the last of several parts reached the flash, or why the first failed part did not.
 async fn all_settled(parts: &[Rc<Settling>]) -> Result<Settled, Refusal> {
     let mut last = None;
     for part in parts {
@@ -262,7 +263,7 @@ async fn all_settled(parts: &[Rc<Settling>]) -> Result<Settled, Refusal> {
     last.expect("there is a part")
 }
 
-/// What a command ends with whose data does not come to flash (NVM 3.1.2.3).
+/// The status of a command whose data does not reach the flash (NVM 3.1.2.3).
 pub(super) fn refused(why: Refusal) -> Status {
     match why {
         Refusal::ReadOnly | Refusal::Lost => Status::WRITE_FAULT,

@@ -1,4 +1,4 @@
-//! The addresses that a command names, checked, and what lies in a row among them.
+//! The addresses of a command, checked and grouped into contiguous runs.
 
 use nandscape_device_ftl_core::Extent;
 use nandscape_device_ftl_zoned::open_channel::{ChunkError, Layout};
@@ -34,12 +34,12 @@ pub(super) fn vectored(outcome: Outcome) -> Reply {
     }
 }
 
-/// That of a command on blocks in a row.
+/// The completion of a command on contiguous blocks.
 pub(super) fn in_a_row(outcome: Outcome) -> Reply {
     outcome.map_err(|failed| failed.failure).into()
 }
 
-/// The status that tells why a chunk does not take a command (OC 5).
+/// The status for the reason why a chunk rejects a command (OC 5).
 pub(super) fn status_of(error: ChunkError) -> Status {
     match error {
         ChunkError::Unaligned => Status::INVALID_FIELD.final_(),
@@ -51,7 +51,7 @@ pub(super) fn status_of(error: ChunkError) -> Status {
     }
 }
 
-/// Units in a row: of one chunk, and of a page where that is wanted.
+/// Contiguous units of one chunk, or of one page if requested.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Run {
     pub(super) chunk: u32,
@@ -68,13 +68,13 @@ impl Run {
         ones.checked_shl(self.at).unwrap_or(0)
     }
 
-    /// A failure that it is at fault for, at its first address.
+    /// A failure caused by this run, at its first address.
     pub(super) fn failed(&self, status: Status, layout: &Layout) -> Failed {
         let culprit = Culprit::Block(layout.address(self.chunk, self.first));
         Failed { failure: Failure { status, culprit }, which: self.bits() }
     }
 
-    /// Where it is for the FTL.
+    /// Its extent for the FTL.
     pub(super) fn extent(&self, layout: &Layout, sectors: u32) -> Extent {
         let start = layout.address(self.chunk, self.first) * u64::from(sectors);
         Extent { start, sectors: self.units * sectors }
@@ -97,7 +97,7 @@ pub(super) fn listed(mem: &HostMem, pointer: u64, count: u32, field: Parameter) 
     }
 }
 
-/// What lies in a row among addresses, in pieces that do not cross a multiple of `step` units.
+/// The contiguous runs among addresses, cut at multiples of `step` units.
 pub(super) fn runs(addresses: &[u64], layout: &Layout, step: u32) -> Result<Vec<Run>, Failed> {
     let mut runs: Vec<Run> = Vec::new();
     let mut missing = 0u64;
@@ -122,7 +122,7 @@ pub(super) fn runs(addresses: &[u64], layout: &Layout, step: u32) -> Result<Vec<
     }
 }
 
-/// What lies in a row among addresses that are to be written.
+/// The contiguous runs among addresses to be written.
 pub(super) fn writes(addresses: &[u64], layout: &Layout) -> Result<Vec<Run>, Failed> {
     runs(addresses, layout, u32::MAX)
 }

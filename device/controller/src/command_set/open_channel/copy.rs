@@ -1,5 +1,5 @@
-//! Vector Chunk Copy (OC 4.6), and Copy to blocks in a row. The data stays in the controller. All sources are read before the first
-//! unit is written. A copy ends when it is on flash, so that its sources may be reset.
+//! Vector Chunk Copy (OC 4.6), and Copy to contiguous blocks. The data stays in the controller. All sources are read before
+//! the first unit is written. A copy completes when it is on flash, so that its sources may be reset.
 
 use nandscape_device_ftl_core::ftl::Milestone;
 use nandscape_drive::{Breakdown, HostMem};
@@ -33,7 +33,7 @@ impl OpenChannel {
             from.extend(range.slba..range.slba + range.blocks);
         }
         namespace.check_range(slba, list.blocks())?;
-        // It is written as by one Write.
+        // It is written like one Write.
         if list.blocks() > namespace.max_blocks.into() {
             return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED.final_().into());
         }

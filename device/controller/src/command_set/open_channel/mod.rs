@@ -3,12 +3,12 @@
 //! | file | what |
 //! |---|---|
 //! | `addresses` | the addresses that a command names |
-//! | `read`, `write`, `copy`, `reset` | the vector commands, and those on blocks in a row that do the same |
+//! | `read`, `write`, `copy`, `reset` | the vector commands, and their equivalents on contiguous blocks |
 //! | `report` | Geometry and the log pages |
 //!
-//! Vector commands name up to 64 addresses, of several chunks, in a list in the host's memory. Over Fabrics there are no such lists:
-//! there Read, Write, Copy and Dataset Management do the same on blocks in a row. Read, Compare, Verify and Flush are those of
-//! the NVM command set; what was not written reads as zeros.
+//! Vector commands name up to 64 addresses, of several chunks, in a list in the host's memory. Over Fabrics, such lists do
+//! not exist: Read, Write, Copy and Dataset Management do the same on contiguous blocks. Read, Compare, Verify and Flush are
+//! those of the NVM command set; unwritten blocks read as zeros.
 //!
 //! Left out, and not offered: metadata, Write Zeroes, Write Uncorrectable, several namespaces, Format and Sanitize; the chunk
 //! descriptors that a reset may return; the feature Media Feedback.
@@ -55,7 +55,7 @@ pub struct OpenChannel {
     times: [u32; 6],
 }
 
-/// The optional commands of the NVM command set that there are not.
+/// The optional commands of the NVM command set that are not supported.
 const LEFT_OUT: u16 = identify::ONCS_WRITE_UNCORRECTABLE | identify::ONCS_WRITE_ZEROES;
 /// Their opcodes.
 const LEFT_OUT_OPCODES: [IoOpcode; 2] = [IoOpcode::WRITE_UNCORRECTABLE, IoOpcode::WRITE_ZEROES];
@@ -85,7 +85,7 @@ impl OpenChannel {
         self.ftl().unit().sectors()
     }
 
-    /// Whether the blocks of a command on blocks in a row are there. What else is wrong with it is found where it is served.
+    /// Checks that the blocks of a command on contiguous blocks exist. Other errors are found when it is served.
     fn check_there(&self, command: &Command<'_>) -> Result<(), Failure> {
         let (slba, blocks) = (command.entry.slba(), u64::from(Cdw12::of(command.entry).nlb_z()) + 1);
         let addresses: Vec<u64> = (slba..slba.saturating_add(blocks)).collect();
@@ -109,12 +109,12 @@ fn times(media: &Media) -> [u32; 6] {
 }
 
 impl OpenChannel {
-    /// What Geometry returns (OC 3.1).
+    /// The data of Geometry (OC 3.1).
     pub(crate) fn geometry(&self) -> Vec<u8> {
         self.geometry_data().as_bytes().to_vec()
     }
 
-    /// The length of one of [`LOGS`], and the part of it that is asked for, as far as it exists.
+    /// The length of one of [`LOGS`], and its requested part as far as it exists.
     pub(crate) fn log(&self, lid: u8, part: Range<u64>) -> (u64, Vec<u8>) {
         if lid == oc::CHUNK_LOG { self.chunk_log(part) } else { self.notification_log(part) }
     }
@@ -173,8 +173,8 @@ impl CommandSet for OpenChannel {
         (data.fuses, data.acwu_z) = (0.into(), 0.into());
     }
 
-    /// There is one format: a logical block is a unit. Linux up to 5.14 takes a drive for an open-channel one by the first byte
-    /// of the vendor's.
+    /// The only format has logical blocks of a unit. Linux up to 5.14 recognizes an open-channel drive by the first vendor
+    /// specific byte.
     fn identify_namespace(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
         let mut data = self.nvm.identify_namespace(namespace);
         let own = usize::from(data.flbas & 0xf);
@@ -188,7 +188,7 @@ impl CommandSet for OpenChannel {
         (data.mc, data.dpc) = (0, 0);
         data.dlfeat = identify::DLFEAT_ZEROS;
         data.nacwu_z = 0.into();
-        // A Copy is written as by one Write.
+        // A Copy is written like one Write.
         data.mcl = namespace.map_or(0, |namespace| namespace.max_blocks).into();
         data.vendor[0] = 1;
         data

@@ -1,4 +1,4 @@
-//! Vector Chunk Read (OC 4.3): the pages of its addresses are read side by side.
+//! Vector Chunk Read (OC 4.3): reads the pages of its addresses in parallel.
 
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::Parameter;
@@ -46,7 +46,7 @@ impl OpenChannel {
     }
 }
 
-/// The result of a command, of those of its runs: the first failure, and all addresses at fault.
+/// Combines the results of a command's runs: the first failure, and all addresses at fault.
 pub(super) fn gathered(runs: &[Run], ended: Vec<Result<(), Failure>>) -> Outcome {
     let failed = || runs.iter().zip(&ended).filter_map(|(run, ended)| Some((run, ended.err()?)));
     match failed().next() {

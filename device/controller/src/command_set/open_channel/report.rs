@@ -71,7 +71,7 @@ impl OpenChannel {
         let of_chunk = |chunk| (self.layout().address(chunk, 0), MASK_CHUNK, 0);
         let ((lba, mask, nlb), state) = match notice {
             Notice::Unreadable { address, blocks } => ((address, MASK_BLOCKS, blocks as u16), NOTICE_UNRECOVERABLE),
-            // The specification has no bit of its own for it.
+            // The specification has no separate bit for it.
             Notice::Offline(chunk) => (of_chunk(chunk), NOTICE_UNRECOVERABLE),
             Notice::Wear(chunk) => (of_chunk(chunk), NOTICE_WEAR),
         };
@@ -87,7 +87,7 @@ impl OpenChannel {
     }
 }
 
-/// A part of a log, of which there are bytes from `from` on.
+/// A part of a log whose bytes start at `from`.
 fn cut(bytes: Vec<u8>, part: Range<u64>, from: u64) -> Vec<u8> {
     let within = |at: u64| (at.saturating_sub(from) as usize).min(bytes.len());
     bytes[within(part.start)..within(part.end)].to_vec()

@@ -1,6 +1,6 @@
-//! Vector Chunk Reset (OC 4.5), and Dataset Management that deallocates whole chunks, which resets them. Parallel units erase the chunks
-//! of a command side by side, each one chunk after another: one command may name all chunks of a drive, and what is polled at each
-//! step is bounded by the parallel units.
+//! Vector Chunk Reset (OC 4.5), and Dataset Management that deallocates whole chunks, which resets them. Parallel units erase
+//! chunks concurrently, each one chunk after another. One command may name all chunks of a drive; this bounds the futures
+//! polled at each step by the number of parallel units.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ impl OpenChannel {
         self.reset(&addresses, breakdown).await
     }
 
-    /// The chunks of blocks in a row, which are whole chunks. Addresses between chunks, which hold nothing, may lie among them.
+    /// The chunks of contiguous blocks, which must be whole chunks. Unused addresses between chunks may be included.
     fn chunks_of(&self, mut slba: u64, blocks: u64, addresses: &mut Vec<u64>) -> Result<(), Failure> {
         let layout = self.layout();
         let Some(end) = slba.checked_add(blocks).filter(|end| *end <= layout.addresses()) else {
@@ -65,7 +65,7 @@ impl OpenChannel {
                 Some((chunk, 0)) if end - slba >= units => chunk,
                 Some(_) => return Err(failed_at(Status::INVALID_FIELD.final_(), slba)),
             };
-            // A list that is longer names one of them twice.
+            // A longer list names a chunk twice.
             if addresses.len() == layout.all_chunks() as usize {
                 return Err(failed_at(Status::INVALID_RESET.final_(), slba));
             }
@@ -75,7 +75,7 @@ impl OpenChannel {
         Ok(())
     }
 
-    /// Resets chunks: all of them, or none if one may not be.
+    /// Resets chunks: all of them, or none if one must not be reset.
     async fn reset(&self, addresses: &[u64], breakdown: &mut Breakdown) -> Outcome {
         let chunks = runs(addresses, self.layout(), 1)?;
         let mut named = BTreeSet::new();
@@ -94,13 +94,13 @@ impl OpenChannel {
         gathered(&chunks, ended.into_iter().map(|(_, ended)| ended).collect())
     }
 
-    /// The results are those of the addresses by their numbers.
+    /// Each result has the number of its address.
     fn reset_in_turn(&self, runs: Vec<Run>) -> Part<'_, Vec<(u32, Result<(), Failure>)>> {
         Box::pin(async move {
             let (mut ended, mut breakdown) = (Vec::with_capacity(runs.len()), Breakdown::new());
             let mut before = Ok(());
             for run in runs {
-                // Behind a power cut nothing is begun.
+                // After a power cut, no further reset begins.
                 if before != Err(ChunkError::PowerLost) {
                     before = self.ftl().reset(run.chunk, &mut breakdown).await;
                 }
@@ -117,7 +117,7 @@ fn failed_at(status: Status, slba: u64) -> Failure {
     Failure { status, culprit: Culprit::Block(slba) }
 }
 
-/// What is reset, by parallel unit.
+/// The chunks to reset, by parallel unit.
 fn by_unit(runs: &[Run], layout: &Layout) -> BTreeMap<u32, Vec<Run>> {
     let mut units: BTreeMap<u32, Vec<Run>> = BTreeMap::new();
     runs.iter().for_each(|run| units.entry(run.chunk / layout.chunks).or_default().push(*run));

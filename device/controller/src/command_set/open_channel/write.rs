@@ -1,7 +1,7 @@
-//! Vector Chunk Write (OC 4.4), and Write of blocks in a row.
+//! Vector Chunk Write (OC 4.4), and Write of contiguous blocks.
 //!
-//! A command takes its units of all chunks when it begins to be served, or none: then nothing is written. One that has no data
-//! after all leaves zeros there, since a chunk has no holes.
+//! When served, a command takes its units of all chunks, or none and writes nothing. If its data turns out to be unavailable,
+//! it leaves zeros there, because a chunk has no holes.
 
 use nandscape_device_ftl_core::ftl::Milestone;
 use nandscape_device_ftl_zoned::open_channel::Ticket;
@@ -88,7 +88,7 @@ impl OpenChannel {
         taken
     }
 
-    /// A command that has taken units gets no data.
+    /// Ends a command that has taken units but gets no data.
     pub(super) async fn give_up(
         &self,
         runs: &[Run],
@@ -100,7 +100,8 @@ impl OpenChannel {
         Err(status.into())
     }
 
-    /// Programs the data of all runs, each of a chunk, side by side, until all are as far as `until`; without data, zeros.
+    /// Programs the data of all runs concurrently, each in one chunk, until all have reached `until`. Without data, programs
+    /// zeros.
     pub(super) async fn program(
         &self,
         runs: &[Run],
@@ -138,7 +139,7 @@ impl OpenChannel {
     }
 }
 
-/// Checks the memory of a write before it takes units: a host that is asked for its data later has the command served again.
+/// Checks the memory of a write before it takes units: if the host still has to send the data, the command is served again.
 fn check_data(command: &Command<'_>, blocks: u32) -> Result<(), Status> {
     let bytes = blocks as usize * command.namespace.lba_bytes as usize;
     if !command.namespace.keeps_data && command.mem.is_empty() {

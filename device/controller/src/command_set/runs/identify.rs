@@ -1,4 +1,4 @@
-//! What Identify and the log of commands say of a drive with runs.
+//! Identify and the Commands Supported and Effects log of a drive with runs.
 
 use nandscape_wire_nvme::IoOpcode;
 use nandscape_wire_nvme::identify::{self, Controller, LbaFormat, Namespace as IdentifyNamespace};
@@ -10,7 +10,7 @@ use super::Runs;
 use crate::command_set::CommandSet;
 use crate::namespace::Namespace;
 
-/// The optional commands of the NVM command set that there are not.
+/// The optional commands of the NVM command set that are not supported.
 const LEFT_OUT: u16 =
     identify::ONCS_WRITE_UNCORRECTABLE | identify::ONCS_DSM | identify::ONCS_WRITE_ZEROES | identify::ONCS_COPY;
 /// Their opcodes.
@@ -28,7 +28,7 @@ impl Runs {
         }
     }
 
-    /// There is one format: a logical block is a unit of the FTL.
+    /// The only format has logical blocks of a unit of the FTL.
     pub(super) fn namespace_data(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
         let mut data = self.nvm.identify_namespace(namespace);
         let own = usize::from(data.flbas & 0xf);

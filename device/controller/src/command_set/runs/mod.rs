@@ -1,13 +1,13 @@
-//! The NVM command set over an FTL for LSM-trees: Write appends to runs, and three vendor commands say which runs there are
-//! ([`runs`](nandscape_wire_nvme::runs)).
+//! The NVM command set over an FTL for LSM-trees: Write appends to runs, and three vendor commands open, commit and report
+//! runs ([`runs`](nandscape_wire_nvme::runs)).
 //!
 //! | file | what |
 //! |---|---|
 //! | `write` | Write: an append |
 //! | `manage` | open, commit, report |
-//! | `identify` | what Identify and the log of commands say |
+//! | `identify` | Identify and the Commands Supported and Effects log |
 //!
-//! Read, Compare, Verify and Flush are those of the NVM command set. Blocks that no run has read as zeros.
+//! Read, Compare, Verify and Flush are those of the NVM command set. Blocks outside runs read as zeros.
 //!
 //! Left out, and not offered: Write Zeroes, Dataset Management, Write Uncorrectable, Copy, several namespaces, Format and Sanitize.
 
@@ -41,14 +41,14 @@ pub struct Runs {
     nvm: Nvm<LsmFtl>,
 }
 
-/// The status that tells why a run does not take a command. Those of zones have the same meaning.
+/// The status for the reason why a run rejects a command. The statuses of zones fit.
 fn status_of(error: RunError) -> Status {
     match error {
         RunError::NoRun | RunError::NoLevel => Status::INVALID_FIELD.final_(),
         RunError::NotAtEnd => Status::ZONE_INVALID_WRITE.final_(),
         RunError::TooLong => Status::ZONE_BOUNDARY_ERROR.final_(),
         RunError::Sealed => Status::ZONE_IS_FULL.final_(),
-        // It may succeed later.
+        // A retry may succeed.
         RunError::Busy => Status::COMMAND_SEQUENCE_ERROR,
         RunError::Full | RunError::NoPlace => Status::CAPACITY_EXCEEDED,
         RunError::PowerLost => Status::ABORTED_POWER_LOSS,

@@ -20,7 +20,7 @@ impl Runs {
         self.nvm.count_write();
         let begun = self.sim.now();
         let append = command.stop.or_stopped(self.ftl().begin_append(run, at, blocks)).await;
-        // What it waited for is the drive's own work, whatever came of it.
+        // The wait is charged to the drive's background work, also on failure.
         breakdown.waits(Stage::Queue).add(cause::GC, self.sim.now() - begun);
         let append = append?.map_err(status_of)?;
         let room = self.room(command, &append, breakdown).await?;
@@ -51,7 +51,7 @@ impl Runs {
         Ok(room?)
     }
 
-    /// Puts the data into the run. While others have all zones that can be active, it waits for them, without room.
+    /// Appends the data to the run. While other runs have all zones that can be active, it waits without buffer room.
     async fn put(
         &self,
         command: &Command<'_>,
@@ -74,7 +74,7 @@ impl Runs {
     }
 }
 
-/// Checks what does not depend on runs: the blocks that are written.
+/// Checks the blocks to be written, apart from the run.
 fn checked_blocks(command: &Command<'_>) -> Result<u32, Refusal> {
     let (entry, namespace, mem) = (command.entry, command.namespace, command.mem);
     namespace.check_flags(entry)?;
@@ -89,7 +89,7 @@ fn checked_blocks(command: &Command<'_>) -> Result<u32, Refusal> {
     if namespace.keeps_data && mem.is_none() {
         return Err(Status::DATA_TRANSFER_ERROR.final_().into());
     }
-    // Before the run changes: a host that is asked for its data later has the command served again.
+    // Before the run changes: if the host still has to send the data, the command is served again.
     mem.part(0, bytes).cover(bytes)?;
     Ok(blocks)
 }

@@ -1,4 +1,4 @@
-//! An NVM Set over one of the kinds of FTL. Its way of a command is made for each kind by the compiler.
+//! An NVM Set over one of the kinds of FTL. The command path is compiled for each kind.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! What Identify and the logs say of several NVM Sets: what all of them have, or the figures of all together.
+//! Identify and log pages of several NVM Sets: their common features, and their combined figures.
 
 use nandscape_wire_nvme::identify::Controller;
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
@@ -11,7 +11,7 @@ use super::super::{CommandSet, Storage};
 use super::{NvmSets, on};
 
 impl NvmSets {
-    /// Each limit is the least of all sets, and each option is there where all sets have it.
+    /// Each limit is the minimum of all sets, and each option is offered if all sets have it.
     pub(super) fn fill_in_identify(&self, data: &mut Controller) {
         let mut each = self.all().map(|set| {
             let mut of_set = data.clone();
@@ -41,7 +41,7 @@ impl NvmSets {
         let least = |one: Capabilities, other: Capabilities| Capabilities {
             attributes: (one.attributes.get() & other.attributes.get()).into(),
             hints: (one.hints.get() & other.hints.get()).into(),
-            // Windows and collections are those of one FTL.
+            // Windows and collections require one FTL.
             functions: (one.functions.get() & other.functions.get() & !(HAS_WINDOWS | HAS_GC_CONTROL)).into(),
             atomic_units: one.atomic_units.get().min(other.atomic_units.get()).into(),
             atomic_bytes: one.atomic_bytes.get().min(other.atomic_bytes.get()).into(),

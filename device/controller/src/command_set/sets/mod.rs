@@ -1,14 +1,14 @@
 //! The NVM command set over several FTLs, each of which owns channels of the drive: an NVM Set for each FTL (Base 3.2.2). A
 //! namespace is in one set, and its commands are served by the FTL of that set; nothing is translated on the way.
 //!
-//! What concerns the whole drive is done for each set: Flush of all namespaces, a restart after a power cut (all FTLs at the
-//! same time), Sanitize (one set after another). Identify offers what all sets have: metadata, an erase of all flash and Atomic
-//! Write are offered only where each FTL can do them.
+//! Work on the whole drive is done for each set: Flush of all namespaces, a restart after a power cut (all FTLs at the same
+//! time), Sanitize (one set after another). Identify offers only features that all sets have: metadata, an erase of all flash
+//! and Atomic Write require support by each FTL.
 //!
 //! | file | what |
 //! |---|---|
 //! | `any` | a set over one of the kinds of FTL |
-//! | `identify` | what Identify and the logs say |
+//! | `identify` | Identify and log pages |
 //! | `storage` | data, counts and power of all sets |
 //!
 //! Left out: namespaces over several sets.
@@ -40,7 +40,7 @@ pub const MAX_SETS: usize = 256;
 /// See the file.
 pub struct NvmSets {
     sets: Vec<Member>,
-    /// Sets whose data a sanitize operation that power has interrupted has removed.
+    /// Sets already sanitized by an operation that a power cut interrupted.
     sanitized: Cell<usize>,
 }
 
@@ -51,10 +51,10 @@ struct Member {
 }
 
 impl NvmSets {
-    /// The commands of a drive with these sets, of which there are two at least.
+    /// The commands of a drive with these sets, at least two.
     ///
     /// # Panics
-    /// When there are fewer, or more than [`MAX_SETS`], or their mapping units differ.
+    /// With fewer sets, more than [`MAX_SETS`], or different mapping units.
     pub fn new(mut sets: Vec<NvmSet>) -> NvmSets {
         assert!((2..=MAX_SETS).contains(&sets.len()), "a drive has several sets or a command set of its own kind");
         let infos: Vec<SetInfo> = sets.iter().map(NvmSet::info).collect();
@@ -97,7 +97,7 @@ impl NvmSets {
     }
 }
 
-/// What one set does for the whole drive.
+/// The work of one set for the whole drive.
 type Work<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// Waits for all of several futures, which run at the same time.
@@ -207,7 +207,7 @@ impl Administration for NvmSets {
                 let progress =
                     |done: u64, all: u64| progress(number as u64 * SHARES + done * SHARES / all.max(1), count * SHARES);
                 match on!(set, nvm => nvm.sanitize(how, &progress).await) {
-                    // What is left is done when the drive has started again.
+                    // The rest is done after the restart of the drive.
                     Err(Status::ABORTED_POWER_LOSS) => return Err(Status::ABORTED_POWER_LOSS),
                     Err(status) => {
                         self.sanitized.set(0);

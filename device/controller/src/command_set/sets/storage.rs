@@ -1,4 +1,4 @@
-//! What lies behind the commands: data, counts and power of all sets.
+//! The storage behind the commands: data, counts and power of all sets.
 
 use nandscape_wire_nvme::log::Smart;
 use nandscape_wire_nvme::vendor::DriveLog;
@@ -12,7 +12,7 @@ impl Storage for NvmSets {
         Box::pin(async move { on!(self.of(namespace), nvm => nvm.test(namespace, slba, blocks).await) })
     }
 
-    /// Those of each set, one after the other, and its failed commands behind them.
+    /// The totals of each set in order, each followed by its number of failed commands.
     fn totals(&self) -> Vec<u64> {
         let of = |member: &Member| {
             let mut totals = on!(&member.set, nvm => nvm.totals());

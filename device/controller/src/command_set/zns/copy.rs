@@ -1,7 +1,7 @@
-//! Copy into a zone (NVM 3.3.2, ZNS 3.3.1): all sources are read, then they are written as by one Write.
+//! Copy into a zone (NVM 3.3.2, ZNS 3.3.1): reads all sources, then writes them like one Write.
 //!
-//! A command copies no more than a Write may write, so that it takes its blocks of the zone at once, after the sources were read. One whose
-//! sources cannot be read, or that another write overtakes, has written nothing.
+//! A command copies at most what a Write may write, so that it takes its blocks of the zone at once, after the sources were
+//! read. If the sources cannot be read, or another write overtakes the command, nothing is written.
 
 use nandscape_device_ftl_core::Extent;
 use nandscape_drive::Breakdown;
@@ -25,7 +25,7 @@ impl Zns {
         let to = namespace.check_range(entry.slba(), blocks);
         to.map_err(|status| Refusal::of(status, Parameter::at(10, 0)))?;
         let ((zone, at), blocks) = (self.zone_of(entry.slba()), blocks as u32);
-        // A host that names a wrong place is told before anything is read.
+        // A wrong destination is rejected before any read.
         self.ftl().check_write(zone, at, blocks).map_err(status_of)?;
 
         command.link.receive(list.bytes.into(), breakdown).await;
@@ -36,7 +36,7 @@ impl Zns {
         self.store(command, (ticket, blocks), &gathered.data, breakdown).await
     }
 
-    /// The parts of the drive that are copied.
+    /// The extents to copy.
     fn sources(&self, command: &Command<'_>, ranges: impl Iterator<Item = (u64, u64)>) -> Result<Vec<Extent>, Failure> {
         let mut sources = Vec::new();
         for (slba, blocks) in ranges {

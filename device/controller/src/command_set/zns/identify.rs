@@ -1,4 +1,4 @@
-//! What Identify and the log of commands say of the Zoned Namespace command set (ZNS 4.1.5).
+//! Identify and the Commands Supported and Effects log of the Zoned Namespace command set (ZNS 4.1.5).
 
 use nandscape_wire_nvme::identify::{self, Controller, LbaFormat, Namespace as IdentifyNamespace};
 use nandscape_wire_nvme::log::{self, CommandsAndEffects};
@@ -10,7 +10,7 @@ use crate::admin::PAGE;
 use crate::command_set::CommandSet;
 use crate::namespace::Namespace;
 
-/// The optional commands of the NVM command set that there are not.
+/// The optional commands of the NVM command set that are not supported.
 const LEFT_OUT: u16 = identify::ONCS_WRITE_UNCORRECTABLE | identify::ONCS_DSM | identify::ONCS_WRITE_ZEROES;
 /// Their opcodes.
 const LEFT_OUT_OPCODES: [IoOpcode; 3] =
@@ -24,7 +24,7 @@ impl Zns {
         data.oaes = (data.oaes.get() | identify::OAES_ZONE_CHANGED).into();
     }
 
-    /// There is one format: a logical block is a unit of the FTL.
+    /// The only format has logical blocks of a unit of the FTL.
     pub(super) fn namespace_data(&self, namespace: Option<&Namespace>) -> IdentifyNamespace {
         let mut data = self.nvm.identify_namespace(namespace);
         let own = usize::from(data.flbas & 0xf);
@@ -36,9 +36,9 @@ impl Zns {
             }
         }
         (data.mc, data.dpc) = (0, 0);
-        // A deallocated block is one that was not written.
+        // A deallocated block is an unwritten block.
         data.dlfeat = identify::DLFEAT_ZEROS;
-        // A Copy is written as by one Write.
+        // A Copy is written like one Write.
         data.mcl = namespace.map_or(0, |namespace| namespace.max_blocks).into();
         data.nacwu_z = 0.into();
         data
@@ -51,7 +51,7 @@ impl Zns {
         let mut data = zns::IdentifyNamespace::new_zeroed();
         let zrwa = config.zrwa;
         data.ozcs = (zns::OZCS_READ_ACROSS | if zrwa.size > 0 { zns::OZCS_ZRWA } else { 0 }).into();
-        // All zones may be active, or open: no limit.
+        // If all zones may be active or open, no limit is reported.
         let limit_z = |limit: u32| if limit == config.zones { u32::MAX } else { limit - 1 };
         (data.mar_z, data.mor_z) = (limit_z(config.max_active).into(), limit_z(config.max_open).into());
         if zrwa.size > 0 {

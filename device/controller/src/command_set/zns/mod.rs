@@ -6,9 +6,9 @@
 //! | `copy` | Copy |
 //! | `send` | Zone Management Send |
 //! | `report` | Zone Management Receive |
-//! | `identify` | what Identify and the log of commands say |
+//! | `identify` | Identify and the Commands Supported and Effects log |
 //!
-//! Read, Compare, Verify and Flush are those of the NVM command set. Reads may cross zones; what was not written reads as zeros.
+//! Read, Compare, Verify and Flush are those of the NVM command set. Reads may cross zones; unwritten blocks read as zeros.
 //!
 //! Left out, and not offered: Write Zeroes, Dataset Management, Write Uncorrectable, several namespaces, Format and Sanitize.
 
@@ -42,11 +42,11 @@ use crate::namespace::Namespace;
 pub struct Zns {
     sim: Sim,
     nvm: Nvm<ZoneFtl>,
-    /// What firmware does about writes to zones, a command at a time.
+    /// The firmware's processing of zone writes, one command at a time.
     processor: Resource,
 }
 
-/// The status that tells why a zone does not take a command (ZNS 3.1).
+/// The status for the reason why a zone rejects a command (ZNS 3.1).
 fn status_of(error: ZoneError) -> Status {
     let status = match error {
         ZoneError::Boundary => Status::ZONE_BOUNDARY_ERROR,
@@ -57,7 +57,7 @@ fn status_of(error: ZoneError) -> Status {
         ZoneError::InvalidTransition => Status::INVALID_ZONE_STATE_TRANSITION,
         ZoneError::InvalidOperation => Status::INVALID_ZONE_OPERATION,
         ZoneError::Unaligned => Status::INVALID_FIELD,
-        // They may succeed once the host has done something about other zones.
+        // A retry may succeed after the host has changed other zones.
         ZoneError::TooManyActive => return Status::TOO_MANY_ACTIVE_ZONES,
         ZoneError::TooManyOpen => return Status::TOO_MANY_OPEN_ZONES,
         ZoneError::NoZrwa => return Status::ZRWA_RESOURCES_UNAVAILABLE,
@@ -87,7 +87,7 @@ impl Zns {
         ((slba / size) as u32, (slba % size) as u32)
     }
 
-    /// Whether the zones of a read can be read. What is wrong with the command otherwise is found where it is served.
+    /// Checks that the zones of a read are readable. Other errors are found when it is served.
     fn check_readable(&self, command: &Command<'_>) -> Result<(), Status> {
         let (slba, blocks) = (command.entry.slba(), u64::from(Cdw12::of(command.entry).nlb_z()) + 1);
         if command.namespace.check_range(slba, blocks).is_err() {
@@ -96,7 +96,7 @@ impl Zns {
         self.check_zones_readable(slba, blocks)
     }
 
-    /// Whether the zones of blocks, which are there, can be read.
+    /// Checks that the zones of existing blocks are readable.
     fn check_zones_readable(&self, slba: u64, blocks: u64) -> Result<(), Status> {
         let (first, last) = (self.zone_of(slba).0, self.zone_of(slba + blocks - 1).0);
         match (first..=last).all(|zone| self.ftl().is_readable(zone)) {

@@ -17,7 +17,7 @@ const SELECT_ALL: Refusal = Refusal::field(13, 8);
 const OPTION: Refusal = Refusal::field(13, 9);
 
 impl Zns {
-    /// Serves the command. It ends when flash has done its part, which goes on if the command is stopped.
+    /// Serves the command. It completes after its flash operations, which continue if the command is stopped.
     pub(super) async fn send(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Failure> {
         let (entry, fields) = (command.entry, SendCdw13::of(command.entry));
         command.namespace.check_flags(entry)?;
@@ -56,7 +56,7 @@ impl Zns {
         Ok(ended?)
     }
 
-    /// Set Zone Descriptor Extension (ZNS 3.4.3.1): of an empty zone, which is closed then.
+    /// Set Zone Descriptor Extension (ZNS 3.4.3.1): an empty zone becomes closed.
     async fn set_extension(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Failure> {
         let bytes = self.ftl().config().extension as usize;
         if bytes == 0 {

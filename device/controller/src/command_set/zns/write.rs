@@ -1,7 +1,7 @@
 //! Write and Zone Append (ZNS 3.3.2, 3.4.1).
 //!
-//! A command takes its blocks of the zone when firmware has handled it, in the order in which commands are fetched. One that
-//! fails later leaves zeros there.
+//! A command takes its blocks of the zone after firmware processing, in the order of fetching. A command that fails later
+//! leaves zeros there.
 
 use nandscape_device_ftl_zoned::zone::{Reservation, Ticket};
 use nandscape_drive::breakdown::cause;
@@ -55,7 +55,7 @@ impl Zns {
         command.stop.check()
     }
 
-    /// Room in the write buffer, the data over the link, and into the buffer.
+    /// Takes room in the write buffer, and moves the data over the link into it.
     async fn transfer(
         &self,
         command: &Command<'_>,
@@ -75,7 +75,7 @@ impl Zns {
         self.deliver(ticket, &mem, reservation)
     }
 
-    /// Room in the write buffer, and data that is in the drive into it.
+    /// Takes room in the write buffer, and moves data of the drive into it.
     pub(super) async fn store(
         &self,
         command: &Command<'_>,
@@ -87,7 +87,7 @@ impl Zns {
         self.deliver(ticket, data, reservation)
     }
 
-    /// Waits for room in the write buffer. A command that is to end early gives its blocks up.
+    /// Waits for room in the write buffer. A command that is to end early gives up its blocks.
     async fn room(
         &self,
         command: &Command<'_>,
@@ -116,7 +116,7 @@ impl Zns {
     }
 }
 
-/// Checks what does not depend on zones: the blocks that are written.
+/// Checks the blocks to be written, apart from the zone.
 fn checked_blocks(command: &Command<'_>) -> Result<u32, Refusal> {
     let (entry, namespace, mem) = (command.entry, command.namespace, command.mem);
     namespace.check_flags(entry)?;
@@ -131,7 +131,7 @@ fn checked_blocks(command: &Command<'_>) -> Result<u32, Refusal> {
     if namespace.keeps_data && mem.is_none() {
         return Err(Status::DATA_TRANSFER_ERROR.final_().into());
     }
-    // Before the zone changes: a host that is asked for its data later has the command served again.
+    // Before the zone changes: if the host still has to send the data, the command is served again.
     mem.part(0, bytes).cover(bytes)?;
     Ok(blocks)
 }

@@ -1,4 +1,4 @@
-//! What the reservation commands of hosts change (Base 7.5 to 7.8).
+//! The actions of the reservation commands (Base 7.5 to 7.8).
 
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::reservation::{REGISTRATION_PREEMPTED, RESERVATION_PREEMPTED, RESERVATION_RELEASED};
@@ -7,14 +7,14 @@ use super::registrations::Registrations;
 use super::{Kind, Notice, Registrant, Reservations};
 use crate::subsystem::MAX_CONTROLLERS;
 
-/// Hosts that can be registered at a time. There is a limit because registrations outlast connections. It is above the number of
-/// controllers: when all places are taken, at least one registered host has no controller.
+/// The maximum of registered hosts. It is bounded because registrations outlast connections. It exceeds the number of
+/// controllers, so with all places taken, at least one registered host has no controller.
 pub(super) const MOST_REGISTRANTS: usize = 256;
 const _: () = assert!(MOST_REGISTRANTS > MAX_CONTROLLERS as usize + 1);
 
 impl Reservations {
-    /// Registers a host. No host is refused for lack of room (Base 8.1.22). When all places are taken, the oldest registration is
-    /// removed among the hosts that have no controller (`is_here` is false) and that do not hold the reservation alone.
+    /// Registers a host. No host is rejected for lack of room (Base 8.1.22). With all places taken, the oldest registration
+    /// is removed of a host without a controller (`is_here` is false) that is not the only holder of the reservation.
     pub(crate) fn register(
         &self,
         host: Registrant,
@@ -32,7 +32,7 @@ impl Reservations {
         })
     }
 
-    /// Unregisters a host. Without a key it need not be right.
+    /// Unregisters a host. Without a key, the key is not checked.
     pub(crate) fn unregister(&self, host: Registrant, key: Option<u64>) -> Result<Vec<Notice>, Status> {
         self.change(|registrations| {
             let registered = registrations.key_of(host).ok_or(Status::RESERVATION_CONFLICT)?;
@@ -42,8 +42,8 @@ impl Reservations {
         })
     }
 
-    /// Replaces the key of a host. Without a key the old one need not be right, and the host need not be registered (Base
-    /// 8.1.22.3); it is registered as by [`Reservations::register`].
+    /// Replaces the key of a host. Without an old key, no key is checked, and an unregistered host is registered as by
+    /// [`Reservations::register`] (Base 8.1.22.3).
     pub(crate) fn replace(
         &self,
         host: Registrant,
@@ -79,8 +79,8 @@ impl Reservations {
         })
     }
 
-    /// Unregisters the hosts whose key is `victim`, and takes the reservation over where they hold it. Who was
-    /// unregistered, and who is notified.
+    /// Unregisters the hosts whose key is `victim`, and takes over their reservation. Returns the unregistered hosts and the
+    /// notifications.
     pub(crate) fn preempt(
         &self,
         host: Registrant,
@@ -104,12 +104,12 @@ impl Reservations {
                 return Err(Status::RESERVATION_CONFLICT);
             }
             let before = registrations.holder;
-            // Base 8.1.22.7: a holder that is unregistered is told the same; Reservation Preempted is for Clear.
+            // Base 8.1.22.7: an unregistered holder gets the same notification; Reservation Preempted is for Clear.
             let mut notices: Vec<Notice> = victims.iter().map(|victim| (*victim, REGISTRATION_PREEMPTED)).collect();
             registrations.keys.retain(|(each, _)| !victims.contains(each));
             if takes_over {
                 registrations.holder = Some((kind, host));
-                // Those who are left learn of it if the reservation is of another type now.
+                // Remaining registrants are notified if the type of the reservation changed.
                 if before.is_some_and(|(before, _)| before != kind) {
                     notices.extend(registrations.others(host, RESERVATION_RELEASED));
                 }
@@ -142,7 +142,7 @@ impl Reservations {
         })
     }
 
-    /// A host has left for good that has no identifier to come back with.
+    /// A host without an identifier has left for good: it cannot reconnect.
     pub(crate) fn forget(&self, host: Registrant) -> Vec<Notice> {
         self.change(
             |registrations| if registrations.key_of(host).is_some() { registrations.remove(host) } else { Vec::new() },
@@ -151,7 +151,7 @@ impl Reservations {
 }
 
 impl Registrations {
-    /// Adds a registrant, for which another one leaves where there is no room.
+    /// Adds a registrant. Without room, another registrant is removed.
     fn add(&mut self, host: Registrant, key: u64, is_here: impl Fn(Registrant) -> bool) {
         if self.keys.len() == MOST_REGISTRANTS {
             let alone = self.holder.filter(|(kind, _)| !kind.is_of_all()).map(|(_, holder)| holder);

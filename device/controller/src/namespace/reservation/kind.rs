@@ -1,9 +1,9 @@
-//! The types of reservation, and which access each of them leaves to which hosts (Base 8.1.22, "Command Behavior in the
+//! The types of reservation, and the access that each type leaves to other hosts (Base 8.1.22, "Command Behavior in the
 //! Presence of a Reservation").
 
 use nandscape_wire_nvme::IoOpcode;
 
-/// What a reservation allows to whom (Reservation Type).
+/// Reservation Type: which hosts may do what.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     WriteExclusive = 1,
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-/// What a command does to a namespace, as reservations see it.
+/// The access of a command to a namespace, as checked by reservations.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
     Read,
@@ -52,7 +52,7 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// That of an I/O command.
+    /// The access of an I/O command.
     pub(crate) fn of(opcode: u8) -> Access {
         match IoOpcode(opcode) {
             IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY | IoOpcode::ZONE_MANAGEMENT_RECEIVE => Access::Read,

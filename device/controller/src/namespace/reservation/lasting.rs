@@ -1,4 +1,4 @@
-//! What of reservations outlasts a loss of power, if a host has asked for that (Persist Through Power Loss).
+//! Reservations over a loss of power, if a host set Persist Through Power Loss.
 
 use super::{Kind, Registrant, Reservations};
 use crate::namespace::note::{ReservationsNote, host_of};
@@ -13,7 +13,7 @@ impl Reservations {
         self.registrations.borrow_mut().persists = persists;
     }
 
-    /// What outlasts a loss of power.
+    /// The state that outlasts a loss of power.
     pub(in crate::namespace) fn note(&self) -> ReservationsNote {
         let registrations = self.registrations.borrow();
         if !registrations.persists {
@@ -21,7 +21,7 @@ impl Reservations {
         }
         let keys = registrations.keys.iter().filter_map(|(host, key)| Some((host_of(*host)?, *key)));
         let holder = registrations.holder.and_then(|(kind, host)| {
-            // Where all registrants hold it, the one that acquired it may have gone.
+            // If all registrants hold it, the host that acquired it may be gone.
             let mut all = registrations.keys.iter().map(|(host, _)| *host);
             let host = if kind.is_of_all() { all.find_map(host_of) } else { host_of(host) };
             Some((kind as u8, host?))
@@ -29,7 +29,7 @@ impl Reservations {
         ReservationsNote { persists: true, generation: registrations.generation, keys: keys.collect(), holder }
     }
 
-    /// As they were noted.
+    /// Restores noted reservations.
     pub(in crate::namespace) fn of_note(note: &ReservationsNote) -> Reservations {
         let all = Reservations::default();
         all.change(|registrations| {

@@ -1,15 +1,15 @@
-//! Reservations of a namespace (Base 8.1.22): which hosts are registered with which key, and which of them holds the
-//! reservation. A host registers once for all of its controllers.
+//! Reservations of a namespace (Base 8.1.22): registered hosts with their keys, and the holder of the reservation. A host
+//! registers once for all its controllers.
 //!
 //! | file | what |
 //! |---|---|
-//! | `mod` | what is asked of reservations, and the report |
+//! | `mod` | access checks, and the report |
 //! | `kind` | the types of reservation |
 //! | `registrations` | registrants, keys, and the holder |
-//! | `actions` | what the commands of hosts change |
-//! | `lasting` | what outlasts a loss of power |
+//! | `actions` | the actions of the commands |
+//! | `lasting` | reservations over a loss of power |
 //!
-//! Left out: the commands, and how hosts are notified; both are the controllers' business.
+//! Left out: the commands and the notification of hosts, which belong to the controllers.
 
 mod actions;
 mod kind;
@@ -28,26 +28,26 @@ use registrations::Registrations;
 /// A host, as reservations know it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Registrant {
-    /// One that has an identifier.
+    /// A host with an identifier.
     Host([u8; 16]),
-    /// One without an identifier is another host on each controller.
+    /// Without an identifier, each controller has a different host.
     Controller(u16),
-    /// The hosts of a PCI function, as features are saved for them. Reservations do not know it.
+    /// The hosts of a PCI function, for saved features. Reservations do not use it.
     Function(u16),
 }
 
-/// A host to be notified, and of what.
+/// A host to be notified, and the type of the notification.
 pub(crate) type Notice = (Registrant, u8);
 
 /// See the file.
 #[derive(Default)]
 pub(crate) struct Reservations {
-    /// A reservation is held.
+    /// Whether a reservation is held.
     is_held: Cell<bool>,
     registrations: RefCell<Registrations>,
 }
 
-/// What Reservation Report tells.
+/// The data of Reservation Report.
 pub(crate) struct Report {
     pub(crate) generation: u32,
     /// Reservation Type; 0 is no reservation.
@@ -63,7 +63,7 @@ impl Reservations {
         self.is_held.get()
     }
 
-    /// Whether a host may use the namespace so (Base 8.1.22, "Command Behavior in the Presence of a Reservation").
+    /// Checks an access of a host to the namespace (Base 8.1.22, "Command Behavior in the Presence of a Reservation").
     ///
     /// # Errors
     /// Reservation Conflict.

@@ -1,5 +1,5 @@
-//! The registrants of a namespace with their keys, and the holder of its reservation: what holds of them, and what follows
-//! where one of them ends.
+//! The registrants of a namespace with their keys, and the holder of its reservation: checks, and the consequences of a
+//! removal.
 
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::reservation::RESERVATION_RELEASED;
@@ -21,7 +21,7 @@ impl Registrations {
         self.keys.iter().find(|(each, _)| *each == host).map(|(_, key)| *key)
     }
 
-    /// A registrant whose key is right.
+    /// Checks that a host is registered with this key.
     pub(super) fn check(&self, host: Registrant, key: u64) -> Result<(), Status> {
         if self.key_of(host) == Some(key) { Ok(()) } else { Err(Status::RESERVATION_CONFLICT) }
     }
@@ -38,7 +38,7 @@ impl Registrations {
         self.generation = self.generation.wrapping_add(1);
     }
 
-    /// Ends the reservation; the registrants that are told, other than `by`.
+    /// Ends the reservation. Returns the notifications of the registrants other than `by`.
     pub(super) fn release(&mut self, by: Registrant) -> Vec<Notice> {
         match self.holder.take() {
             Some((kind, _)) if !kind.is_of_one() => self.others(by, RESERVATION_RELEASED),
@@ -50,7 +50,7 @@ impl Registrations {
         self.keys.iter().filter(|(host, _)| *host != than).map(|(host, _)| (*host, kind)).collect()
     }
 
-    /// Removes a registrant, and with it the reservation that it holds alone.
+    /// Removes a registrant, and the reservation if no other registrant holds it.
     pub(super) fn remove(&mut self, host: Registrant) -> Vec<Notice> {
         self.keys.retain(|(each, _)| *each != host);
         match self.holder {

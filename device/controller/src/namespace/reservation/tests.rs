@@ -1,4 +1,4 @@
-//! Types, keys, ends, preemption and bounds of reservations, without a host.
+//! Types, keys, release, preemption and bounds of reservations, without a host.
 
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::reservation::{REGISTRATION_PREEMPTED, RESERVATION_PREEMPTED, RESERVATION_RELEASED};
@@ -71,7 +71,7 @@ fn keys_are_checked() {
     assert_eq!(all.report().registrants[1], (B, 6, false));
 }
 
-/// Hosts that have gone make room, except for one that holds the reservation alone.
+/// Hosts without a controller make room, except for the only holder of the reservation.
 #[test]
 fn registrants_are_bounded_and_none_is_refused() {
     for (kind, holder_stays) in [(Kind::WriteExclusive, true), (Kind::WriteExclusiveAll, false)] {
@@ -118,15 +118,15 @@ fn preemption_takes_over() {
     assert_eq!(taken, (vec![A], vec![(A, REGISTRATION_PREEMPTED)]));
     let report = all.report();
     assert_eq!((report.kind, report.registrants), (2, vec![(B, 2, true)]));
-    // A registrant that is left learns of another type, whatever the type was.
+    // A remaining registrant is notified of another type, whatever the type was.
     let all = held(Kind::WriteExclusive);
     all.register(C, 3, gone).unwrap();
     let taken = all.preempt(B, 2, 1, Kind::ExclusiveAccess).unwrap();
     assert_eq!(taken, (vec![A], vec![(A, REGISTRATION_PREEMPTED), (C, RESERVATION_RELEASED)]));
-    // One that does not hold it loses its registration only.
+    // A registrant that is not the holder loses only its registration.
     assert_eq!(all.preempt(B, 2, 3, Kind::WriteExclusive).unwrap(), (vec![C], vec![(C, REGISTRATION_PREEMPTED)]));
     assert_eq!(all.report().kind, 2);
-    // Key 0 stands for all, where all hold it.
+    // Key 0 stands for all registrants, if all hold it.
     let all = held(Kind::WriteExclusiveAll);
     all.register(C, 3, gone).unwrap();
     let (victims, notices) = all.preempt(B, 2, 0, Kind::WriteExclusive).unwrap();
@@ -147,7 +147,7 @@ fn power_ends_what_does_not_persist() {
     assert!(all.is_held());
     let again = Reservations::of_note(&all.note());
     assert_eq!((again.report().registrants, again.is_held()), (all.report().registrants, true));
-    // The reservation of all registrants stays when the one that acquired it has gone.
+    // A reservation of all registrants stays when the host that acquired it is gone.
     let shared = held(Kind::ExclusiveAccessAll);
     shared.set_persists(true);
     shared.unregister(A, None).unwrap();

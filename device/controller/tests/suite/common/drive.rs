@@ -1,5 +1,5 @@
-//! The drive of a test: the controller of its host, with what a test looks at behind it. Its engine is the one that the crate
-//! compiles ([`front_of_page`](nandscape_device_controller::front_of_page)): a program of tests compiles none.
+//! The drive of a test: the controller of its host, and the internals that tests inspect. Its engine is compiled in the crate
+//! ([`front_of_page`](nandscape_device_controller::front_of_page)), not in each test program.
 
 use std::rc::Rc;
 

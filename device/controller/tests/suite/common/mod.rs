@@ -29,9 +29,9 @@ pub(crate) const READ: Span = Span::from_us(50);
 pub(crate) const PROGRAM: Span = Span::from_us(500);
 pub(crate) const LINK_LATENCY: Span = Span::from_us(1);
 pub(crate) const FIRMWARE: Span = Span::from_us(4);
-/// What the deallocation of a mapping unit takes.
+/// The time to deallocate a mapping unit.
 pub(crate) const DEALLOCATE_UNIT: Span = Span::from_us(1);
-/// Data rates of a channel and of the link, in bytes a microsecond, so that times of whole KiB are easily told.
+/// Data rates of a channel and of the link, in bytes per microsecond, which make times of whole KiB easy to compute.
 pub(crate) const BUS: &str = "1024MB/s";
 pub(crate) const LINK: &str = "4096MB/s";
 /// Queue pairs and entries of a queue.
@@ -182,7 +182,7 @@ pub(crate) fn host(sim: &Sim, drive: &Drive, id: QueueId) -> Host {
     Host::new(sim, QueueDrive::new(sim, drive.clone(), id, 32).unwrap())
 }
 
-/// Executes a command; how it ended and how long it took.
+/// Executes a command. Returns its end and its duration.
 pub(crate) async fn timed(sim: &Sim, host: &Host, entry: SubmissionEntry, mem: HostMem) -> (Completion, Span) {
     let begun = sim.now();
     let completion = host.execute(entry, mem).await.unwrap();
@@ -231,7 +231,7 @@ impl Pair {
         }
     }
 
-    /// Puts an entry, without telling the controller. Its command identifier.
+    /// Puts an entry without ringing the doorbell. Returns its command identifier.
     pub(crate) fn put(&self, mut entry: SubmissionEntry, mem: HostMem) -> u16 {
         let cid = self.next_cid.replace(self.next_cid.get() + 1);
         entry.cid = cid.into();
@@ -250,7 +250,7 @@ impl Pair {
         self.controller.ring_submission(self.id, self.tail.get());
     }
 
-    /// The next new completion, without telling the controller.
+    /// The next new completion, without ringing the doorbell.
     pub(crate) fn reap(&self) -> Option<Posted> {
         let posted = self.ring.reap(self.head.get(), self.phase.get())?;
         self.head.set(self.ring.next(self.head.get()));

@@ -1,4 +1,4 @@
-//! P2-BLK (OX table 5.3): what an FTL knows of each block, and which of its units hold current data.
+//! P2-BLK (OX table 5.3): the metadata of each block, and which of its units hold current data.
 //!
 //! | OX | here |
 //! |---|---|
@@ -13,7 +13,7 @@ use nandscape_device_media::{BlockId, UnitId};
 
 use super::Stream;
 
-/// A block's place in its life.
+/// The state of a block in its life cycle.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum BlockState {
     /// Not to be used.
@@ -30,10 +30,10 @@ pub enum BlockState {
     Retiring,
 }
 
-/// The state of a block.
+/// The metadata of a block.
 #[derive(Copy, Clone, Debug)]
 pub struct BlockInfo {
-    /// Its place in its life.
+    /// Its state in its life cycle.
     pub state: BlockState,
     /// Units that hold current data.
     pub valid: u32,
@@ -61,7 +61,7 @@ pub trait BlockMetadata {
     /// Such a read has ended. Returns how many are left.
     fn unpin(&mut self, block: BlockId) -> u32;
 
-    /// How many such reads there are.
+    /// The number of such reads.
     fn pins(&self, block: BlockId) -> u32;
 
     /// A unit holds current data from now on.
@@ -77,7 +77,7 @@ pub trait BlockMetadata {
     fn next_valid(&self, from: UnitId, end: UnitId) -> Option<UnitId>;
 }
 
-/// Block metadata that is kept in flash too, in pages.
+/// Block metadata that is also kept in flash, in pages.
 pub trait StoredBlocks: BlockMetadata {
     /// Pages of the table.
     fn pages(&self) -> u32;

@@ -1,5 +1,5 @@
-//! The built-in functions of OX-App (OX table 5.11): the state of each channel, by which collectors and the host's writes keep
-//! out of each other's way.
+//! The built-in functions of OX-App (OX table 5.11): the state of each channel, by which collectors and the host's writes
+//! avoid each other.
 
 /// Keeps the state of channels.
 pub trait Channels {

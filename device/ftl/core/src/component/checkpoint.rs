@@ -54,11 +54,11 @@ pub enum Progress {
     Done,
     /// The log's chain has broken since [`Checkpointing::begin`]: the checkpoint has to begin again.
     Again,
-    /// Nothing can be written any more. There will be no checkpoint.
+    /// Nothing can be written any more, so no checkpoint will follow.
     Over,
 }
 
-/// What CHECKPOINT is made of.
+/// The steps of CHECKPOINT.
 pub trait Checkpointing {
     /// Takes the head of the log: a replay of this checkpoint begins with the records from now on.
     fn begin(&self) -> Process<'_>;
@@ -116,7 +116,7 @@ impl From<super::Stopped> for ReplayEnded {
     }
 }
 
-/// What REPLAY is made of.
+/// The steps of REPLAY.
 pub trait Replaying {
     /// Loads the tables that the checkpoint names and that are in memory as a whole: where the fragments of the map are, and the blocks.
     fn load_tables(&self) -> Process<'_, (), ReplayEnded>;

@@ -6,9 +6,9 @@
 //! | TARGET | [`GarbageCollection::target`] |
 //! | RECYCLE | [`GarbageCollection::recycle`], a process over [`Recycling`] |
 //!
-//! The FTL keeps what must hold whatever a component does. It closes the block before RECYCLE. A copy becomes current only if the
-//! unit is still where it was read, so that the host's writes win (the optimistic lock of OX 5.1.8). PUT follows when nothing in the
-//! block is current; a block in which a component has left something is not erased.
+//! The FTL keeps the invariants, whatever a component does. It closes the block before RECYCLE. A copy becomes current only
+//! if the unit is still where it was read, so that the host's writes win (the optimistic lock of OX 5.1.8). PUT follows when
+//! nothing in the block is current; a block in which a component left current data is not erased.
 
 use std::mem;
 
@@ -56,12 +56,12 @@ pub trait Recycling {
     /// Mapping units of a page.
     fn units_per_page(&self) -> usize;
 
-    /// Reads a page. Gives its units that are current; none if it cannot be read, or its data is damaged. Pages without current units
-    /// take no time.
+    /// Reads a page. Returns its current units; none if the page is unreadable or its data is damaged. Pages without current
+    /// units take no time.
     fn read(&self, page: u32) -> Process<'_, Vec<RecycledUnit>>;
 
-    /// Programs units that were read into a page of the stream for cold data, in the block's channel, and has the copies become
-    /// current. Waits only while too many programs are under way. No units take no program.
+    /// Programs units that were read into a page of the stream for cold data, in the block's channel, and makes the copies
+    /// current. Waits only while too many programs are in progress. Without units, no program is needed.
     ///
     /// # Panics
     /// With more units than a page has, and with units of another block.

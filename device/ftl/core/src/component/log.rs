@@ -73,7 +73,7 @@ pub struct LogStart {
     pub epoch: u64,
     /// The number of the next page.
     pub number: u64,
-    /// The timestamp of the last record that there ever was.
+    /// The timestamp of the last record ever.
     pub last: u64,
 }
 
@@ -83,7 +83,7 @@ pub type NoteRecord<R> = Rc<dyn Fn(u64, &R)>;
 /// A log in chained pages of the flash. The FTL offers pages, writes the outgoing ones, and reports how each write has
 /// ended.
 pub trait ChainedLog: Log<Head = LogHead> {
-    /// Pages that are lacking to name the next ones.
+    /// The number of pages still needed to name the next ones.
     fn lacking(&self) -> usize;
 
     /// A page for the log, after those that it has.
@@ -95,7 +95,7 @@ pub trait ChainedLog: Log<Head = LogHead> {
     /// Whether a page is among those that come next.
     fn is_upcoming(&self, is_it: &dyn Fn(PageId) -> bool) -> bool;
 
-    /// Whether a page is due to be written, if there is a place for it.
+    /// Whether a page is due to be written, if it has a place.
     fn is_due(&self) -> bool;
 
     /// Pages that the records take which are not written.
@@ -107,7 +107,7 @@ pub trait ChainedLog: Log<Head = LogHead> {
     /// A page was written.
     fn written(&mut self, outgoing: &Outgoing);
 
-    /// Where a chain begins that has all records that are not written yet. To be asked between two pages.
+    /// The begin of a chain with all unwritten records. Call it between two pages.
     fn mark(&mut self) -> LogHead;
 
     /// How often the chain has broken.
@@ -116,7 +116,7 @@ pub trait ChainedLog: Log<Head = LogHead> {
     /// Whether the chain has broken, and no checkpoint has mended it.
     fn is_broken(&self) -> bool;
 
-    /// Whether all records up to a position are in a chain, be it one that no checkpoint names yet.
+    /// Whether all records up to a position are in a chain, even one that no checkpoint names yet.
     fn is_written(&self, upto: LogPosition) -> bool;
 
     /// From now on records survive a power cut in memory. Calls `note` with each record, beginning with those not

@@ -20,7 +20,7 @@ pub trait Fragments {
     /// Number of locations.
     fn len(&self) -> u32;
 
-    /// Whether there are none.
+    /// Whether the table is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -5,7 +5,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-/// Power was cut, or the drive has gone out of service. A process ends with it at once: all that it knew is gone.
+/// Power was cut, or the drive has gone out of service. A process ends with it at once: its state is void.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Stopped;
 

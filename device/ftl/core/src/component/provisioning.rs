@@ -93,7 +93,7 @@ pub trait Provisioning {
 
 /// Hands out pages of any plane, stream by stream, and keeps the free blocks.
 pub trait LineProvisioning {
-    /// GET: the next page of a stream, on a plane that is `usable`; `None` if there is none.
+    /// GET: the next page of a stream, on a plane that is `usable`; `None` if no plane has one.
     fn get(
         &mut self,
         blocks: &mut dyn BlockMetadata,

@@ -19,7 +19,7 @@ use crate::address::SlotId;
 /// The fill of a write cache, and the demands on it. All counts are mapping units.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct CacheFill {
-    /// In line to be programmed.
+    /// Waiting to be programmed.
     pub queued: u32,
     /// In the cache, those that are being programmed included.
     pub used: u32,
@@ -27,9 +27,9 @@ pub struct CacheFill {
     pub slots: u32,
     /// In a page.
     pub page: u32,
-    /// A command waits for data that is in line: a flush, or a write that completes when it is programmed.
+    /// Whether a command waits for data in line: a flush, or a write that completes when it is programmed.
     pub is_awaited: bool,
-    /// What writes that have no room wait for.
+    /// What writes without room wait for.
     pub room: Room,
     /// Whether another slot may be filled.
     pub may_fill: bool,
@@ -42,7 +42,7 @@ pub enum Room {
     Enough,
     /// One waits, and programs or writes under way will make some.
     Soon,
-    /// One waits, and nothing but another program will make some.
+    /// One waits, and only another program will make some.
     Never,
 }
 
@@ -69,7 +69,7 @@ pub trait CachedWrites {
 /// The next step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Submission {
-    /// Nothing yet. SUBMIT is asked again when there is more data, when room is wanted, and when a program has ended.
+    /// Nothing yet. SUBMIT is called again on more data, on a request for room, and after a program.
     Wait,
     /// The sectors that a slot lacks are read. SUBMIT is asked again at once.
     Fill(SlotId),

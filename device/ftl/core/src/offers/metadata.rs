@@ -10,7 +10,7 @@ use crate::ftl::{Milestone, Settling};
 
 /// An FTL that keeps [`METADATA`](crate::address::METADATA) bytes with each sector.
 pub trait Metadata<W: RandomWrites> {
-    /// As [`RandomWrites::accept`], with the metadata of each sector of the extent.
+    /// Like [`RandomWrites::accept`], with the metadata of each sector of the extent.
     fn accept(
         &self,
         extent: Extent,

@@ -1,11 +1,11 @@
-//! What only some FTLs do, a trait for each. [`Ftl::offers`] names those of an FTL, and [`Ftl::random_writes`] the one
-//! on the path of most commands; whatever is `None` there cannot be asked for.
+//! Optional features of FTLs, a trait each. [`Ftl::offers`] returns those of an FTL, and [`Ftl::random_writes`] the one on
+//! the path of most commands; `None` is a feature that the FTL lacks.
 //!
 //! | file | what |
 //! |---|---|
 //! | `random_writes` | sectors that are written in any order |
-//! | `windows` | windows in which the FTL does its own work |
-//! | `delays` | how long its own work delays reads |
+//! | `windows` | windows for the FTL's background work |
+//! | `delays` | the delays of reads by background work |
 //! | `placement` | handles by which hosts place data |
 //! | `metadata` | metadata next to the data of sectors |
 //! | `transactions` | extents that are written all or none |
@@ -37,14 +37,14 @@ pub use stored_tables::{Held, StoredTables};
 pub use transactions::Transactions;
 pub use windows::{LatencyWindow, Windows};
 
-/// A future in a box: what is asked for rarely, of a trait that stands behind a pointer.
+/// A boxed future, for rare calls of a trait behind a pointer.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// What an FTL does in addition to what all do.
+/// The optional features of an FTL.
 pub struct Offers<'a, F: Ftl + ?Sized> {
-    /// Windows in which it does its own work.
+    /// Windows for its background work.
     pub windows: Option<&'a dyn Windows>,
-    /// How long its own work delays reads.
+    /// The delays of reads by its background work.
     pub delays: Option<&'a dyn Delays>,
     /// Garbage collection at a host's command.
     pub collections: Option<&'a dyn Collections>,
@@ -61,7 +61,7 @@ pub struct Offers<'a, F: Ftl + ?Sized> {
 }
 
 impl<F: Ftl + ?Sized> Offers<'_, F> {
-    /// Nothing.
+    /// No optional feature.
     pub const NONE: Self = Offers {
         windows: None,
         delays: None,

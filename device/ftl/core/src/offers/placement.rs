@@ -11,7 +11,7 @@ pub trait Placement<W: RandomWrites> {
     /// Calls `notify` when the drive itself changes handles or their data.
     fn on_event(&self, notify: Box<dyn Fn(PlacementEvent)>);
 
-    /// Has the data of a reservation placed by a handle, which is below the number of handles.
+    /// Places the data of a reservation by a handle, which is below the number of handles.
     fn place(&self, reservation: &mut W::Reservation<'_>, handle: u8);
 
     /// Switches a handle to an empty reclaim unit.

@@ -1,5 +1,4 @@
-//! Sectors that hosts write in any order, as those of a block device. Zones, runs and chunks are written in ways of their
-//! own, and cannot be written so.
+//! Sectors that hosts write in any order, as on a block device. Zones, runs and chunks have no random writes.
 
 use std::future::Future;
 use std::rc::Rc;
@@ -45,7 +44,7 @@ pub trait RandomWrites: 'static {
     fn spoil(&self, extent: Extent, breakdown: &mut Breakdown) -> impl Future<Output = ()>;
 }
 
-/// Of an FTL whose sectors are not written so: there is no value of this type.
+/// For an FTL without random writes: this type has no value.
 pub enum NoRandomWrites {}
 
 impl RandomWrites for NoRandomWrites {

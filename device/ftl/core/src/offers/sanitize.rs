@@ -4,19 +4,19 @@ use nandscape_device_media::MediaError;
 
 use super::Later;
 
-/// How data is removed from the flash.
+/// The method of removing data from the flash.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Sanitization {
-    /// Blocks are erased.
+    /// Erase blocks.
     Erase,
-    /// Blocks are overwritten, and then erased.
+    /// Overwrite blocks, and then erase them.
     Overwrite(Overwrite),
 }
 
 /// How blocks are overwritten.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Overwrite {
-    /// How often, each time after an erase.
+    /// Number of passes, each after an erase.
     pub passes: u8,
     /// The written data.
     pub pattern: u32,
@@ -36,12 +36,11 @@ pub trait Sanitize {
     /// Whether data of hosts may be in the flash or in the write buffer, be it current or stale, or planted.
     fn may_hold_data(&self) -> bool;
 
-    /// Removes all data from the flash: blocks that are out of date or have gone bad are no exception. Nothing is mapped
-    /// afterwards. No read or write is under way, and none begins before the end. `progress` is given the blocks that are
-    /// done, and all.
+    /// Removes all data from the flash, including stale and bad blocks. Nothing is mapped afterwards. No read or write is in
+    /// progress, and none begins before the end. `progress` receives the blocks done and the total.
     ///
     /// # Errors
-    /// `PowerLost` after a power cut: once the FTL has started again, repeat the call, which then continues. Any other
-    /// error is that of a block that still holds data, after all others are done.
+    /// `PowerLost` after a power cut: repeat the call after the restart of the FTL, and it continues. Any other error is that
+    /// of a block that still holds data, after all others are done.
     fn sanitize<'a>(&'a self, how: Sanitization, progress: &'a dyn Fn(u64, u64)) -> Later<'a, Result<(), MediaError>>;
 }

@@ -1,4 +1,4 @@
-//! Tables that are kept in flash: what is only in memory has to be written, and what is only in flash to be loaded.
+//! Tables in flash: changed parts must be written, and missing parts loaded.
 
 use super::Later;
 use crate::address::Extent;
@@ -24,7 +24,7 @@ pub trait StoredTables {
     /// Waits until a power cut does not undo the deallocations before it; a cut meanwhile may still do so.
     fn settle_deallocations<'a>(&'a self) -> Later<'a, ()>;
 
-    /// The drive is about to be turned off, and everything accepted was flushed: writes the state that the next start
-    /// would otherwise have to find out. The drive may continue.
+    /// The drive is about to be turned off, and everything accepted was flushed: writes the state that the next start would
+    /// otherwise have to reconstruct. The drive may continue.
     fn shut_down<'a>(&'a self) -> Later<'a, ()>;
 }

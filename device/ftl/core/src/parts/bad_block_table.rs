@@ -1,5 +1,4 @@
-//! One flag a block, kept in memory, initialised from the maker's marks and the blocks that a life before the run left
-//! bad.
+//! One flag per block in memory, initialised from factory marks and from blocks that went bad in a life before the run.
 
 use nandscape_device_media::{BlockId, Media};
 

@@ -128,12 +128,12 @@ impl PlaneLists {
         &self.rules
     }
 
-    /// The free blocks of a plane with their ranks, as they lie in memory: among equals that decides which one is taken.
+    /// The free blocks of a plane with their ranks, in memory order, which decides among equals.
     pub fn free_entries(&self, plane: PlaneId) -> impl ExactSizeIterator<Item = (u64, BlockId)> {
         self.planes[plane.0 as usize].free.iter().map(|Reverse((rank, block))| (*rank, BlockId(*block)))
     }
 
-    /// How many free blocks of a plane there is memory for.
+    /// The capacity of a plane's list of free blocks.
     #[inline]
     pub fn room(&self, plane: PlaneId) -> usize {
         self.planes[plane.0 as usize].free.capacity()

@@ -1,4 +1,4 @@
-//! When a write is admitted to the write buffer. Without a policy, as soon as there are slots for it.
+//! When a write is admitted to the write buffer. Without a policy, as soon as enough slots are free.
 
 /// How full the write buffer is when a write requests slots. All figures are slots, a mapping unit each.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! What can be varied about an FTL without touching it: one trait a question, one file an answer.
+//! Policies of FTLs: one trait per decision, one file per policy.
 
 mod admission;
 mod allocation;

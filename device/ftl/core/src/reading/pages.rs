@@ -26,7 +26,7 @@ pub struct PageRead<Round = Infallible> {
     pub host_bytes: u32,
     /// What to copy; empty where the drive keeps no data.
     pub copies: SmallVec<[CopyOut; 1]>,
-    /// The page is named in place of a unit that is in no page and is reconstructed from others.
+    /// Whether the page stands for a unit that is in no page and is reconstructed from others.
     pub is_absent: bool,
     /// How the page is reconstructed from other pages, or the other purpose of its read.
     pub round: Option<Rc<Round>>,
@@ -106,7 +106,7 @@ impl CopyOut {
     }
 }
 
-/// Calls `put` with each sector of a range of a unit, given as (first byte, bytes), that newer data has, and with its first byte.
+/// Calls `put` with each sector, and its first byte, that newer data has in a range of a unit, given as (first byte, bytes).
 pub fn lay_over((held, newer): &(u64, Rc<[u8]>), (offset, len): (usize, usize), mut put: impl FnMut(usize, &[u8])) {
     let sector = SECTOR as usize;
     for first in (offset..offset + len).step_by(sector).filter(|first| held & 1 << (first / sector) != 0) {

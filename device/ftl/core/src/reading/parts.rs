@@ -46,14 +46,14 @@ struct PartJob<S: SensePage, D> {
     read: Rc<Gather<S, D>>,
 }
 
-/// A read whose parts are under way.
+/// A read with parts in progress.
 struct Gather<S, D> {
     sim: Sim,
     from: Rc<S>,
     to: D,
     task: TaskId,
     left: Cell<usize>,
-    /// Where the time of the part went that ended last.
+    /// The breakdown of the part that ended last.
     last: RefCell<Breakdown>,
     /// The failure with the lowest sector so far.
     failed: Cell<Option<ReadError>>,
@@ -65,7 +65,7 @@ impl<S: SensePage, D: Destination> Parts<S, D> {
         Parts { sim: sim.clone(), workers: Workers::new(sim, PartJob::run) }
     }
 
-    /// Reads several pages of an extent, or none; all else of it is in the destination's memory.
+    /// Reads several pages of an extent, or none; the rest of it is already in the destination's memory.
     ///
     /// # Errors
     /// The first sector that the host does not get.

@@ -5,10 +5,10 @@
 //!
 //! Left out: which window within the bounds is best.
 
-/// What collections of a drive do, on average. Times are in seconds, sizes in bytes.
+/// Mean figures of a drive's collections. Times are in seconds, sizes in bytes.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Collections {
-    /// The share of a block that is current and has to be moved (beta).
+    /// The current share of a block, which has to be moved (beta).
     pub valid: f64,
     /// Sensing a page (t_r).
     pub read: f64,
@@ -29,10 +29,10 @@ pub struct Collections {
     pub at_a_time: f64,
 }
 
-/// Between which lengths a window is, in seconds.
+/// The bounds of a window's length, in seconds.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Bounds {
-    /// So that collections end in it.
+    /// The minimum, so that collections end in it.
     pub shortest: f64,
     /// The bound that keeps the space for new data from running out; `None` where collections keep up with the writes.
     pub longest: Option<f64>,
@@ -56,7 +56,7 @@ impl Collections {
         Bounds { shortest: collections * self.time(), longest: (net > 0.0).then(|| space / net) }
     }
 
-    /// N_d: how many drives may take turns without the help of space for new data.
+    /// N_d: how many drives may take turns without additional space for new data.
     pub fn most_drives(&self, user_rate: f64) -> f64 {
         (self.rate() / user_rate).floor()
     }

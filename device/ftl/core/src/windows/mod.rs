@@ -1,4 +1,4 @@
-//! Windows in which a drive does its own work: their length (TeaFA, Li 3.2.4, 3.2.5). A policy defines when they are
+//! The length of windows for a drive's background work (TeaFA, Li 3.2.4, 3.2.5). A policy schedules them
 //! ([`TurnPolicy`](crate::policy::TurnPolicy)).
 //!
 //! | file | what |

@@ -1,4 +1,4 @@
-//! What a drive knows of itself to recommend the length of windows: the static windows of TeaFA (Li 3.2.4), which
+//! The drive's own figures, from which it recommends the length of windows: the static windows of TeaFA (Li 3.2.4), which
 //! reveal nothing else of the drive to a host.
 
 use nandscape_sim::Span;
@@ -8,7 +8,7 @@ use super::{Bounds, Collections};
 /// See the file. Sizes are in bytes.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct WindowRules {
-    /// What its collections do.
+    /// The figures of its collections.
     pub collections: Collections,
     /// The space for new data: flash beyond the capacity (C_ovp).
     pub space: f64,
@@ -45,8 +45,9 @@ impl WindowRules {
         span(if longest > shortest { longest } else { shortest })
     }
 
-    /// The length that the drive recommends: as long as may be, so that little is moved (Li 3.2.3), and at least the shortest. The
-    /// buffer is not to be full before it is the drive's turn again, either: it would be written outside the window (3.2.4 names both).
+    /// The length that the drive recommends: as long as possible, so that little is moved (Li 3.2.3), and at least the
+    /// shortest. The buffer must not fill up before the drive's next turn, or it would be written outside the window (3.2.4
+    /// names both).
     pub fn recommended(&self, width: u16) -> Span {
         let by_buffer = self.buffer.map(|bytes| span(bytes / self.written_by_turn(width)));
         let longest = by_buffer.map_or(self.bears(width), |by_buffer| by_buffer.min(self.bears(width)));

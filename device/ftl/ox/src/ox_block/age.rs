@@ -23,7 +23,7 @@ impl Core {
         self.flags.last_checkpoint.get() + self.shared.checkpoint.get().interval
     }
 
-    /// Something has changed, or a checkpoint has ended: has a timer run until the next one is due, if there is a need.
+    /// Something has changed, or a checkpoint has ended: starts a timer for the next checkpoint, if one is needed.
     #[inline]
     pub(super) fn watch_age(&self) {
         if self.flags.timer.get().is_none() && !self.flags.checkpointing.get() {
@@ -31,7 +31,7 @@ impl Core {
         }
     }
 
-    /// The interval may change from now on. A timer that ends before the checkpoint is due is set again.
+    /// The interval has changed: sets the timer again if a checkpoint is due earlier.
     pub(super) fn watch_age_anew(&self) {
         let due = self.due().max(self.sim.now());
         if self.flags.timer.get().is_some_and(|timer| due < timer) {
@@ -48,7 +48,7 @@ impl Core {
         }
         let due = self.due().max(self.sim.now());
         self.flags.timer.set(Some(due));
-        // It must not keep the tables alive that a power cut has ended.
+        // The timer must not keep tables alive after a power cut.
         let (sim, core) = (self.sim.clone(), self.weak.clone());
         self.sim.spawn(async move {
             sim.sleep_until(due).await;

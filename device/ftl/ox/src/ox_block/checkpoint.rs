@@ -105,7 +105,7 @@ struct Steps<'a> {
     reached: Cell<Reached>,
 }
 
-/// How far it has come.
+/// Its progress.
 #[derive(Copy, Clone, Debug)]
 enum Reached {
     Nothing,
@@ -223,7 +223,7 @@ impl Core {
         Ok(())
     }
 
-    /// Has P7 take a checkpoint.
+    /// Takes a checkpoint through P7.
     pub(super) async fn checkpoint(&self) -> Result<(), Stopped> {
         let mut component = (self.config.components.checkpoint.make)();
         component.checkpoint(&Steps { core: self, reached: Cell::new(Reached::Nothing) }).await

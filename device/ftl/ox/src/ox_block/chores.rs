@@ -46,7 +46,7 @@ pub(super) struct Move {
 }
 
 impl Core {
-    /// Does a chore. One that is stopped by a power cut has nothing to clean up: all that it knew is gone.
+    /// Does a chore. A chore stopped by a power cut has nothing to clean up: its state is void.
     pub(super) async fn do_chore(&self, chore: &mut Chore) {
         let _: Result<(), Stopped> = match chore {
             Chore::Start => self.first_start().await,

@@ -76,7 +76,7 @@ impl State {
             && (info.valid == 0 || !self.stuck.contains(&block))
     }
 
-    /// What P8 learns of a block.
+    /// The data of a block for P8.
     fn candidate(&self, block: BlockId) -> Candidate {
         let info = self.chunks.get(block);
         Candidate {
@@ -102,7 +102,7 @@ impl State {
             let remapped = self.remap(lpn, Entry::new(Some(new), entry.lost()), Mover::Gc, 0);
             remapped.unwrap_or_else(|_| panic!("the fragment was pinned"));
         } else {
-            // What it was part of was lost with its fragment of the map.
+            // Its mapping was lost with its fragment of the map.
             self.chunks.set_valid(old, false);
         }
     }
@@ -145,7 +145,7 @@ impl Core {
         }
     }
 
-    /// Collects a channel: a number of blocks, or as many as there are to collect.
+    /// Collects a channel: a number of blocks, or fewer if fewer are due.
     pub(super) async fn collect(&self, channel: u32) -> Result<(), Stopped> {
         let is_closed = self.close_channel(channel);
         while is_closed && self.state.borrow().channels.contexts(channel) > 0 {
@@ -180,7 +180,7 @@ impl Core {
         open > 1
     }
 
-    /// Has P8 recycle a block, and takes it back.
+    /// Recycles a block through P8, and takes it back.
     pub(super) async fn collect_block(&self, block: BlockId, channel: u32) -> Result<(), Stopped> {
         let (stream, garbage, is_retiring) = {
             let mut state = self.state.borrow_mut();
@@ -227,7 +227,7 @@ impl Core {
         Ok(())
     }
 
-    /// Programs units elsewhere, and makes those copies current that may be.
+    /// Programs units elsewhere, and makes the copies current if they are not outdated.
     pub(super) async fn move_batch(&self, batch: &mut Move) -> Result<(), Stopped> {
         let geometry = *self.media.geometry();
         let mut image = std::mem::take(&mut batch.image);

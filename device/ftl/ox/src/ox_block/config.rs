@@ -1,4 +1,4 @@
-//! How an OX-Block works.
+//! The configuration of an OX-Block.
 
 use nandscape_device_ftl_core::FirmwareTimes;
 use nandscape_device_media::{Geometry, Priority};
@@ -8,7 +8,7 @@ use super::lines::Layout;
 use crate::parts::{ChunkTable, FixedRecord};
 use crate::registry::Components;
 
-/// How an OX-Block works.
+/// The configuration of an OX-Block.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct OxBlockConfig {
     /// Size of the host's address space in mapping units.
@@ -17,7 +17,7 @@ pub struct OxBlockConfig {
     pub buffer_units: u32,
     /// Who is served first by planes and channels.
     pub priority: Priority,
-    /// What firmware takes for work on tables.
+    /// Firmware times for work on tables.
     pub firmware: FirmwareTimes,
     /// Whether each write is a transaction: after a power cut all of it is present, or nothing.
     pub transactions: bool,
@@ -77,7 +77,7 @@ const LOG_BLOCKS: u64 = 8;
 const LINES_APART: u64 = 5;
 
 impl OxBlockConfig {
-    /// Why a geometry does not do, if it does not.
+    /// Checks a geometry.
     ///
     /// # Errors
     /// The fault, and what would be valid.
@@ -105,7 +105,7 @@ impl OxBlockConfig {
         Ok(())
     }
 
-    /// Why a geometry does not do for a layout in lines, if it does not.
+    /// Checks a geometry for a layout in lines.
     fn check_layout(&self, geometry: &Geometry) -> Result<(), String> {
         if self.layout == Layout::Log {
             return Ok(());

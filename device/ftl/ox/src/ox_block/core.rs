@@ -1,8 +1,8 @@
-//! What lives from one start of the drive to the next power cut: its tables, and the processes that work on them.
+//! The state from one start of the drive to the next power cut: its tables, and the processes that work on them.
 //!
-//! After a power cut there is a new core, made from the content of the flash. The processes of the old core end at
-//! their next step: they find that power was cut since they began ([`Stopped`]). Nothing that was in memory can
-//! therefore leak into the result of recovery.
+//! After a power cut, a new core is built from the content of the flash. The processes of the old core end at their next
+//! step: they find that power was cut since they began ([`Stopped`]). Nothing that was in memory can therefore leak into the
+//! result of recovery.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -27,7 +27,7 @@ use super::recovery::Recovered;
 use super::state::{self, State};
 use super::{CheckpointConfig, OxBlockConfig, OxGcConfig};
 
-/// How far a start has come.
+/// The phase of a start.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// Tables are being read or made.
@@ -40,7 +40,7 @@ pub(super) enum Phase {
     Failed,
 }
 
-/// What survives a power cut outside of flash.
+/// The state that survives a power cut outside of flash.
 pub(super) struct Shared {
     /// Free slots of the write cache.
     pub(super) free_slots: Credits,
@@ -72,13 +72,13 @@ pub(super) struct Core {
     pub(super) kept_records: RefCell<Vec<(u64, Record)>>,
     /// The write cache as the file has kept it, until the drive is in service.
     pub(super) kept_cache: RefCell<Option<WriteCache>>,
-    /// The results of the start so far, where there is no log.
+    /// The results of the start so far, without a log.
     pub(super) scan: RefCell<Scan>,
     /// The records that the start has replayed.
     pub(super) recovered: Cell<Recovered>,
     /// A page of the log was written, or cannot be.
     pub(super) log_changed: Signal,
-    /// There may be room where there was none.
+    /// Notified when there may be new room.
     pub(super) space: Signal,
     /// A read has released a block.
     pub(super) unpinned: Signal,
@@ -88,7 +88,7 @@ pub(super) struct Core {
     pub(super) checkpointed: Signal,
     pub(super) programs: Workers<ProgramJob>,
     pub(super) chores: Workers<Chore>,
-    /// What is under way elsewhere and starts programs at its end: see `rest`.
+    /// Work in progress elsewhere that starts programs at its end: see `rest`.
     pub(super) visitors: Rc<Latch>,
 }
 
@@ -196,7 +196,7 @@ impl Core {
         self.still_running()
     }
 
-    /// Wakes all that wait for something that will not happen any more.
+    /// Wakes all waiters whose event will no longer happen.
     pub(super) fn wake_all(&self) {
         for signal in [&self.log_changed, &self.space, &self.unpinned, &self.map_changed, &self.checkpointed] {
             signal.notify();

@@ -1,5 +1,5 @@
-//! From a programmed slot of the write cache into the map, with its records, and the end of the writes and flushes that
-//! have waited for it.
+//! Enters programmed slots of the write cache into the map, with their records, and ends the writes and flushes that waited
+//! for them.
 
 use std::rc::Rc;
 
@@ -28,8 +28,8 @@ impl State {
         Ok(())
     }
 
-    /// Slots become current one by one, as far as they are part of no transaction and their fragments of the map are in
-    /// memory. Returns how many have.
+    /// Makes slots current one by one, if they are part of no transaction and their fragments of the map are in memory.
+    /// Returns how many.
     fn apply_ready(&mut self, slots: &[SlotId], told: &mut Vec<Rc<Settling>>) -> usize {
         let is_applied = |id: &&SlotId| self.cache.slot(**id).transaction == 0 && self.apply(**id, told).is_ok();
         slots.iter().take_while(is_applied).count()
@@ -60,7 +60,8 @@ impl Core {
         if applied > 0 {
             self.are_current(&slots[..applied], told, position, Some(program));
         }
-        // In a box: few drives have transactions or a map larger than their memory, and programs must not be larger for them.
+        // In a box: few drives have transactions or a map larger than their memory, and others must not pay with larger
+        // futures.
         let has_rest = has_transactions || !rest.is_empty();
         if has_rest && Box::pin(self.make_rest_current(rest)).await.is_err() {
             return;
@@ -68,7 +69,7 @@ impl Core {
         self.pump();
     }
 
-    /// Slots become current whose fragment of the map is not in memory, and transactions that are complete now.
+    /// Makes slots current whose fragment of the map is not in memory, and transactions that are now complete.
     async fn make_rest_current(&self, slots: &[SlotId]) -> Result<(), Stopped> {
         for slot in slots {
             let is_alone = self.state.borrow().cache.slot(*slot).transaction == 0;

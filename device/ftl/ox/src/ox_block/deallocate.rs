@@ -33,7 +33,7 @@ pub(super) async fn deallocate(ftl: &OxBlock, extent: Extent, breakdown: &mut Br
     for step in extent.steps(STEP) {
         let core = ftl.core();
         if !core.is_alive() {
-            // Power may have returned, but the tables have not: the deallocation is done when they are back.
+            // Power may have returned, but the tables are not recovered: the deallocation is done after the recovery.
             ftl.postponed.borrow_mut().push(step);
         } else if core.phase.get() == Phase::Failed {
             return Err(MediaError::Uncorrectable);
@@ -190,8 +190,8 @@ impl Core {
         }
     }
 
-    /// What ends when the newest versions of units in the cache are on flash, with their records; `None` if the cache has none.
-    /// Sectors that were made unreadable in a version are in the map when that version is.
+    /// Ends when the newest versions of units in the cache are on flash, with their records; `None` if the cache has none.
+    /// Sectors made unreadable in a version enter the map together with it.
     fn watch_versions(&self, pieces: &[Piece]) -> Option<Rc<Settling>> {
         let mut state = self.state.borrow_mut();
         let slots: Vec<SlotId> = pieces.iter().filter_map(|piece| state.cache.newest(piece.lpn.0)).collect();

@@ -1,9 +1,9 @@
-//! The state of a drive in a file outside of its flash: the write cache and the log's records where capacitors keep
-//! them, and counters. Everything else is in flash.
+//! The state of a file-backed drive outside of its flash: the write cache and the log's records if capacitors keep them, and
+//! counters. Everything else is in flash.
 //!
-//! A slot of the cache is written to the file when the host writes to it, and made void when its data is current. The
-//! void comes after the record of the data, so after a kill between the two the data is written again. Records go into
-//! the journal of the file, which begins anew with each checkpoint ([`ChainedLog::keep`]).
+//! A slot of the cache is written to the file when the host writes to it, and made void when its data is current. It becomes
+//! void after the record of the data, so after a kill between the two the data is written again. Records go into the journal
+//! of the file, which restarts with each checkpoint ([`ChainedLog::keep`]).
 //!
 //! Left out: time. The file stands for memory that the model gives none.
 
@@ -31,14 +31,14 @@ pub(super) struct KeptCache {
 }
 
 impl KeptCache {
-    /// That of a drive whose capacitors keep it, if the drive is in a file.
+    /// The kept cache of a file-backed drive with capacitors.
     pub(super) fn of(media: &Media, config: &OxBlockConfig) -> Option<KeptCache> {
         let durable = media.durable().filter(|_| config.keeps_log)?.clone();
         let last = Cell::new(durable.committed_slots());
         Some(KeptCache { durable, last })
     }
 
-    /// A write of the host has gone to slots. It counts as a whole or not at all.
+    /// Saves a host write to slots. It counts as a whole or not at all.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -57,7 +57,7 @@ impl KeptCache {
         self.durable.sync()
     }
 
-    /// Slots hold nothing that is still to be written.
+    /// Voids slots whose data is already written.
     pub(super) fn forget(&self, slots: &[SlotId]) {
         // A file that cannot be written any more reports this when asked.
         let _ = slots.iter().try_for_each(|slot| self.durable.clear_slot(slot.0));
@@ -106,7 +106,7 @@ pub(super) fn recall(media: &Media, config: &OxBlockConfig, cache: Option<&KeptC
     Ok(Kept { cache, records: records.records, counters })
 }
 
-/// What writes records of the log to the file, if the drive is in one.
+/// The writer of log records to the file, if the drive is file-backed.
 pub(super) fn note_of(media: &Media) -> Option<NoteRecord<Record>> {
     let durable = media.durable()?.clone();
     Some(Rc::new(move |timestamp, record| {
@@ -149,8 +149,8 @@ impl Core {
         }
     }
 
-    /// Makes written data safe from a loss of the host's power, where the file promises that. A file that cannot be
-    /// written any more ends all writing. Returns whether written data is safe.
+    /// Makes written data safe from a loss of the host's power, if the file promises that. A file that cannot be written any
+    /// more ends all writing. Returns whether written data is safe.
     pub(super) fn sync(&self) -> bool {
         let is_safe = self.media.sync().is_ok() && !self.media.store_has_failed();
         if !is_safe {
@@ -159,7 +159,7 @@ impl Core {
         is_safe
     }
 
-    /// Slots of the cache hold nothing any more that is still to be written.
+    /// Voids slots of the cache whose data is already written.
     pub(super) fn forget_slots(&self, slots: &[SlotId]) {
         if let Some(kept) = &self.shared.kept_cache {
             kept.forget(slots);

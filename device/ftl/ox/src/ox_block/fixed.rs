@@ -1,8 +1,9 @@
 //! The fixed places: blocks that are found before any table is known.
 //!
 //! Each channel has one, in its first good block and a copy on another plane, with the channel's identifier and its table of
-//! bad blocks (OX 6.1.1). The drive has one for checkpoints, on channel 0, with a copy on another channel if there is one.
-//! Good here means not marked by the maker, which can be read from the flash; a copy that goes bad later is abandoned.
+//! bad blocks (OX 6.1.1). The drive has one for checkpoints, on channel 0, with a copy on another channel if the drive has
+//! several. Good here means not marked by the maker, which can be read from the flash; a copy that goes bad later is
+//! abandoned.
 
 use nandscape_device_ftl_core::component::Stopped;
 use nandscape_device_ftl_core::ftl::ReadOnly;
@@ -24,9 +25,9 @@ pub(super) struct Copy {
     block: BlockId,
     /// The first page that is not used.
     next: u32,
-    /// The last version that is whole in it; 0 is none.
+    /// The last whole version in it; 0 is none.
     version: u64,
-    /// It takes no more versions.
+    /// Whether it is abandoned.
     given_up: bool,
 }
 
@@ -145,7 +146,7 @@ impl Core {
         Ok(best)
     }
 
-    /// Writes a new version of a place, copy by copy. The one with the oldest version is the first: it may be erased, and the
+    /// Writes a new version of a place, copy by copy. The copy with the oldest version comes first: it may be erased, but the
     /// only whole version must not be.
     pub(super) async fn write_fixed(&self, number: usize, bytes: Vec<u8>) -> Result<(), Stopped> {
         let (kind, version, order) = {
@@ -156,7 +157,7 @@ impl Core {
             order.sort_by_key(|index| place.copies[*index].version);
             (place.kind, place.version, order)
         };
-        // Everything that it refers to must exist before it does.
+        // Everything that the version refers to must be durable before it.
         self.sync();
         let record = FixedRecord { kind, version, bytes }.pages(self.media.geometry().page_size() as usize);
         if mistakes::is_made(Mistake::CopiesTogether) {
@@ -194,7 +195,7 @@ impl Core {
                 let erased = self.media.erase(copy.block, who, &mut Breakdown::new()).await;
                 self.still_running()?;
                 if erased.is_err() {
-                    // There is no other block for it: it is not abandoned for one failure.
+                    // It has no replacement block, so one failure does not abandon it.
                     continue;
                 }
                 copy.next = 0;

@@ -24,7 +24,7 @@ pub(super) async fn hold(ftl: &OxBlock, extents: &[Extent]) -> Option<Held> {
         return None;
     }
     let mut pinned = Pinned { core: core.clone(), indices: Vec::new() };
-    // Those that were in memory may go while others come: all of them are kept.
+    // Loading some may evict others, so all of them are pinned.
     for lpn in fragments {
         // After a power cut the reads return the error.
         pinned.indices.push(core.pin_fragment(lpn).await.ok()?);

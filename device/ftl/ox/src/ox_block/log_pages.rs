@@ -34,7 +34,7 @@ impl Core {
             let Some(outgoing) = self.state.borrow_mut().log.outgoing() else { break };
             let issued = self.shared.free_slots.totals();
             let image = pages::image(self.media.geometry(), Kind::Log, 0, &outgoing.bytes);
-            // Everything that the records refer to must exist before they do.
+            // Everything that the records refer to must be durable before them.
             self.sync();
             let (ended, breakdown) = self.start_program(outgoing.page, image, cause::METADATA).wait().await;
             self.still_running()?;
@@ -59,7 +59,7 @@ impl Core {
             self.request_checkpoint();
         }
         if self.is_writing() {
-            // Records that are due and have no page: there is one soon, or there will never be one.
+            // Due records without a page: one becomes available soon, or never.
             self.kick_log();
         }
         Ok(())

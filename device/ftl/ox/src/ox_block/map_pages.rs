@@ -1,4 +1,4 @@
-//! Fragments of the map on their way from flash and to it (OX 6.1.5).
+//! Loading and writing fragments of the map (OX 6.1.5).
 
 use nandscape_device_ftl_core::address::Lpn;
 use nandscape_device_ftl_core::component::{
@@ -62,7 +62,7 @@ impl Core {
         }
     }
 
-    /// A unit's entry, loaded if it must be.
+    /// A unit's entry, loaded if needed.
     pub(super) async fn look_up(&self, lpn: Lpn) -> Result<Entry, Stopped> {
         loop {
             let found = self.state.borrow().map.lookup(lpn);

@@ -16,28 +16,28 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `config` | how it works |
+//! | `config` | the configuration |
 //! | `core` | the state from a start to the next power cut |
-//! | `state` | the tables together: what changes several of them, synchronous |
+//! | `state` | the tables together: synchronous changes of several of them |
 //! | `chores` | background work next to the host's commands |
 //! | `program` | programs of pages, of all streams |
 //! | `recycle` | a block that P8 recycles |
 //! | `pages` | pages of tables and logs |
 //! | `read` | reads |
 //! | `age` | checkpoints by age |
-//! | `held` | fragments of the map that stay in memory for reads of one instant |
+//! | `held` | fragments of the map that are pinned for reads at one instant |
 //! | `uncommitted` | transactions that reads do not see yet |
-//! | `deallocate` | units that read as zeros or not at all from now on |
-//! | `room` | whether no room will return |
-//! | `rest` | whether nothing waits in vain |
+//! | `deallocate` | deallocation and Write Uncorrectable |
+//! | `room` | detection that no room will become free |
+//! | `rest` | the check that no command waits in vain |
 //! | `restart` | after a power cut |
-//! | `durable` | what a drive in a file keeps outside of flash |
+//! | `durable` | the state of a file-backed drive outside of flash |
 //! | `lines` | other layouts: tables that are rebuilt from the data |
-//! | `plant` | a state of use in no time |
+//! | `plant` | planting a state of use |
 //! | `memory` | the memory of each component |
 //! | `sizes` | sizes that follow from a geometry |
-//! | `summary` | what inspection shows of it |
-//! | `look` | what inspection shows of its flash |
+//! | `summary` | a summary for inspection |
+//! | `look` | the contents of its flash, for inspection |
 //! | `check` | the invariants |
 //! | `offers` | transactions, and tables in flash |
 //! | `mistakes` | deliberate mistakes, which tests must notice |
@@ -140,7 +140,7 @@ impl OxBlock {
     /// An FTL over flash. It is in service when it has formatted the flash, or has recovered its content.
     ///
     /// # Panics
-    /// When [`OxBlockConfig::check`] refuses the geometry.
+    /// If [`OxBlockConfig::check`] rejects the geometry.
     pub fn new(sim: &Sim, media: Rc<Media>, config: OxBlockConfig) -> Rc<OxBlock> {
         OxBlock::open(sim, media, config).expect("only files can be damaged")
     }
@@ -184,7 +184,7 @@ impl OxBlock {
         }))
     }
 
-    /// Has processes wake at a power cut, so that commands that wait for them end.
+    /// Wakes processes at a power cut, so that commands that wait for them end.
     fn told_of_cuts(sim: &Sim, media: &Media, weak: &Weak<OxBlock>) -> Rc<Workers<()>> {
         let ftl = weak.clone();
         let workers = Rc::new(Workers::new(sim, async move |(): &mut ()| {
@@ -202,7 +202,7 @@ impl OxBlock {
         &self.media
     }
 
-    /// From now on garbage is collected and checkpoints are taken like this. Collections under way end as they began.
+    /// Changes the settings of garbage collection and checkpoints. Collections in progress end as they began.
     pub fn change(&self, gc: OxGcConfig, checkpoint: CheckpointConfig) {
         self.shared.gc.set(gc);
         self.shared.checkpoint.set(checkpoint);

@@ -1,4 +1,4 @@
-//! What OX-Block does in addition to what all FTLs do.
+//! The optional features of OX-Block.
 
 use std::rc::Rc;
 

@@ -60,7 +60,7 @@ pub(super) fn contents(media: &Media, page: PageId) -> Option<(Kind, u32, Vec<u8
     let mut bytes = Vec::with_capacity(geometry.page_size() as usize);
     for unit in 0..geometry.units_per_page() {
         let Some(data) = media.data(geometry.unit_at(page, unit)) else {
-            // It is dealt with here: the next read of the host has not failed.
+            // The failure is handled here, and must not be reported for the next host read.
             media.take_read_failure();
             return None;
         };

@@ -2,10 +2,10 @@
 //! The drive then starts from it, which takes the time of any start.
 //!
 //! `full` writes every unit once, in order, along the line of the host's data. `steady` then overwrites units at random and
-//! collects as the FTL would, until write amplification is stable. Blocks that were collected are free at once: there is no
-//! checkpoint to wait for.
+//! collects as the FTL would, until write amplification is stable. Collected blocks are free at once, without a wait for a
+//! checkpoint.
 //!
-//! Left out: data, so that units read as zeros; and map fragments that a long run has evicted.
+//! Left out: data, so units read as zeros; and map fragments that a long run would have evicted.
 
 use nandscape_device_ftl_core::component::{
     BlockMetadata, BlockState, CachedMapping, Entry, LogHead, LogPosition, POINTERS, StoredBlocks,

@@ -23,7 +23,7 @@ pub(super) struct ProgramJob {
     pub(super) then: Then,
 }
 
-/// What follows.
+/// The next step after a program.
 pub(super) enum Then {
     /// The slots of the write cache become current.
     Slots(SmallVec<[SlotId; 8]>),
@@ -31,7 +31,7 @@ pub(super) enum Then {
     Tell(Rc<Done>),
 }
 
-/// How a program has ended.
+/// The end of a program.
 pub(super) struct Done {
     sim: Sim,
     ended: RefCell<Option<(Result<(), MediaError>, Breakdown)>>,
@@ -46,7 +46,7 @@ impl Done {
         }
     }
 
-    /// Waits until it has.
+    /// Waits for the end.
     pub(super) async fn wait(&self) -> (Result<(), MediaError>, Breakdown) {
         std::future::poll_fn(|_| match self.ended.borrow_mut().take() {
             Some(ended) => std::task::Poll::Ready(ended),
@@ -110,7 +110,7 @@ impl Core {
             let (ended, _) = self.start_program(page, image.clone(), cause).wait().await;
             self.still_running()?;
             match ended {
-                // The caller makes it current without waiting, then ends pending waits.
+                // The caller makes the page current without waiting, then ends pending waits.
                 Ok(()) => return Ok(page),
                 Err(error) => {
                     self.state.borrow_mut().end_pending(block, 1);
@@ -127,7 +127,7 @@ impl Core {
         let issued = self.shared.free_slots.totals();
         let mut breakdown = Breakdown::new();
         if !self.is_alive() {
-            // Power may be back by now, and the page another's.
+            // Power may have returned, and the page may have another use.
             if let Then::Tell(done) = &job.then {
                 done.tell(Err(MediaError::PowerLost), breakdown);
             }

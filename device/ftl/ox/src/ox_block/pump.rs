@@ -1,4 +1,4 @@
-//! From the write cache to flash: which data is programmed when.
+//! Programming the write cache to flash: which data, and when.
 //!
 //! A page is programmed when there is data for all of it. Data that does not fill a page is programmed where a flush or a write
 //! waits for it, the rest of the page as padding. A write that waits for room in the cache has no page padded as long as slots are
@@ -27,9 +27,9 @@ use super::streams::HOT;
 enum Step {
     Program(ProgramJob),
     Fill(SlotId),
-    /// There is too little data, or no plane takes another program.
+    /// Too little data, or no plane takes another program.
     Wait,
-    /// There is data, but no page for it.
+    /// Data, but no page for it.
     NoRoom,
 }
 

@@ -1,4 +1,5 @@
-//! Reads: only the map is asked (OX fig. 5.1), and the [before-images](super::uncommitted) if there are any. A page's block is pinned from the lookup until its data was copied.
+//! Reads: only the map is looked up (OX fig. 5.1), and the [before-images](super::uncommitted) if any. A page's block is
+//! pinned from the lookup until its data was copied.
 
 use std::convert::Infallible;
 use std::rc::Rc;
@@ -171,7 +172,7 @@ impl<D: Destination> OxReader<D> {
         let mut kept: SmallVec<[u32; 2]> = SmallVec::new();
         let ended = loop {
             if core.load(miss, &mut Breakdown::new()).await.is_err() {
-                // The map has gone with the power.
+                // The power cut ended the map.
                 return Err(ReadError { sector: extent.start, why: Unreadable::Media(MediaError::PowerLost) });
             }
             let (mut state, mut pages) = (core.state.borrow_mut(), PageReads::new());

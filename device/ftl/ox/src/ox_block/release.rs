@@ -17,12 +17,12 @@ use crate::parts::numbers_to_bytes;
 const IDENTIFIER: u64 = 0x4b43_4f4c_422d_584f;
 const VERSION: u64 = 1;
 
-/// How far the formatting of a drive has come when a channel's record was written.
+/// The progress of formatting when a channel's record was written.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Formatted {
-    /// There may be no checkpoint yet.
+    /// A checkpoint may not exist yet.
     Begun,
-    /// There is a checkpoint.
+    /// A checkpoint exists.
     Ended,
 }
 
@@ -76,7 +76,7 @@ impl Core {
         held.into_iter().for_each(|block| self.chores.start(Chore::Release(block)));
     }
 
-    /// A drive with too few good blocks, or without an answer from any plane, is written no more.
+    /// Makes the drive read-only if too few good blocks are left or no plane answers.
     pub(super) fn check_read_only(&self) {
         let why = {
             let state = self.state.borrow();
@@ -106,7 +106,7 @@ impl Core {
         Ok(())
     }
 
-    /// Writes the record of a channel: whose it is, and which of its blocks are bad.
+    /// Writes the record of a channel: its owner and its bad blocks.
     pub(super) async fn write_bad_table(&self, channel: u32, formatted: Formatted) -> Result<(), Stopped> {
         let bytes = bad_table(&self.state.borrow(), channel, formatted);
         self.write_fixed(channel as usize, bytes).await
@@ -131,7 +131,7 @@ impl Core {
     }
 }
 
-/// The record of a channel: whose it is, and which of its blocks are bad.
+/// The record of a channel: its owner and its bad blocks.
 pub(super) fn bad_table(state: &State, channel: u32, formatted: Formatted) -> Vec<u8> {
     let state_of_format = u64::from(formatted == Formatted::Ended);
     let header = [IDENTIFIER, VERSION, state_of_format, channel.into(), state.geometry.blocks().into()];

@@ -1,4 +1,5 @@
-//! A drive at rest: no program and no chore is under way. No command may wait for the drive then, as nothing would wake it.
+//! A drive at rest: no program and no chore is in progress. No command may wait for the drive then, because nothing would
+//! wake it.
 //!
 //! This holds while the drive is in service and can be written. It is checked whenever the last job ends. A drive that
 //! has lost the space that writes need becomes read-only instead (`room`, `release`), which ends all waits.
@@ -11,7 +12,7 @@ use super::core::Core;
 use super::state::State;
 
 impl State {
-    /// What waits for the log or the write cache and is not being dealt with.
+    /// Pending work of the log or the write cache that nothing processes.
     fn waits(&self) -> Option<&'static str> {
         let waits_for_log = self.waiting.front().is_some_and(|(position, _)| !self.log.is_durable(*position));
         [
@@ -25,10 +26,10 @@ impl State {
 }
 
 impl Core {
-    /// A job has ended, which still counts.
+    /// A job of this core has ended.
     ///
     /// # Panics
-    /// When it was the last, and a command waits in vain: a bug of OX-Block.
+    /// If it was the last job, and a command waits in vain: a bug of OX-Block.
     #[inline]
     pub(super) fn job_ended(&self) {
         if self.programs.busy() + self.chores.busy() == 1 {
@@ -37,7 +38,7 @@ impl Core {
         }
     }
 
-    /// What waits although nothing is under way.
+    /// What waits although nothing is in progress.
     fn waits_in_vain(&self) -> Option<&'static str> {
         if !self.is_writing() || !self.visitors.is_free() || self.flags.committing.get() {
             return None;

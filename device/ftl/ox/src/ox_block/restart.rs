@@ -1,5 +1,5 @@
-//! Starting again after a power cut. Outside of flash, the write cache and the log's records survive if capacitors keep
-//! them. Counters survive as well; they serve observers and decide nothing.
+//! Restart after a power cut. Outside of flash, the write cache and the log's records survive if capacitors keep them.
+//! Counters survive as well; they serve observers and decide nothing.
 
 use nandscape_device_ftl_core::component::{ChainedLog, Record};
 use nandscape_device_ftl_core::ftl::{Refusal, Stats};
@@ -33,7 +33,7 @@ pub(super) async fn restart(ftl: &OxBlock, keeps_buffer: bool) {
     }
     *ftl.core.borrow_mut() = core.clone();
     let visit = core.visitors.begin();
-    // When power was cut meanwhile, the restart begins anew.
+    // If power was cut meanwhile, the restart starts over.
     if core.start().await.is_err() {
         if let Some(kept) = &mut *ftl.kept.borrow_mut() {
             kept.counters = core.state.borrow().total_counters();

@@ -1,4 +1,4 @@
-//! Room that will not return: the drive becomes read-only, because commands would otherwise wait forever.
+//! Room that will never become free: the drive becomes read-only, because commands would otherwise wait forever.
 //!
 //! Blocks return when a checkpoint ends, which needs pages for its tables and for the log.
 
@@ -7,7 +7,7 @@ use nandscape_device_ftl_core::ftl::ReadOnly;
 use super::core::Core;
 use super::state::State;
 
-/// How many checkpoints there were, and how many blocks they have released.
+/// The number of checkpoints, and of blocks that they released.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Progress {
     checkpoints: u64,
@@ -28,21 +28,22 @@ impl State {
         Progress { checkpoints: self.checkpoints, released: self.released, releasing: self.releasing }
     }
 
-    /// Whether nothing is under way that could make room for the host's data.
+    /// Whether no work in progress could make room for the host's data.
     fn is_idle(&self) -> bool {
         self.releasing == 0 && self.held.is_empty() && !self.has_programs() && !self.collecting.contains(&true)
     }
 }
 
 impl Core {
-    /// There is no page for the log, or for a table that a checkpoint writes. If no block is being released, none will be.
+    /// Called without a page for the log, or for a table of a checkpoint. If no block is being released, none will be.
     pub(super) fn check_room_for_tables(&self) {
         if self.state.borrow().releasing == 0 {
             self.give_up_writing(ReadOnly::NoRoomForTables);
         }
     }
 
-    /// There is no room for the host's data, and nothing to collect. A checkpoint gets the chance to release blocks.
+    /// Called without room for the host's data and without anything to collect. A checkpoint gets the chance to release
+    /// blocks.
     pub(super) fn check_room_for_host(&self) {
         let mut state = self.state.borrow_mut();
         if state.has_room_for_host() || state.cache.queued() == 0 || !state.is_idle() {

@@ -1,5 +1,5 @@
 //! Sizes that follow from a geometry (OX 6.1): of the map's levels, of the table of blocks, of the log, of a checkpoint. They
-//! are those of the tables that the FTL builds; nothing is allocated for them.
+//! equal those of the FTL's tables, without allocating them.
 
 use nandscape_device_ftl_core::component::Entry;
 use nandscape_device_media::Geometry;

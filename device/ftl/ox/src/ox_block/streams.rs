@@ -15,7 +15,7 @@ pub(super) const LOG: Stream = Stream(2);
 /// Fragments of tables.
 pub(super) const META: Stream = Stream(3);
 
-/// How many there are.
+/// The number of streams.
 pub(super) const STREAMS: usize = 4;
 
 /// Free blocks of a plane that the host's data leaves to others.

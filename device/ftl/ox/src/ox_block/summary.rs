@@ -22,7 +22,7 @@ use crate::parts::{FIXED, FixedPage, LogPage, numbers_of_bytes};
 pub struct OxSummary {
     /// The results of the start's replay of the log.
     pub recovered: Recovered,
-    /// The epoch of the log's chain, which begins anew with each start.
+    /// The epoch of the log's chain; each start begins a new chain.
     pub log_epoch: u64,
     /// The number of the log's next page.
     pub log_next: u64,
@@ -123,7 +123,7 @@ impl OxBlock {
 const CONTENTS: [&str; 5] = ["data", "moved data", "log", "tables", "fixed places"];
 
 impl State {
-    /// The entries of a fragment of the map; none where there is no fragment, or it cannot be read. Each is read once.
+    /// The entries of a fragment of the map; none if the fragment does not exist or is unreadable. Each is read once.
     fn each_entry(&self, media: &Media, index: u32, lpns: Range<u32>, each: &mut dyn FnMut(Entry)) {
         if self.map.is_cached(index) {
             lpns.map(Lpn).filter_map(|lpn| self.map.lookup(lpn).ok()).for_each(each);

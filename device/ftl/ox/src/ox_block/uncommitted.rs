@@ -1,4 +1,4 @@
-//! What reads must not see yet: the units of transactions whose command waits for a durable Commit.
+//! Units that reads must not see yet: those of transactions whose command waits for a durable Commit.
 //!
 //! A transaction whose command completes in the cache, or with a Commit that is only appended, is visible from the
 //! instant at which the cache has it, as every write is. A transaction whose command waits for the log is visible when
@@ -39,7 +39,7 @@ impl BeforeImages {
         }
     }
 
-    /// What reads see of a unit; `None` if they see the map's entry.
+    /// The view of reads of a unit; `None` for the map's entry.
     fn get(&self, lpn: Lpn) -> Option<Entry> {
         self.entries.range((lpn, 0)..=(lpn, u64::MAX)).next().map(|(_, entry)| *entry)
     }
@@ -57,7 +57,7 @@ impl BeforeImages {
     }
 }
 
-/// What reads see of a unit.
+/// The view of reads of a unit.
 pub(super) struct Seen {
     /// The slot of the cache that holds it, or a part of it.
     pub(super) slot: Option<SlotId>,
@@ -66,13 +66,13 @@ pub(super) struct Seen {
 }
 
 impl State {
-    /// Whether there may be transactions that are not seen yet.
+    /// Whether any transaction may be hidden from reads.
     #[inline]
     pub(super) fn has_uncommitted(&self) -> bool {
         self.uncommitted > 0
     }
 
-    /// What reads see of a unit, where there may be transactions that are not seen yet.
+    /// The view of reads of a unit, if transactions may be hidden.
     #[cold]
     pub(super) fn committed(&self, lpn: Lpn) -> Seen {
         match self.before.get(lpn) {

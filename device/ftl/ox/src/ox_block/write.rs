@@ -28,7 +28,7 @@ impl Drop for Reservation<'_> {
             self.ftl.shared.free_slots.give(self.slots as usize);
         }
         if !self.is_accepted && !self.ftl.sim.is_stopped() {
-            // Pages were not filled up while this write was expected, which others may have waited for.
+            // Padding was deferred while this write was expected; others may have waited for it.
             self.ftl.core().pump();
         }
     }
@@ -48,7 +48,7 @@ pub(super) async fn reserve<'a>(ftl: &'a OxBlock, slots: u32, waited: &mut Wait)
         ftl.shared.free_slots.take(slots as usize, waited).await;
     }
     reservation.slots = slots;
-    // At the end: a command that is stopped meanwhile counts all of the time itself.
+    // At the end: a command that is stopped meanwhile counts the whole time itself.
     waited.add(cause::METADATA, start);
     reservation
 }
@@ -128,7 +128,7 @@ fn pieces(extents: &[Extent], unit: UnitSize) -> impl Iterator<Item = (usize, Pi
     before.zip(extents).flat_map(move |(before, extent)| extent.pieces(unit).map(move |piece| (before, piece)))
 }
 
-/// Has everything in the cache programmed, and the log.
+/// Programs everything in the cache, and the log.
 pub(super) fn flush(ftl: &OxBlock) -> Option<Rc<Settling>> {
     let core = ftl.core();
     let settling = Settling::new(&core.sim, 1, Milestone::Flash, core.shared.free_slots.totals());

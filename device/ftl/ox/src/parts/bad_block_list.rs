@@ -1,4 +1,4 @@
-//! The bad blocks in order: memory for those alone, and a search for each question.
+//! A sorted list of bad blocks: memory only for bad ones, and a search for each lookup.
 
 use std::collections::BTreeSet;
 

@@ -1,14 +1,14 @@
 //! Recycling in the order of addresses: the whole block is read, and its units are programmed sorted by logical unit.
-//! Neighbours that were written at different times are placed together, so that reads of ranges touch fewer pages. A
-//! controller needs memory for the data of a block for it, where the order of pages needs memory for a page.
+//! Neighbours that were written at different times are placed together, so that reads of ranges touch fewer pages. This needs
+//! controller memory for the data of a block; page order needs memory for one page.
 //!
-//! Left out: units of several blocks together, and states that preconditioning brings about in no time, which keep the order of pages.
+//! Left out: units of several blocks together, and planted states, which keep page order.
 
 use nandscape_device_ftl_core::component::{GarbageCollection, Process, Recycling};
 use nandscape_device_ftl_core::policy::Candidate;
 use nandscape_device_media::BlockId;
 
-/// Chooses as another component does.
+/// The component that chooses blocks.
 pub struct ByAddress<G>(pub G);
 
 impl<G: GarbageCollection> GarbageCollection for ByAddress<G> {

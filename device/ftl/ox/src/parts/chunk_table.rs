@@ -12,7 +12,7 @@
 //! | 16..24 | the number at which it became full |
 //! | 24.. | a bit for each unit that holds current data |
 //!
-//! The thesis has a bit for each unit that does not; the sum of them is counted here, not written.
+//! The thesis has a bit for each stale unit; here their sum is counted, not written.
 
 use nandscape_device_ftl_core::component::{BadBlocks, BlockInfo, BlockMetadata, BlockState, StoredBlocks, Stream};
 use nandscape_device_ftl_core::parts::BlockTable;

@@ -15,7 +15,7 @@ impl WriteCaching for Eager {
     }
 }
 
-/// When half of the cache is in use: more units are overwritten there, and are programmed once.
+/// When half of the cache is in use: more units are overwritten in the cache, and programmed only once.
 pub struct HalfFull;
 
 impl WriteCaching for HalfFull {

@@ -121,7 +121,7 @@ impl Line {
         lists.get(blocks, self.order[chosen], self.stream)
     }
 
-    /// Whether there is a page on some plane that is `usable`.
+    /// Whether some `usable` plane has a page.
     pub fn has_room(&self, lists: &PlaneLists, usable: impl Fn(PlaneId) -> bool) -> bool {
         self.order.iter().any(|plane| usable(*plane) && self.may_write(lists, *plane))
     }

@@ -16,7 +16,7 @@ use super::log_page::{LogPage, records_per_page};
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Chain {
     Whole,
-    /// There is no place left that the last page names.
+    /// No place named by the last page is left.
     Broken,
     /// A new chain has begun that no checkpoint names yet.
     Rejoining,

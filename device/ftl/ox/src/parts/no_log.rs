@@ -6,7 +6,7 @@ use nandscape_device_ftl_core::component::{
 };
 use nandscape_device_media::PageId;
 
-/// Counts records, and keeps none.
+/// Counts records without keeping them.
 #[derive(Default)]
 pub struct NoLog {
     last: u64,

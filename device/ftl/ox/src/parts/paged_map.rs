@@ -110,7 +110,7 @@ impl CachedMapping for PagedMap {
     fn evict(&mut self, index: u32) -> Eviction {
         let channel = index as usize % self.queues.len();
         let mut write = None;
-        // Once round to take note of the uses, and once more.
+        // One round clears the used marks, and a second finds a victim.
         for _ in 0..2 * self.queues[channel].len() {
             if self.queues[channel].len() < self.capacity {
                 return Eviction::Room;

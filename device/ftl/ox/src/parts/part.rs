@@ -1,5 +1,5 @@
-//! A component that is called directly where it is the built-in one, and through a pointer where it is another. The
-//! choice therefore costs a read or a write nothing.
+//! A component that is called directly if it is the built-in one, and through a pointer otherwise. The choice therefore costs
+//! reads and writes nothing.
 
 use nandscape_device_ftl_core::address::Lpn;
 use nandscape_device_ftl_core::component::{

@@ -38,7 +38,7 @@ pub struct Superblocks {
 struct LineInfo {
     /// Its blocks.
     members: u32,
-    /// Those that are not free.
+    /// Its blocks that are not free.
     used: u32,
     is_open: bool,
 }

@@ -1,4 +1,4 @@
-//! Which block is recycled next: one by the merit that a victim policy gives it.
+//! Which block is recycled next: by the merit of a victim policy.
 
 use nandscape_device_ftl_core::component::GarbageCollection;
 use nandscape_device_ftl_core::policy::{Candidate, VictimPolicy};

@@ -1,4 +1,4 @@
-//! Where the frames of a namespace lie among the sectors of the FTL.
+//! The places of a namespace's frames in the sectors of the FTL.
 
 use nandscape_device_ftl_core::address::{Extent, SECTOR, UnitSize};
 
@@ -30,7 +30,7 @@ impl Area {
         Area { runs, frames, sectors }
     }
 
-    /// How many frames there are.
+    /// The number of frames.
     pub fn frames(&self) -> u32 {
         self.frames
     }
@@ -66,7 +66,7 @@ impl Area {
     }
 }
 
-/// Bytes that lie in a row, in a frame and perhaps in those that follow it without a gap.
+/// Contiguous bytes, in a frame and perhaps in frames that follow it without a gap.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Place {
     /// The frame in which they begin.
@@ -99,7 +99,7 @@ impl Place {
     }
 }
 
-/// Bytes in a row over runs of frames: a stream that is written at once.
+/// Contiguous bytes over runs of frames: a stream that is written at once.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Stream {
     /// First frame and number of frames of each run.

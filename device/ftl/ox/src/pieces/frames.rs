@@ -1,5 +1,5 @@
-//! What each frame holds: bytes of pieces, and bytes of the store itself (heads of packs, a checkpoint). A frame
-//! without either is free once no reader uses it.
+//! The use of each frame: bytes of pieces, and bytes of the store itself (heads of packs, a checkpoint). A frame without
+//! either is free once no reader uses it.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ pub(super) struct Frames {
     pub(super) size: u32,
     /// Bytes of pieces that count.
     live: Vec<u32>,
-    /// Bytes of the store's own.
+    /// Bytes of the store itself.
     held: Vec<u32>,
     /// Reads under way.
     pins: Vec<u32>,
@@ -40,7 +40,7 @@ impl Frames {
         }
     }
 
-    /// How many frames there are.
+    /// The number of frames.
     pub(super) fn count(&self) -> u32 {
         self.live.len() as u32
     }
@@ -55,7 +55,7 @@ impl Frames {
         self.all_live
     }
 
-    /// Whether all of a place lies in frames that there are.
+    /// Whether a place lies entirely in existing frames.
     pub(super) fn has(&self, place: Place) -> bool {
         let end = u64::from(place.frame) * u64::from(self.size) + u64::from(place.offset) + u64::from(place.bytes);
         place.bytes > 0 && place.offset < self.size && end <= u64::from(self.count()) * u64::from(self.size)
@@ -82,7 +82,7 @@ impl Frames {
         }
     }
 
-    /// They do not any more.
+    /// Bytes of a page no longer count.
     pub(super) fn remove(&mut self, lpid: u64, place: Place) {
         self.all_live -= u64::from(place.bytes);
         for (frame, bytes) in place.frames(self.size) {
@@ -95,7 +95,7 @@ impl Frames {
         }
     }
 
-    /// Bytes are the store's own.
+    /// Marks bytes as the store's own.
     pub(super) fn hold(&mut self, place: Place) {
         for (frame, bytes) in place.frames(self.size) {
             self.held[frame as usize] += bytes;
@@ -103,7 +103,7 @@ impl Frames {
         }
     }
 
-    /// They are not any more.
+    /// Unmarks bytes as the store's own.
     pub(super) fn release(&mut self, place: Place) {
         for (frame, bytes) in place.frames(self.size) {
             self.held[frame as usize] -= bytes;
@@ -111,12 +111,13 @@ impl Frames {
         }
     }
 
-    /// All of a frame, as the store's own.
+    /// Marks a whole frame as the store's own.
     pub(super) fn whole(&self, frame: u32) -> Place {
         Place { frame, offset: 0, bytes: self.size }
     }
 
-    /// Takes free frames as the store's own, those with the lowest numbers: what lies behind stays unmapped below. `None` takes none.
+    /// Takes the free frames with the lowest numbers as the store's own, so higher frames stay unmapped in the FTL. On
+    /// `None`, takes no frames.
     pub(super) fn take(&mut self, count: u32) -> Option<Vec<u32>> {
         if self.free() < count {
             return None;
@@ -126,7 +127,7 @@ impl Frames {
         Some(taken)
     }
 
-    /// A place is being read.
+    /// A read of a place begins.
     pub(super) fn pin(&mut self, place: Place) {
         for (frame, _) in place.frames(self.size) {
             self.pins[frame as usize] += 1;
@@ -134,7 +135,7 @@ impl Frames {
         }
     }
 
-    /// It is not any more.
+    /// A read of a place has ended.
     pub(super) fn unpin(&mut self, place: Place) {
         for (frame, _) in place.frames(self.size) {
             self.pins[frame as usize] -= 1;

@@ -71,9 +71,9 @@ pub const MOST_PAGE_BYTES: u32 = 64 << 10;
 /// Why a store rejects a request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum PieceError {
-    /// It is out of date, and must be opened again.
+    /// It is stale, and must be reopened.
     Stale,
-    /// A page cannot be changed so.
+    /// A change of a page is invalid.
     Misfit(Misfit),
     /// A buffer is larger than one transaction.
     TooLarge,
@@ -87,7 +87,7 @@ pub enum PieceError {
     Refused(Refusal),
 }
 
-/// What stores of a namespace have done.
+/// Counts of the stores of a namespace.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
     /// Bytes of pieces that were moved to empty frames.
@@ -117,7 +117,7 @@ pub struct PieceStore<F: Ftl> {
     area: Area,
     /// Power cuts before it began.
     cuts: u32,
-    /// A write has an end that is not known.
+    /// Whether the outcome of a write is unknown.
     is_broken: Cell<bool>,
     turns: Credits,
     /// The namespace was never written since it was formatted.
@@ -139,7 +139,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Those of a namespace over an FTL; `None` without transactions, or where the namespace is too small.
+    /// The limits of a namespace over an FTL; `None` without transactions, or if the namespace is too small.
     pub fn of(area: &Area, ftl: &impl Ftl) -> Option<Limits> {
         let (size, unit): (u32, UnitSize) = (area.frame_bytes(), ftl.unit());
         let frames = ftl.offers().transactions?.most_units() / (size / unit.bytes());
@@ -209,7 +209,7 @@ impl<F: Ftl> PieceStore<F> {
         work(self.state.borrow_mut().as_mut().expect("it was opened"))
     }
 
-    /// Reads an extent, whatever is on its way there.
+    /// Reads an extent, regardless of writes in progress.
     async fn read(&self, extent: Extent) -> Result<Vec<u8>, PieceError> {
         let mem = HostMem::zeroed(extent.bytes() as usize);
         let read = self.reader.read::<()>(extent, &Inside(mem.clone()), &mut Breakdown::new()).await;
@@ -222,12 +222,12 @@ impl<F: Ftl> PieceStore<F> {
         })
     }
 
-    /// Writes bytes to frames, as one transaction, and waits until it has come as far as `watch`.
+    /// Writes bytes to frames, as one transaction, and waits until it has reached `watch`.
     async fn write(&self, extents: &[Extent], mut bytes: Vec<u8>, watch: Option<Milestone>) -> Result<(), PieceError> {
         bytes.resize(extents.iter().map(|extent| extent.bytes() as usize).sum(), 0);
         let mut waited = Wait::default();
         let room = self.transactions().reserve(extents, &mut waited).await;
-        // Whatever was planned before a power cut is void.
+        // Plans from before a power cut are void.
         if self.is_stale() {
             return Err(PieceError::Stale);
         }

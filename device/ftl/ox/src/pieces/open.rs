@@ -8,7 +8,7 @@ use super::state::State;
 use super::{PieceError, PieceStore};
 
 impl<F: Ftl> PieceStore<F> {
-    /// The state that the flash has.
+    /// The state in the flash.
     pub(super) async fn open(&self) -> Result<State, PieceError> {
         let first = self.read_frame(ROOT).await?;
         if Root::is_new(&first) {
@@ -31,7 +31,7 @@ impl<F: Ftl> PieceStore<F> {
         Ok(state)
     }
 
-    /// Reads a frame, once all that is on its way there is seen: an earlier store may have been left in the middle of a write.
+    /// Reads a frame after pending writes to it are visible: an earlier store may have stopped in the middle of a write.
     async fn read_frame(&self, frame: u32) -> Result<Vec<u8>, PieceError> {
         let extent = self.area.extent(frame, 1);
         self.transactions().settle(extent).await;

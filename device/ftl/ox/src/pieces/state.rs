@@ -41,7 +41,7 @@ pub(super) enum Step {
     Save,
     /// These parts of pieces are moved, and these frames emptied.
     Clean(Vec<Move>, Vec<u32>),
-    /// There is no room.
+    /// No room.
     Full,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Move {
 }
 
 impl State {
-    /// That of a namespace that was never written.
+    /// The state of a never written namespace.
     pub(super) fn new(area: &Area) -> State {
         let mut frames = Frames::new(area.frames(), area.frame_bytes());
         frames.hold(frames.whole(ROOT));
@@ -88,7 +88,7 @@ impl State {
         Some(Pack { sequence: self.sequence, next, stream: Stream::of(&taken, &self.area), entries })
     }
 
-    /// A pack that was planned will not be written.
+    /// A planned pack will not be written.
     pub(super) fn abandon(&mut self, pack: &Pack) {
         for frame in pack.stream.frames().skip(1).chain([pack.next]) {
             self.frames.release(self.frames.whole(frame));
@@ -108,7 +108,7 @@ impl State {
         fits
     }
 
-    /// A pack that is read again, whose frames are not taken yet. Returns whether it fits the state.
+    /// Replays a pack, whose frames are not taken yet. Returns whether it fits the state.
     pub(super) fn replay(&mut self, pack: &Pack) -> bool {
         let mut all: BTreeSet<u32> = pack.stream.frames().skip(1).collect();
         let count = pack.stream.frames().count();
@@ -120,7 +120,7 @@ impl State {
         self.apply(pack)
     }
 
-    /// Frames of a checkpoint that is made now, about.
+    /// The approximate number of frames of a checkpoint made now.
     fn checkpoint_frames(&self) -> u32 {
         let bytes = self.table.memory() as u64;
         bytes.div_ceil(u64::from(self.frames.size)) as u32 + 1

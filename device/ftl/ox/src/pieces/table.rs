@@ -27,14 +27,14 @@ pub struct Change {
     pub bytes: u32,
 }
 
-/// Why a page cannot be changed so.
+/// Why a change of a page is invalid.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Misfit {
     /// Its number is too large.
     Beyond,
     /// A delta without bytes.
     Empty,
-    /// A delta before a page that is not there.
+    /// A delta to a page that does not exist.
     NoBase,
     /// The page would have too many pieces.
     Pieces,
@@ -61,7 +61,7 @@ impl Table {
         self.pages.iter().map(|(lpid, pieces)| (*lpid, pieces.as_slice()))
     }
 
-    /// How many pages there are.
+    /// The number of pages.
     pub(super) fn len(&self) -> usize {
         self.pages.len()
     }
@@ -73,7 +73,7 @@ impl Table {
             + self.places * size_of::<Place>()
     }
 
-    /// Checks changes, one after the other, as if they were made. By how much they let the bytes of pieces grow.
+    /// Checks changes, one after the other, as if they were made. Returns by how much the bytes of pieces grow.
     pub(super) fn admit(&self, changes: &[Change], lpids: u64) -> Result<i64, Misfit> {
         // Pieces and bytes of the pages that change.
         let mut now: BTreeMap<u64, (usize, u32)> = BTreeMap::new();
@@ -178,7 +178,7 @@ pub(super) fn cut(places: &[Place], mut skip: u32, mut bytes: u32, size: u32) ->
     found
 }
 
-/// Joins places in one frame that follow each other. Frames are not joined: they may lie apart.
+/// Joins adjacent places in one frame. Frames are not joined: they may not be contiguous.
 fn join(places: &mut Vec<Place>, size: u32) {
     places.dedup_by(|next, last| {
         let end = last.offset + last.bytes;

@@ -56,7 +56,7 @@ impl Rig {
         assert!(self.state.apply(pack), "it fits");
     }
 
-    /// Room for a buffer; whether there is any.
+    /// Makes room for a buffer. Returns whether it has any.
     fn make_room(&mut self, entries: usize, data: u64) -> bool {
         for rounds in 0.. {
             match self.state.step(entries, data, rounds) {

@@ -8,7 +8,8 @@ use super::pack::{self, Entry, Kind, Pack};
 use super::state::Step;
 use super::{Change, Limits, PieceError, PieceStore};
 
-/// The turn of a buffer, until it is dropped. Dropped when the end of a write is not known, it leaves a store that is stale.
+/// The turn of a buffer, until it is dropped. If it is dropped while the outcome of a write is unknown, the store becomes
+/// stale.
 pub struct Turn<'a, F: Ftl> {
     pub(super) store: &'a PieceStore<F>,
     /// The buffer's pack, whose frames are taken.
@@ -33,7 +34,7 @@ impl<F: Ftl> PieceStore<F> {
     /// Waits for the turn of a buffer, and until the tables are read.
     ///
     /// # Errors
-    /// That it is stale, or why the tables cannot be read.
+    /// If the store is stale, or why the tables cannot be read.
     pub async fn turn(&self) -> Result<Turn<'_, F>, PieceError> {
         self.turns.take(1, &mut Wait::default()).await;
         let turn = Turn { store: self, planned: None, is_writing: false };
@@ -67,10 +68,10 @@ impl<F: Ftl> Turn<'_, F> {
         if is_full { Err(PieceError::Full) } else { Ok(()) }
     }
 
-    /// Makes room for a buffer: a checkpoint and cleaning, where these are due. Writes wait until they have come as far as `watch`.
+    /// Makes room for a buffer: a checkpoint and cleaning, if due. Writes wait until they have reached `watch`.
     ///
     /// # Errors
-    /// That there is no room, or what failed meanwhile.
+    /// If there is no room, or why a step failed.
     pub async fn make_room(&mut self, changes: &[Change], watch: Option<Milestone>) -> Result<(), PieceError> {
         if self.store.is_new.get() {
             self.begin(watch).await?;
@@ -91,7 +92,7 @@ impl<F: Ftl> Turn<'_, F> {
     /// [`Turn::data`].
     ///
     /// # Errors
-    /// That there is no room.
+    /// If there is no room.
     pub fn plan(&mut self, changes: &[Change]) -> Result<Vec<Extent>, PieceError> {
         let entry = |change: &Change| Entry {
             lpid: change.lpid,
@@ -108,7 +109,7 @@ impl<F: Ftl> Turn<'_, F> {
     /// other. It must be handed to the FTL at once: from now on the outcome of the write is unknown.
     ///
     /// # Errors
-    /// That the store is stale.
+    /// If the store is stale.
     pub fn data(&mut self, put: impl FnOnce(&mut [u8])) -> Result<Vec<u8>, PieceError> {
         let pack = self.planned.as_ref().expect("it was planned");
         if self.store.is_stale() {
@@ -125,7 +126,7 @@ impl<F: Ftl> Turn<'_, F> {
     /// The buffer is durable.
     ///
     /// # Errors
-    /// That the store is stale: the buffer is present, or all of it was lost with the power.
+    /// If the store is stale: the whole buffer is present, or a power cut lost all of it.
     pub fn end(mut self) -> Result<(), PieceError> {
         if self.store.is_stale() {
             return Err(PieceError::Stale);

@@ -1,5 +1,4 @@
-//! The state that the FTL keeps outside of its tables where it outlasts power, for flash in a file: enough to rebuild
-//! its tables.
+//! The durable state that the FTL keeps outside of its tables, for flash in a file: enough to rebuild the tables.
 //!
 //! | file | what |
 //! |---|---|
@@ -105,12 +104,12 @@ impl State {
         Ok(())
     }
 
-    /// The copies of all units on flash are others from now on.
+    /// The copies of all units on flash have moved.
     pub(super) fn all_copies_move(&mut self) {
         self.memory.iter_mut().for_each(|memory| memory.pace.all_changes());
     }
 
-    /// The copy of a unit on flash is another one from now on.
+    /// The copy of a unit on flash has moved.
     #[inline]
     pub(super) fn copy_moves(&mut self, lpn: Lpn) {
         if let Some(memory) = &mut self.memory {
@@ -192,7 +191,7 @@ impl State {
         Ok(())
     }
 
-    /// Nothing that the host has written stays in the durable memory. The write buffer is empty.
+    /// Removes all data of the host from the durable memory. The write buffer is empty.
     ///
     /// # Errors
     /// [`MediaError::Store`].
@@ -209,7 +208,7 @@ impl State {
         self.memory.as_ref().is_none_or(|memory| memory.durable.sync().is_ok())
     }
 
-    /// A block is bad, for good.
+    /// A block is permanently bad.
     pub(super) fn remember_bad(&self, block: BlockId) {
         self.memory.iter().for_each(|memory| memory.media.mark_bad(block));
     }

@@ -25,13 +25,13 @@ const UNITS: u32 = SNAPSHOT_CHUNK as u32 / 4;
 pub(super) struct Pace {
     /// Chunks of the map that have changed since they were written.
     changed: Vec<bool>,
-    /// Those that were written for the snapshot under way.
+    /// Chunks written for the snapshot in progress.
     written: Vec<u32>,
-    /// The next chunk of the snapshot under way, where there is one: its offset.
+    /// The offset of the next chunk of the snapshot in progress, if any.
     next: Option<u64>,
     /// Units that the host has written since a snapshot was begun.
     writes: u64,
-    /// As many as must be written before one is begun.
+    /// Units to be written before the next snapshot begins.
     most: u64,
     /// Units that the host has written since a chunk was written.
     since_chunk: u32,
@@ -55,7 +55,7 @@ impl Pace {
         self.changed[(lpn.0 / UNITS) as usize] |= !mistakes::is_made(Mistake::ChangeNotMarked);
     }
 
-    /// All of the map is new.
+    /// Marks the whole map as changed.
     pub(super) fn all_changes(&mut self) {
         self.changed.fill(true);
     }
@@ -68,7 +68,7 @@ impl Pace {
         (self.next, self.writes, self.since_chunk) = (Some(0), 0, 0);
     }
 
-    /// The next chunk to write; `None` when there is none left, or no snapshot is under way.
+    /// The next chunk to write; `None` if none is left, or no snapshot is in progress.
     fn next_chunk(&mut self, parts: Parts, end: u64) -> Option<u64> {
         let mut at = self.next?;
         while at < parts.valid && !std::mem::take(&mut self.changed[(at / SNAPSHOT_CHUNK) as usize]) {

@@ -26,7 +26,7 @@ pub(super) struct Recalled {
     pub(super) map: Map,
     /// Sectors that are lost, a bit each.
     pub(super) lost: BTreeMap<Lpn, u64>,
-    /// Of these, the ones whose next write did not reach flash. A later write of the same units must not find them
+    /// The lost sectors whose next write did not reach flash. A later write of the same units must not count them as found
     /// again.
     pub(super) unsettled: Vec<(Lpn, u64)>,
     /// Slots of the write buffer, in the order of their numbers.
@@ -109,7 +109,7 @@ impl Search<'_> {
         self.pace.map_changes(lpn);
     }
 
-    /// Drops what points into blocks that were erased since the snapshot, or have gone bad: nothing in them is current.
+    /// Drops entries that point into blocks that were erased since the snapshot or went bad: nothing in them is current.
     fn drop_erased(&mut self, changed: &[Changed]) {
         let geometry = *self.memory.media.geometry();
         let mut erased = vec![false; geometry.blocks() as usize];
@@ -156,7 +156,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// A copy of a unit. Of two with the same number, which hold the same, the later one stays.
+    /// Considers a copy of a unit. Of two with the same number, which are identical, the later one stays.
     fn consider(&mut self, lpn: Lpn, place: UnitId, sequence: u64) {
         self.highest = self.highest.max(sequence);
         let is_newest = self.number(lpn).is_none_or(|other| sequence >= other);
@@ -186,7 +186,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether the copy that counts is of the time before the snapshot.
+    /// Whether the copy that counts is older than the snapshot.
     fn is_of_snapshot(&self, lpn: Lpn) -> bool {
         let is_unknown = |numbers: &Table| numbers.get(lpn.0 * 2) == 0 && numbers.get(lpn.0 * 2 + 1) == 0;
         self.numbers.as_ref().is_none_or(is_unknown)
@@ -240,7 +240,7 @@ impl Search<'_> {
         }
     }
 
-    /// The slots that hold something newer than the flash, one of each unit.
+    /// The slots with newer data than the flash, one per unit.
     fn keep_slots(&mut self, trims: &Deallocated) -> io::Result<Vec<Kept>> {
         let mut newest: BTreeMap<u32, Kept> = BTreeMap::new();
         if !self.memory.keeps_buffer {
@@ -267,7 +267,7 @@ impl Search<'_> {
         Ok(kept)
     }
 
-    /// The sectors that are lost, entry by entry.
+    /// Finds the lost sectors, entry by entry.
     fn find_lost(&self, entries: &[Entry], kept: &[Kept]) -> BTreeMap<Lpn, u64> {
         let in_buffer: BTreeMap<Lpn, u64> = kept.iter().map(|kept| (kept.lpn, kept.sequence)).collect();
         let mut lost: BTreeMap<Lpn, u64> = BTreeMap::new();

@@ -175,7 +175,7 @@ impl PageFtl {
         if gc.batch.is_some() { gc.free_blocks } else { gc.free_blocks + 1 }
     }
 
-    /// Cleans blocks of a plane as far as its collector would by now.
+    /// Cleans blocks of a plane as far as its collector would have done.
     fn make_room(&self, state: &mut State, plane: PlaneId) {
         if !state.collectors.is_collecting(plane) {
             return;

@@ -1,8 +1,8 @@
 //! Planting of drives whose ranges of logical blocks are in separate blocks: every page has data of one range, in a
 //! plane to which the range may be written.
 //!
-//! No image is planted: which blocks a range will have taken of the planes that it shares follows from no closed form. Overwrites begin on
-//! a full drive, in rounds long enough that a few of them reach the steady state.
+//! No image is planted: no closed form gives the blocks that a range takes on shared planes. Overwrites begin on a full
+//! drive, in rounds long enough that a few of them reach the steady state.
 
 use nandscape_device_ftl_core::address::Lpn;
 use nandscape_device_ftl_core::placement::Interface;

@@ -12,7 +12,7 @@ use super::super::state::State;
 use super::Rain;
 
 impl State {
-    /// A plane went out of use. A stripe can do without one member, and not without two.
+    /// A plane went out of use. A stripe tolerates the loss of one member, but not of two.
     pub(in super::super) fn check_group(&mut self, plane: PlaneId) {
         let Some(rain) = self.rain.as_deref() else { return };
         let (group, _) = rain.layout.group_of(plane);
@@ -22,7 +22,7 @@ impl State {
         }
     }
 
-    /// Gives all stripes up that are on their way: power was cut, and no program is under way.
+    /// Gives up all stripes in progress: power was cut, and no program is in progress.
     fn give_up_stripes(&mut self) {
         let Some(rain) = self.rain.as_deref_mut() else { return };
         rain.waiting.iter_mut().for_each(VecDeque::clear);

@@ -15,7 +15,7 @@ use super::job::{Job, Member, Pending, Program};
 use super::{Rain, members_of};
 
 impl State {
-    /// A page of a stripe was programmed. The stripe, if that was the last.
+    /// A page of a stripe was programmed. Returns the stripe, if that was its last page.
     pub(super) fn stripe_programmed(&mut self, program: &mut Program) -> Option<Rc<Job>> {
         match &program.what {
             Pending::Member(job, index) => {
@@ -44,7 +44,7 @@ impl State {
         self.rain().wait_for(plane, again);
     }
 
-    /// The map has the pages of a stripe that has been written. Returns the number of slots that this frees, and those who waited for them.
+    /// Enters the pages of a written stripe into the map. Returns the number of freed slots, and their waiters.
     fn map_stripe(&mut self, job: &Job) -> (usize, Vec<Rc<Settling>>) {
         let mut watchers = Vec::new();
         self.lose_members(job, job.lost.get());
@@ -65,7 +65,7 @@ impl State {
         (freed, watchers)
     }
 
-    /// The map has the page of a member. Returns those who waited for its slot, which is free.
+    /// Enters the page of a member into the map, and frees its slot. Returns the slot's waiters.
     pub(super) fn map_member(&mut self, member: &mut Member) -> Vec<Rc<Settling>> {
         member.is_mapped = true;
         let copy = member.page.map_or(Location::Unmapped, |page| Location::Flash(self.geometry.unit_at(page, 0)));
@@ -76,7 +76,7 @@ impl State {
         member.slot.map_or_else(Vec::new, |slot| self.buffer.remove(slot).into_iter().collect())
     }
 
-    /// The copy on flash of a member is another one.
+    /// The copy on flash of a member has moved.
     fn set_member(&mut self, member: &Member, copy: Location) {
         let Some(slot) = member.slot else { return self.set_flash_copy(member.lpn, copy) };
         // The slot itself, or a newer one that replaces it.
@@ -98,7 +98,7 @@ impl State {
         }
     }
 
-    /// Members that can be neither read nor found: they are zeros from now on, and lost.
+    /// Members that can be neither read nor reconstructed: they are lost, and zeros in the parity.
     fn lose_members(&mut self, job: &Job, lost: u32) {
         for member in members_of(lost) {
             if member == self.rain().layout.parity() {

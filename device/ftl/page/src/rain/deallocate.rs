@@ -20,7 +20,7 @@ use super::members_of;
 const STEP: u32 = 512;
 
 impl State {
-    /// Unmaps a stripe that is not being written. Returns the slots that this frees, and who waited for them.
+    /// Unmaps a stripe that is not being written. Returns the freed slots, and their waiters.
     fn unmap_stripe(&mut self, stripe: u32) -> (usize, Vec<Rc<Settling>>) {
         let (mut freed, mut watchers) = (0, Vec::new());
         let members = self.rain().dirty.remove(stripe);

@@ -90,13 +90,13 @@ impl Dirty {
         members
     }
 
-    /// A stripe has been written in `group`, where it may be no more.
+    /// A stripe has been written in `group`, which it may have left.
     pub(crate) fn end(&mut self, layout: &Layout, stripe: u32, group: u32) {
         self.groups[group as usize].under_way -= 1;
         self.list(layout, stripe);
     }
 
-    /// A stripe has nothing in the buffer any more. Its members that had.
+    /// A stripe has no data left in the buffer. Returns its members that had data.
     pub(crate) fn remove(&mut self, stripe: u32) -> u32 {
         let Some(Entry { members, arrival, group }) = self.stripes.remove(&stripe) else { return 0 };
         if let Some(group) = group {

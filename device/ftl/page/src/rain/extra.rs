@@ -27,7 +27,7 @@ struct Extras {
     /// Members that could not be read, a bit each.
     failed: Cell<u32>,
     is_power_lost: Cell<bool>,
-    /// Where the time of the one went that ended last.
+    /// The breakdown of the read that ended last.
     last: RefCell<Breakdown>,
 }
 

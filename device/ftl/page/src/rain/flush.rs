@@ -58,8 +58,8 @@ impl State {
         Some(self.begin_job(stripe))
     }
 
-    /// Whether collections hold up at least half of the stripes under way: each keeps slots until its last page is on flash, and has no other
-    /// plane.
+    /// Whether collections hold up at least half of the stripes in progress: each keeps slots until its last page is on
+    /// flash, and cannot use another plane.
     fn waits_for_collections(&self) -> bool {
         let (collectors, Some(rain)) = (&self.collectors, self.rain.as_deref()) else { return false };
         let planes = rain.waiting.iter().enumerate();
@@ -126,7 +126,7 @@ impl PageFtl {
         WaitingWrite(&self.waiting_writes)
     }
 
-    /// Has those who wait for stripes look again when power is cut.
+    /// Wakes waiters for stripes when power is cut.
     pub(in super::super) fn watch_power(self: &Rc<PageFtl>) {
         let weak = Rc::downgrade(self);
         if self.config.rain.is_some() {
@@ -134,7 +134,7 @@ impl PageFtl {
         }
     }
 
-    /// Starts stripes and programs as far as they are due and their planes are ready.
+    /// Starts due stripes, and programs whose planes are ready.
     pub(in super::super) fn pump_stripes(&self) {
         let is_full = self.waiting_writes.get() > 0;
         let mut state = self.state.borrow_mut();

@@ -1,5 +1,5 @@
-//! The image that uniform random overwrites leave behind on a drive with stripes, planted: blocks as `shape` has them, and within a plane
-//! the units are dealt at random to the places of their kind.
+//! Planting of the image that uniform random overwrites leave behind on a drive with stripes: blocks follow `shape`, and
+//! within a plane the units are assigned at random to the places of their kind.
 
 use nandscape_device_ftl_core::address::{Location, Lpn};
 use nandscape_device_ftl_core::component::{BlockMetadata, BlockState, Mapping, Provisioning, Stream};

@@ -13,9 +13,9 @@ use super::layout::Place;
 /// concurrently.
 pub(crate) struct Job {
     pub(super) stripe: u32,
-    /// Where it was when it began.
+    /// Its place at the start.
     pub(super) from: Place,
-    /// Where it is written to.
+    /// Its target place.
     pub(super) to: Place,
     /// The slots that are written, each with its member.
     pub(super) slots: SmallVec<[(u32, SlotId); 8]>,
@@ -23,7 +23,7 @@ pub(crate) struct Job {
     pub(super) members: RefCell<SmallVec<[Member; 8]>>,
     /// Members that are not on flash yet.
     pub(super) left: Cell<u32>,
-    /// Members that could be neither read nor found, a bit each.
+    /// Members that could be neither read nor reconstructed, a bit each.
     pub(super) lost: Cell<u32>,
     /// All members but one are on flash and in the map, and have left the buffer: see `early`.
     pub(super) is_early: Cell<bool>,
@@ -46,7 +46,7 @@ pub(super) struct Member {
 }
 
 impl Job {
-    /// Whether it is written to another place than where it was.
+    /// Whether it is written to another place.
     pub(super) fn is_moving(&self) -> bool {
         self.from != self.to
     }

@@ -1,4 +1,4 @@
-//! Which logical units form a stripe, and in which planes its members are (Li 3.3.2, Fig. 3.3).
+//! The logical units of a stripe, and the planes of its members (Li 3.3.2, Fig. 3.3).
 //!
 //! Planes at the same position of `width` neighbouring channels form a group; more channels than that give several
 //! groups next to each other. A stripe is `width - 1` consecutive units and their parity, and lies in one group, a
@@ -39,7 +39,7 @@ pub(crate) struct Layout {
     moved: Moved,
 }
 
-/// Stripes that are not where they are by default.
+/// Stripes outside their static place.
 #[derive(Default)]
 struct Moved {
     /// A bit a stripe; empty until one is moved.
@@ -134,7 +134,7 @@ impl Layout {
         Place { group, parity: self.width - 1 - (round + group % self.width) % self.width }
     }
 
-    /// A stripe is elsewhere from now on.
+    /// Moves a stripe to another place.
     pub(crate) fn set_place(&mut self, stripe: u32, place: Place) {
         let is_default = place == self.default_place(stripe);
         let Moved { bits, places } = &mut self.moved;

@@ -1,8 +1,8 @@
-//! RAIN (Li 3.3.2): stripes of units with a parity page each, over planes of different channels.
+//! RAIN (Li 3.3.2): parity stripes of units, over planes of different channels.
 //!
 //! | file | what |
 //! |---|---|
-//! | `layout` | which units form a stripe, and where its members are |
+//! | `layout` | the units of a stripe, and the places of its members |
 //! | `parity` | the parity of units |
 //! | `dirty` | stripes with data in the write buffer, and which is written next |
 //! | `job` | a stripe on its way to flash |
@@ -19,9 +19,9 @@
 //! | `repair` | pages that were lost, and are written again |
 //! | `wear` | stripes that are moved so that planes wear evenly |
 //! | `scrub` | pages that collections have copied are read through the error correction |
-//! | `deallocate` | units that read as zeros from now on |
-//! | `plant` | stripes that are written in no time |
-//! | `shape`, `image` | the steady state: the ages of blocks, and what is planted |
+//! | `deallocate` | deallocation |
+//! | `plant` | planting of stripes |
+//! | `shape`, `image` | the planted steady state: ages and contents of blocks |
 //! | `check` | the invariants |
 //!
 //! A unit that is mapped to no page counts as zeros in the parity. The copies on flash of the members of a stripe always agree
@@ -30,8 +30,8 @@
 //! be reconstructed from the others at any time, and after a power cut. Where a collection holds up the last member, it
 //! stays in the buffer, which survives power cuts, and is read from there.
 //!
-//! A plane that is out of use is not read any more. Its content is reconstructed from the others, and later writes to
-//! it are in the parity alone.
+//! A plane out of use is no longer read. Its content is reconstructed from the others, and later writes to it are in the
+//! parity alone.
 //!
 //! Left out: rebuilding a plane that is out of use in spare space, and a second parity.
 
@@ -83,7 +83,7 @@ pub use layout::stripes_of;
 pub(crate) use read::StripeRead;
 pub(super) use scrub::ScrubJob;
 
-/// How stripes are laid out and written.
+/// The layout and writing of stripes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RainConfig {
     /// Members of a stripe, the parity included: 2 to [`RainConfig::MOST_WIDTH`]. It divides the channels.
@@ -99,8 +99,7 @@ impl RainConfig {
     pub const MOST_WIDTH: u32 = 32;
 }
 
-/// Decisions about stripes that others make; without a policy, stripes are written to flash in order, and stay where
-/// they are.
+/// Policies for stripes; without a policy, stripes are written to flash in order, and stay in place.
 #[derive(Default)]
 pub struct StripePolicies {
     /// Which stripe is written to flash next.
@@ -145,8 +144,7 @@ impl Rain {
             jobs: BTreeMap::new(),
             waiting: (0..geometry.planes()).map(|_| VecDeque::new()).collect(),
             waited_for: BTreeSet::new(),
-            // The pages that these have written and not ended keep blocks from being cleaned: at most two of each
-            // plane.
+            // Their written but uncommitted pages keep blocks from being cleaned: at most two of each plane.
             most_jobs: (geometry.pages_per_block() / 2).max(1),
         }
     }

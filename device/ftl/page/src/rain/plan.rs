@@ -1,8 +1,8 @@
 //! The reads before a stripe is written: the pages from which its new parity follows.
 //!
-//! The parity changes by the difference of its data, so the old data and the old parity determine it (read, modify,
-//! write). Or it is computed anew from all data: then the units that are not written are read. Slots that lack sectors
-//! need their old units in any case. The way with fewer reads is chosen.
+//! The parity changes by the difference of its data, so the old data and the old parity determine it (read, modify, write).
+//! Or it is recomputed from all data: then the units that are not written are read. Slots that lack sectors need their old
+//! units in any case. The variant with fewer reads is chosen.
 //!
 //! A unit that cannot be read, or whose plane collects while reads avoid such planes, is reconstructed from all others
 //! of the stripe. In Li 3.3.5 the old page of a collecting plane is reconstructed in this way, with the old parity,
@@ -17,7 +17,7 @@ pub(super) struct ReadPlan {
     pub(super) read: u32,
     /// The member that is reconstructed from all others.
     pub(super) derived: u32,
-    /// Members that can be neither read nor found.
+    /// Members that can be neither read nor reconstructed.
     pub(super) lost: u32,
     /// Whether the parity is made of all data, and not of its old value.
     pub(super) is_anew: bool,
@@ -35,7 +35,7 @@ pub(super) struct Wanted {
     pub(super) bad: u32,
     /// Members that reads avoid if they can.
     pub(super) slow: u32,
-    /// Whether all members are written anew, elsewhere.
+    /// Whether all members are rewritten elsewhere.
     pub(super) is_moving: bool,
 }
 
@@ -116,7 +116,7 @@ mod tests {
         // If 7' lacks sectors and its plane collects, the old 7 is reconstructed from all others.
         let partial = Wanted { slow: 0b010, partial: 0b010, ..seven_and_eight };
         assert_eq!(reads(&stripe, &partial), (0b1101, 0b010, 0));
-        // Of two at once one has to be waited for.
+        // Of two at once, one must be waited for.
         assert_eq!(reads(&stripe, &Wanted { slow: 0b011, ..partial }), (0b1110, 0b001, 0));
     }
 

@@ -1,4 +1,4 @@
-//! Stripes that are written in no time.
+//! Planting of stripes.
 //!
 //! The buffer is simulated as well: overwrites wait in it until it is filled above its share, and a stripe's overwrites
 //! share the write of its parity as they do in drive time. The buffer's content at the end is not written.

@@ -92,7 +92,7 @@ impl PageFtl {
         state.rain.as_deref().map_or((0, 0), |rain| rain.layout.stripe_of(lpn))
     }
 
-    /// Reads a page, or finds it from the others of its stripe.
+    /// Reads a page, or reconstructs it from the others of its stripe.
     pub(in super::super) async fn sense_stripe<Caller, D: Destination>(
         &self,
         read: &PageRead<StripeRead>,
@@ -149,7 +149,7 @@ impl PageFtl {
         };
         if let Some(rebuild) = planned {
             if self.read_others(&rebuild, 0, cause::HOST_READ, breakdown).await.is_ok() {
-                // Where it has been moved or written meanwhile, that is found, and the page that was read counts no more.
+                // If it was moved or written meanwhile, the new copy is found, and the read page no longer counts.
                 let is_there = rebuild.unit().map(|unit| self.media.geometry().page_of(unit)) == Some(read.page);
                 if is_there && error != MediaError::NoAnswer {
                     self.repair(lpn, &rebuild);
@@ -173,7 +173,7 @@ impl PageFtl {
             Poll::Pending
         })
         .await;
-        // The pages of the command that it needs are not there before it is: this is the time of their reads.
+        // It has to wait for the pages of the command that it needs: this is the time of their reads.
         breakdown.spend(nandscape_drive::Stage::Array, self.sim.now() - began);
         read?;
         if round.has_failed.get() { Err(MediaError::Uncorrectable) } else { Ok(()) }
@@ -207,7 +207,7 @@ impl StripeRead {
 }
 
 impl PageFtl {
-    /// Whether a unit should not be read where it is.
+    /// Whether reads should avoid a unit's plane.
     fn is_kept_away(&self, state: &State, lpn: Lpn) -> bool {
         state.rain.as_deref().is_some_and(|rain| state.collectors.is_out_of_use(rain.layout.plane_of(lpn)))
     }

@@ -14,14 +14,14 @@ use super::{Snapshot, members_of, parity};
 /// A unit to reconstruct, and the state of its stripe when that was decided.
 pub(super) struct Rebuild {
     pub(super) snapshot: Snapshot,
-    /// The member that is found.
+    /// The member to reconstruct.
     pub(super) member: u32,
     /// The others that are on flash, or held in the buffer, a bit each.
     pub(super) others: u32,
 }
 
 impl Rebuild {
-    /// Where the unit is that is found, if it is anywhere.
+    /// The place of the unit, if it has one.
     pub(super) fn unit(&self) -> Option<UnitId> {
         self.snapshot.units[self.member as usize]
     }
@@ -47,7 +47,7 @@ impl State {
 }
 
 impl PageFtl {
-    /// Reads the other members, except those that are read anyhow, a bit each.
+    /// Reads the other members, except those that the command reads already, a bit each.
     ///
     /// # Errors
     /// When one of them cannot be read.

@@ -1,4 +1,4 @@
-//! The new contents of a stripe: what its parity needs is read, and follows from that and the slots.
+//! The new contents of a stripe: reads the inputs of its parity, and computes it from them and the slots.
 
 use std::rc::Rc;
 
@@ -69,7 +69,7 @@ impl PageFtl {
         }
     }
 
-    /// All is known that the new parity follows from: it is made, and the members wait for their planes.
+    /// All inputs of the new parity are known: computes the parity, and queues the members for their planes.
     pub(super) fn begin_programs(&self, job: &Rc<Job>, old: &Old) {
         let old_of = |member: u32| self.old_data(old, member);
         let state = &mut *self.state.borrow_mut();
@@ -152,7 +152,7 @@ impl PageFtl {
         sum.into()
     }
 
-    /// What a member held on flash: as it was read, or as reconstructed from the others.
+    /// The old data of a member: as read, or as reconstructed from the others.
     fn old_data(&self, old: &Old, member: u32) -> Option<Rc<[u8]>> {
         let Old { snapshot, plan } = old;
         if plan.derived == 1 << member {

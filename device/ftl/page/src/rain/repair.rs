@@ -1,8 +1,8 @@
 //! Pages that could not be read, and are written again: their content has been reconstructed from the others of their
 //! stripe.
 //!
-//! A page is written where its member belongs, and takes the place of the lost one as a page does that a collector has moved. The
-//! parity stays.
+//! A page is written where its member belongs, and replaces the lost one like a page that a collector has moved. The parity
+//! stays.
 
 use std::rc::Rc;
 

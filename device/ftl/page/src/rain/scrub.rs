@@ -67,7 +67,7 @@ impl State {
         }
     }
 
-    /// The block that is scrubbed next, if there is one.
+    /// The block to scrub next, if any.
     fn next_to_scrub(&mut self) -> Option<BlockId> {
         let blocks = &self.tables.blocks;
         let scrub = self.rain.as_deref_mut()?.scrub.as_mut()?;
@@ -150,7 +150,7 @@ impl PageFtl {
         true
     }
 
-    /// A page that could not be read is found and written again.
+    /// Reconstructs an unreadable page and writes it again.
     async fn repair_scrubbed(&self, lpn: Lpn, copy: Location, block: BlockId) {
         let planned = {
             let mut state = self.state.borrow_mut();

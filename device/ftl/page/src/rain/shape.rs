@@ -1,4 +1,4 @@
-//! How old blocks are on a drive with stripes after uniform random overwrites, and what of them is current.
+//! The ages of blocks and their current share on a drive with stripes after uniform random overwrites.
 //!
 //! Each overwrite also replaces the parity of its stripe, so a parity lives for a fraction of the time of a unit of
 //! data. Half of the writes of a plane are data and half parity; both are replaced at a constant rate. Let `r` be the
@@ -8,7 +8,7 @@
 //! page of the host, so `h + c t / (1 - t)` pages are in full blocks: this equation determines `t`. Blocks of either
 //! kind are spread evenly over their ages.
 //!
-//! The buffer is taken to merge nothing. Where it does, the overwrites that follow the image make that good.
+//! The buffer is assumed to merge nothing. If it does, the overwrites that follow the image correct the error.
 
 /// A block of the image.
 #[derive(Copy, Clone, Debug)]

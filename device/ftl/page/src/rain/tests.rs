@@ -1,5 +1,5 @@
 //! Stripes on small drives: lost data is reconstructed, reads avoid collections in the time of a read, collections take
-//! turns, and the planted state equals the one that running leads to.
+//! turns, and the planted state equals the state reached by running.
 
 use std::rc::Rc;
 
@@ -127,7 +127,7 @@ async fn flush(ftl: &PageFtl) {
     }
 }
 
-/// Writes all units and overwrites some at random; the version of each.
+/// Writes all units and overwrites some at random. Returns the version of each.
 async fn fill(ftl: &PageFtl, overwrites: u64, rng: &mut Rng) -> Vec<u32> {
     let units = ftl.config.logical_units;
     let mut versions = vec![1; units as usize];
@@ -178,7 +178,7 @@ fn lost_pages_come_back_byte_by_byte_and_are_written_again() {
             assert!(stats.rain.reconstructed_reads >= lost.len() as u64 && stats.lost_units == 0, "{stats:?}");
             assert!(stats.rain.repaired_units >= lost.len() as u64, "{stats:?}");
             assert!(lost.iter().all(|(lpn, unit)| ftl.flash_unit(Lpn(*lpn)).is_some_and(|now| now != *unit)));
-            // Nothing has to be found any more.
+            // No page needs reconstruction any more.
             expect_all(&ftl, &versions).await;
             assert_eq!(ftl.stats().rain.reconstructed_reads, stats.rain.reconstructed_reads);
             ftl.check().unwrap();
@@ -364,7 +364,7 @@ fn planes_of_held(ftl: &PageFtl) -> Vec<PlaneId> {
     held.into_iter().map(|(stripe, member)| rain.layout.plane_at(rain.jobs[&stripe].to, member)).collect()
 }
 
-/// A die dies while a page is held for one of its planes: the page is in the parity alone then, and nothing is lost.
+/// A die dies while a page is held for one of its planes: the page is then only in the parity, and nothing is lost.
 #[test]
 fn a_plane_goes_out_of_use_while_a_page_is_held_for_it() {
     let mut with_held = 0;
@@ -553,8 +553,8 @@ fn what_is_planted_is_what_running_leads_to() {
     assert!((planted / run - 1.0).abs() < 0.03, "planted {planted}, run {run}");
 }
 
-/// All programs fail: the stripes under way find no page, and the drive takes no data any more. A deallocation that waits for one of
-/// them is notified.
+/// All programs fail: the stripes in progress find no page, and the drive becomes read-only. A deallocation that waits for
+/// one of them is notified.
 #[test]
 fn a_deallocation_does_not_wait_for_a_stripe_that_never_ends() {
     let mut executor = Executor::new();

@@ -1,8 +1,7 @@
 //! Wear of planes under a static layout, and stripes that are moved to even it out (Li 6.3.1).
 //!
-//! A stripe is moved when it is written anyway: its other members are then written too. Only stripes that are written far more
-//! often than others are worth that. How often is counted in a few counters that stripes share, and which are halved from time to
-//! time.
+//! A stripe is moved when it is written anyway: its other members are then written too. Only stripes that are written far
+//! more often than others are worth that. Stripes share a few counters of writes, which are halved periodically.
 
 use nandscape_device_media::PlaneId;
 
@@ -14,7 +13,7 @@ use super::{Rain, members_of};
 const COUNTERS: usize = 1 << 12;
 /// Writes after which the counters are halved.
 const HALF_LIFE: u32 = 1 << 14;
-/// How much more often than the average a stripe is written that is moved.
+/// How much more often than the average a stripe must be written to be moved.
 const HOT: u32 = 8;
 
 /// See the module.
@@ -23,7 +22,7 @@ pub(super) struct Wear {
     erases: Vec<u64>,
     counters: Vec<u16>,
     counted: u32,
-    /// Stripes that a group has beyond its own, or lacks.
+    /// Stripes that a group has in excess of its own, or lacks.
     surplus: Vec<i64>,
 }
 
@@ -64,7 +63,7 @@ impl State {
         }
     }
 
-    /// Where a stripe is written to, of which `members` are, a bit each.
+    /// The target place of a stripe whose `members`, a bit each, are written.
     pub(super) fn place_for(&mut self, stripe: u32, members: u32) -> Place {
         let rain = self.rain();
         let from = rain.layout.place(stripe);

@@ -96,7 +96,7 @@ impl Model {
     }
 }
 
-/// Memory alone: nothing is beyond it.
+/// Memory only, without a link.
 #[derive(Clone)]
 struct To {
     mem: HostMem,
@@ -126,7 +126,7 @@ impl Destination for To {
     async fn deliver(&self, _: u64, _: &mut Breakdown) {}
 }
 
-/// One of several that work at a time.
+/// One of several concurrent actors.
 struct Actor {
     sim: Sim,
     ftl: Rc<PageFtl>,
@@ -229,7 +229,7 @@ impl Actor {
     }
 }
 
-/// A tiny drive, of any kind, and as full as it may be.
+/// A tiny drive of any kind, as full as permitted.
 fn draw_setup(rng: &mut Rng, case: u64) -> Setup {
     let mut pick = |from: u64, to: u64| (from + rng.below(to - from + 1)) as u32;
     let mut setup = Setup::new((pick(1, 2), pick(1, 2), pick(1, 2)), pick(9, 14), pick(4, 8));
@@ -251,7 +251,7 @@ fn draw_setup(rng: &mut Rng, case: u64) -> Setup {
     setup
 }
 
-/// The same, with everything that flash can do beyond the plain operations.
+/// The same, with all options of the flash beyond the plain operations.
 fn draw_featured_setup(rng: &mut Rng, case: u64) -> Setup {
     let mut setup = draw_setup(rng, case);
     let mut pick = |from: u64, to: u64| (from + rng.below(to - from + 1)) as u32;

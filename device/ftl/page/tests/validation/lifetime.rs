@@ -1,4 +1,4 @@
-//! A drive is written until it takes no more: its life under uniform wear against the closed form.
+//! A drive is written until it is read-only: its life under uniform wear against the closed form.
 //!
 //! The share of blocks that have failed after `e` erases each is `F(e) = 1 - (1 - share)^((e / rated)^shape)`. A drive of `N` blocks
 //! with `s` spare ones ends when `s + 1` have failed, at `F(e) = (s + 1) / N` of them. It has then made `N` times the
@@ -9,7 +9,7 @@
 //! sooner, and one whose collector has no room left is given up with all its blocks; only how such a drive ends is
 //! checked.
 //!
-//! Left out: programs that fail, which need room for the data that they leave.
+//! Left out: failed programs, whose data needs room elsewhere.
 
 use nandscape_device_ftl_core::policy::GcScheme;
 use nandscape_device_ftl_core::{Ftl, RandomWrites, ReadOnly};
@@ -52,21 +52,21 @@ fn erases_until(share: f64) -> f64 {
     f64::from(RATED) * libm::pow(libm::log1p(-share) / libm::log1p(-FAILURES.erase), 1.0 / FAILURES.shape)
 }
 
-/// The work of a drive until it takes no more.
+/// The work of a drive until it is read-only.
 struct Ended {
     /// Blocks of the drive.
     blocks: f64,
     /// Blocks that had to fail.
     failures: f64,
-    /// Erases of the block in use that has most.
+    /// Erases of the most erased block in use.
     most: f64,
-    /// Erases that went well.
+    /// Successful erases.
     erases: f64,
     /// Blocks of data that the host has written.
     written: f64,
 }
 
-/// Writes a drive, in order or at random, until it takes no more.
+/// Writes a drive, in order or at random, until it is read-only.
 fn write_until_it_ends(planes: (u32, u32, u32), blocks: u32, in_order: bool, life: Life, seed: u64) -> Ended {
     let setup = Setup { scheme: GcScheme::Plane, aging: Some(aging(life)), seed, ..Setup::new(planes, blocks, PAGES) };
     let mut rig = Rig::new(&setup.filled(0.6));

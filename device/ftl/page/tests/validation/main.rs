@@ -9,9 +9,9 @@
 //! | `steady` | the planted steady state against one reached by running |
 //! | `data` | reads against a model map, under collection |
 //! | `wear` | wear levelling, bad blocks |
-//! | `lifetime` | a drive written until it takes no more, against its closed form |
+//! | `lifetime` | a drive written until it is read-only, against its closed form |
 //! | `scrub` | all blocks are read in turn, and those near the correctable limit are found |
-//! | `refresh` | blocks whose data grows old or is disturbed are rewritten |
+//! | `refresh` | blocks with retention or disturb errors are rewritten |
 //! | `together` | pages programmed with one command |
 //! | `allocation` | the order in which planes are written |
 

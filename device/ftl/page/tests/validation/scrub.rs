@@ -16,7 +16,7 @@ const INTERVAL: Span = Span::from_s(10);
 const SHARE: f64 = 0.5;
 const PAGES: u32 = 16;
 
-/// Flash that makes 0.1% of errors an hour, of which 1% can be corrected, and does not mind reads.
+/// Flash with 0.1% of errors per hour, without read disturb; 1% of errors can be corrected.
 fn aging(hours: u64, block_spread: f64) -> Aging {
     Aging {
         rates: ErrorRates::of([1e-5, 0.0, 1.0, 1e-3, 0.0, 1.0, 0.0, 0.0, 1.0]),

@@ -1,4 +1,4 @@
-//! Wear: how evenly blocks are erased, what levelling moves, and that bad blocks are left alone.
+//! Wear: the spread of erases, the moves of levelling, and unused bad blocks.
 
 use nandscape_device_ftl_core::policy::GcScheme;
 use nandscape_device_ftl_core::{Ftl, Stats};

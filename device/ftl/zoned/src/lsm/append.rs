@@ -103,7 +103,7 @@ impl LsmFtl {
     /// active zones. A waiting append holds no room in the write buffer, because those others may wait for room.
     ///
     /// # Errors
-    /// When power is lost, or the run is no more.
+    /// If power is lost, or the run was dropped.
     pub async fn append_turn(&self, append: &Append) -> Result<(), RunError> {
         loop {
             if self.has_turn(append.run)? {
@@ -137,7 +137,7 @@ impl LsmFtl {
         true
     }
 
-    /// Zones that a run has and has not begun are for others while nothing is appended to it.
+    /// Releases zones that a run has not begun, while no append to it is in progress.
     fn give_unwritten(&self, run: u32) {
         let is_empty = |zone: &u32| self.zones.zone(*zone).state == ZoneState::Empty;
         let mut table = self.table.borrow_mut();
@@ -167,7 +167,7 @@ impl LsmFtl {
     /// Puts the data of an append into the write buffer: it is present from now on.
     ///
     /// # Errors
-    /// Why the run does not take it any more; [`RunError::Busy`] when it has to wait for its turn again, and nothing has changed.
+    /// Why the run no longer takes it; [`RunError::Busy`] if it has to wait for its turn again, without any change.
     pub fn append(&self, append: &Append, data: Option<&HostMem>, room: Reservation<'_>) -> Result<(), RunError> {
         if !self.has_turn(append.run)? {
             return Err(RunError::Busy);
@@ -188,7 +188,7 @@ impl LsmFtl {
         while done < units {
             let next = self.table.borrow().run(run)?.zones.front().copied();
             let Some(zone) = next else {
-                // One that it had takes no more: it is out of blocks.
+                // One of its zones takes no more data: it is out of blocks.
                 match self.has_zones(run, units - done)? {
                     true => continue,
                     false => return Err(RunError::Full),

@@ -14,7 +14,7 @@ use super::LsmFtl;
 use super::table::{LOST, Piece, Table, Use};
 use crate::zone::table::{ZoneAction, ZoneState};
 
-/// A zone is collected where this part of it is gained.
+/// A zone is collected if this share of it is gained.
 const LEAST_GAIN: u64 = 16;
 
 /// Why a zone was not emptied.
@@ -22,7 +22,7 @@ const LEAST_GAIN: u64 = 16;
 enum Stuck {
     /// Its flash does not answer; others may be emptied.
     There,
-    /// There is no room, or no power.
+    /// No room, or no power.
     Everywhere,
 }
 
@@ -33,7 +33,7 @@ enum Unmoved {
     Unreadable,
     /// Its flash does not answer.
     Silent,
-    /// There is no room for it, or no power.
+    /// No room for it, or no power.
     NoRoom,
 }
 
@@ -56,7 +56,7 @@ impl LsmFtl {
         for zone in dead {
             // Reads of it that are under way end first.
             if self.zones.act(zone, ZoneAction::Reset).is_err() {
-                // It is out of blocks. Those that it has are for others, and it is used again when there are some for it.
+                // It is out of blocks. Its blocks go to other zones, and it is used again when blocks are available for it.
                 self.zones.relinquish(zone);
             }
             let mut table = self.table.borrow_mut();
@@ -74,14 +74,14 @@ impl LsmFtl {
         self.usable(&self.table.borrow()) < self.config.reserve
     }
 
-    /// For how many zones of each set there are blocks.
+    /// The number of zones of each set for which blocks are available.
     fn left_for(&self, table: &Table) -> Vec<u32> {
         let zones = table.zones.iter().zip(0..).filter(|(of, _)| of.used == Use::Taken);
         self.zones
             .zones_left(zones.map(|(_, zone)| zone).filter(|zone| self.zones.zone(*zone).state == ZoneState::Empty))
     }
 
-    /// Empty zones for which there are blocks.
+    /// Empty zones for which blocks are available.
     fn usable(&self, table: &Table) -> u32 {
         let mut left = self.left_for(table);
         let sets = left.len();
@@ -95,7 +95,7 @@ impl LsmFtl {
         table.empty.iter().filter(|zone| takes(zone)).count() as u32
     }
 
-    /// Takes an empty zone for which there are blocks, and of those with blocks leaves some.
+    /// Takes an empty zone with available blocks, but leaves `leaves` of them.
     pub(super) fn take_empty(&self, table: &mut Table, leaves: u32) -> Option<u32> {
         if self.usable(table) <= leaves {
             return None;
@@ -147,7 +147,7 @@ impl LsmFtl {
                 Err(Stuck::Everywhere) => break,
             }
         }
-        // One that a power cut has ended is begun again.
+        // A collection that a power cut ended is repeated.
         if !has_emptied && self.zones.power_cuts() == cuts {
             self.vain.set(self.vain.get() + 1);
         }

@@ -21,7 +21,7 @@ impl LsmFtl {
         Ok(())
     }
 
-    /// Checks an edit after others. `states` has what those make of runs; nothing of one that they drop.
+    /// Checks an edit after others. `states` has the runs after those edits; `None` for a dropped one.
     fn check_edit(&self, edit: Edit, states: &mut BTreeMap<u32, Option<RunState>>) -> Result<(), RunError> {
         let (Edit::Publish(run) | Edit::Close(run) | Edit::Seal(run) | Edit::Relevel(run, _) | Edit::Drop(run)) = edit;
         let (table, is_busy) = (self.table.borrow(), self.table.borrow().run(run).is_ok_and(|run| run.is_busy));
@@ -75,7 +75,7 @@ impl LsmFtl {
         }
     }
 
-    /// A run ends: its last zone is for the next run of its level, or ends.
+    /// A run ends: its last zone goes to the next run of its level, or is finished.
     fn give_zones(&self, run: u32) {
         let Ok((level, zones)) =
             self.table.borrow_mut().run_mut(run).map(|run| (run.level, std::mem::take(&mut run.zones)))

@@ -3,13 +3,13 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `table` | the runs, where their pieces lie, and what of each zone is live |
+//! | `table` | the runs, the places of their pieces, and the live data of each zone |
 //! | `open` | a run begins |
 //! | `append` | data at the end of a run |
 //! | `commit` | edits of runs, at one instant |
 //! | `read` | reads of runs |
 //! | `collect` | zones whose data is dead are erased, and live data moves out of others when room is short |
-//! | `saved` | the state at rest, out of one drive and into another |
+//! | `saved` | the state at rest: saved and restored |
 //! | `check` | the invariants |
 //!
 //! **Placement.** A run is written into separate zones: whole erase blocks, in which nothing else dies. The rest of its
@@ -61,18 +61,18 @@ use table::{Place, Table};
 /// Levels of runs.
 pub const LEVELS: usize = 16;
 
-/// How it works.
+/// Its configuration.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LsmConfig {
     /// The zones below.
     pub zones: ZoneConfig,
     /// Places for runs.
     pub runs: u32,
-    /// The most units of a run.
+    /// Maximum of units in a run.
     pub most: u32,
     /// Units from one place to the next, a power of two.
     pub span: u32,
-    /// Whether a run begins in the zone in which the last one of its level has ended.
+    /// Whether a run begins in the zone in which the last run of its level ended.
     pub share: bool,
     /// Empty zones below which live data is moved. Half of them are for that alone.
     pub reserve: u32,
@@ -160,7 +160,7 @@ impl LsmFtl {
         )
     }
 
-    /// The run that a logical unit is of, and its number there.
+    /// The run of a logical unit, and the unit's number in it.
     pub fn place_of(&self, lpn: u32) -> (u32, u32) {
         (lpn / self.config.span, lpn % self.config.span)
     }
@@ -180,7 +180,7 @@ impl LsmFtl {
     }
 }
 
-/// Data comes by [`LsmFtl::append`], not by `accept`: blocks are not written in any order here.
+/// Data is written by [`LsmFtl::append`], not by `accept`: random writes are not possible.
 impl Ftl for LsmFtl {
     type RandomWrites = NoRandomWrites;
     type Reader<D: Destination> = LsmReader<D>;
@@ -217,7 +217,7 @@ impl Ftl for LsmFtl {
         self.tidy();
     }
 
-    /// The write buffer survives a power cut: there is nothing to wait for.
+    /// The write buffer survives a power cut, so a flush returns at once.
     fn flush(&self) -> Option<Rc<Settling>> {
         None
     }
@@ -227,7 +227,7 @@ impl Ftl for LsmFtl {
         self.table.borrow().check(&self.zones)
     }
 
-    /// The work of the zones, except moves, which are no writes of the host.
+    /// The counters of the zones, except moves, which are not host writes.
     fn stats(&self) -> Stats {
         let (stats, moved) = (self.zones.stats(), self.moved_units.get());
         let on_flash = moved.min(stats.host_units);

@@ -7,7 +7,7 @@ impl LsmFtl {
     /// Begins a run of a level. Returns its place.
     ///
     /// # Errors
-    /// When there is no such level, or no place is left.
+    /// If the level does not exist, or no place is left.
     pub fn open_run(&self, level: u8) -> Result<u32, RunError> {
         self.table.borrow_mut().open(level)
     }

@@ -1,5 +1,5 @@
-//! The state of an FTL of runs at rest, taken out of it and put into a new one over the same flash: the state of its
-//! zones, the runs with their pieces, and the use of each zone. The live data of a zone is counted again.
+//! The state of an FTL of runs at rest, saved and restored to a new one over the same flash: the state of its zones, the runs
+//! with their pieces, and the use of each zone. The live data of a zone is counted again.
 //!
 //! Left out: counters, which begin at zero.
 
@@ -29,7 +29,7 @@ impl LsmFtl {
         self.zones.holds_data()
     }
 
-    /// Takes out the state of a drive at rest.
+    /// Takes the state of a drive at rest.
     ///
     /// # Errors
     /// Why it cannot be taken.
@@ -41,10 +41,10 @@ impl LsmFtl {
         Ok(SavedFtl { map, tables: to.finish() })
     }
 
-    /// Puts in the state of another drive whose flash this one has. The drive is new.
+    /// Restores the state of another drive to this new drive over the same flash.
     ///
     /// # Errors
-    /// When it is not of such a drive.
+    /// If the state is not of such a drive.
     pub fn put_saved(&self, saved: SavedFtl) -> Result<(), String> {
         let mut from = Reader::new(&saved.tables);
         let of_runs = |problem: Malformed| format!("tables of runs: {problem}");

@@ -1,4 +1,4 @@
-//! The runs, where their pieces lie, and what of each zone is live. Everything is synchronous.
+//! The runs, the places of their pieces, and the live data of each zone. Everything is synchronous.
 
 use std::collections::VecDeque;
 
@@ -9,13 +9,13 @@ use super::LEVELS;
 pub enum Edit {
     /// It counts from now on, and may still be written.
     Publish(u32),
-    /// It is not written any more, and does not count yet.
+    /// It is no longer written, and does not count yet.
     Close(u32),
     /// It is complete, and counts.
     Seal(u32),
-    /// It is of another level.
+    /// It moves to another level.
     Relevel(u32, u8),
-    /// It is no more.
+    /// It is dropped.
     Drop(u32),
 }
 
@@ -24,9 +24,9 @@ pub enum Edit {
 pub enum RunError {
     /// No place is left for a run.
     NoPlace,
-    /// There is no such level.
+    /// The level does not exist.
     NoLevel,
-    /// There is no such run.
+    /// The run does not exist.
     NoRun,
     /// The run is complete.
     Sealed,
@@ -42,7 +42,7 @@ pub enum RunError {
     PowerLost,
 }
 
-/// How far a run has come.
+/// The state of a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RunState {
     /// It was opened.
@@ -60,11 +60,11 @@ pub struct RunInfo {
     pub run: u32,
     /// Its level.
     pub level: u8,
-    /// How far it has come.
+    /// Its state.
     pub state: RunState,
     /// Units that were written.
     pub units: u32,
-    /// Runs that were published or sealed later have higher ones.
+    /// Its order: runs published or sealed later have higher values.
     pub order: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct RunInfo {
 pub(super) enum Place {
     /// In a zone, and where there.
     Zone(u32, u32),
-    /// Nowhere: its page could not be read when it had to be moved.
+    /// Nowhere: its page was unreadable when it had to be moved.
     Lost,
 }
 
@@ -129,7 +129,7 @@ pub(super) struct Table {
     pub(super) zones: Vec<ZoneUse>,
     /// Zones that are empty, in the order in which they became so.
     pub(super) empty: VecDeque<u32>,
-    /// Zones that were begun, by level, and the order in which that was.
+    /// Begun zones by level, in the order of their begin.
     pub(super) begun: [VecDeque<u32>; LEVELS],
     pub(super) order: u64,
 }
@@ -264,7 +264,7 @@ impl Table {
         self.take_begun(nearest)
     }
 
-    /// No run continues in a zone that was taken. With room left, the next of the level may.
+    /// Releases a taken zone. With room left, the next run of the level may continue in it.
     pub(super) fn give(&mut self, zone: u32, level: u8, written: u32, room: bool) {
         let used = match (written, room) {
             (0, _) => Use::Empty,
@@ -290,7 +290,7 @@ impl Table {
         self.runs.iter_mut().flatten().for_each(|run| run.is_busy = false);
     }
 
-    /// Bytes of memory: what would have to be in flash, if it were not kept by capacitors.
+    /// Bytes of memory, which would have to be in flash if capacitors did not keep it.
     pub(super) fn memory(&self) -> u64 {
         let pieces: usize = self.runs.iter().flatten().map(|run| run.pieces.len() * size_of::<Piece>()).sum();
         (self.runs.len() * size_of::<Option<Run>>() + pieces + self.zones.len() * size_of::<ZoneUse>()) as u64

@@ -1,5 +1,5 @@
-//! Where each address lies in the flash. A parallel unit is a die, or a plane where planes work independently. A chunk is a block
-//! of each plane of a parallel unit, and lies there for good.
+//! Where each address lies in the flash. A parallel unit is a die, or a plane where planes work independently. A chunk is a
+//! block of each plane of a parallel unit, permanently.
 //!
 //! A chunk is written in strips, each by one program command: a word line's pages of all planes of the parallel unit. Within
 //! a strip, the pages of the first plane come first.
@@ -87,7 +87,7 @@ impl Layout {
         ((group << pu_bits | pu) << chunk_bits | u64::from(number)) << unit_bits | u64::from(unit)
     }
 
-    /// The chunk and the unit of an address; `None` where there is nothing.
+    /// The chunk and the unit of an address; `None` for an unused address.
     pub fn place(&self, address: u64) -> Option<(u32, u32)> {
         let [_, pu_bits, chunk_bits, unit_bits] = self.bits();
         let field = |from: u32, bits: u32| (address >> from & ((1 << bits) - 1)) as u32;
@@ -98,7 +98,7 @@ impl Layout {
         is_there.then(|| ((group * self.pus + pu) * self.chunks + chunk, unit))
     }
 
-    /// Addresses from zero to the last that there is.
+    /// The number of addresses from zero to the last valid one.
     pub fn addresses(&self) -> u64 {
         self.address(self.all_chunks() - 1, self.chunk_units() - 1) + 1
     }

@@ -8,7 +8,7 @@
 //! | `write_back` | writes that end before they are on flash |
 //! | `read` | reads |
 //! | `reset` | resets |
-//! | `notices` | what the drive reports unasked |
+//! | `notices` | unsolicited notices of the drive |
 //! | `check` | after a power cut; the invariants |
 //!
 //! A write completes when it is on flash, or as `write_back` defines. The host handles errors of the flash: a failed
@@ -170,17 +170,18 @@ impl OpenChannel {
         Located { flash: Some(geometry.unit_at(page, unit)), ..Located::default() }
     }
 
-    /// Gives an unused drive chunks that are written to their ends, in no time.
+    /// Gives an unused drive fully written chunks, in no simulated time.
     pub fn plant(&self, _: Plant, _: Seed, progress: &mut dyn FnMut(f64)) -> PlantReport {
         let units = self.layout.chunk_units();
         self.plant_chunks(&|_| units, progress);
         PlantReport { overwritten: 0, waf: 1.0 }
     }
 
-    /// Gives an unused drive chunks that are written as far as `written` returns for the number of each, in units, in no time.
+    /// Gives an unused drive written chunks, in no simulated time: `written` returns the written units of each chunk by
+    /// number.
     ///
     /// # Panics
-    /// When that is no whole number of strips, or more than a chunk has.
+    /// If a count is no multiple of a strip, or more than a chunk has.
     pub fn plant_chunks(&self, written: &dyn Fn(u32) -> u32, progress: &mut dyn FnMut(f64)) {
         let (count, size, strip_units) =
             (self.layout.all_chunks(), self.layout.chunk_units(), self.layout.strip_units());
@@ -206,7 +207,7 @@ impl OpenChannel {
     }
 }
 
-/// Writes come by [`OpenChannel::begin_write`], not by `accept`.
+/// Data is written by [`OpenChannel::begin_write`], not by `accept`.
 impl Ftl for OpenChannel {
     type RandomWrites = NoRandomWrites;
     type Reader<D: Destination> = OpenChannelReader<D>;
@@ -229,7 +230,7 @@ impl Ftl for OpenChannel {
         OpenChannelReader::new(self)
     }
 
-    /// Chunks that are out of use are the host's to count.
+    /// The host counts the chunks that are out of use.
     fn spare_blocks(&self) -> (u64, u64) {
         (1, 1)
     }

@@ -37,7 +37,7 @@ impl OpenChannel {
     /// Resets a chunk. Its data is gone at once; the future ends when its blocks are erased.
     ///
     /// # Errors
-    /// Why it is not reset, or has gone out of use.
+    /// Why it is not reset, or went out of use.
     pub async fn reset(&self, chunk: u32, breakdown: &mut Breakdown) -> Result<(), ChunkError> {
         let begun = self.sim.now();
         let ended = self.erase_all(chunk).await;

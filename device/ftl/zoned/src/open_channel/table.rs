@@ -1,8 +1,8 @@
 //! The state of each chunk: what the host may do with it, and its write pointer (OC 2.2). Units are counted from the start of the
 //! chunk.
 //!
-//! A write advances the write pointer when it begins. A program that fails and a power cut take it back, and with it all writes
-//! that have not been programmed: they are of an earlier generation.
+//! A write advances the write pointer when it begins. A failed program or a power cut reverts it, together with all
+//! unprogrammed writes, which then belong to an earlier generation.
 //!
 //! Left out: flash.
 
@@ -19,7 +19,7 @@ pub enum ChunkState {
     Offline,
 }
 
-/// Why a chunk does not take a command.
+/// Why a chunk rejects a command.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ChunkError {
     /// The write is no multiple of the minimum write size.
@@ -51,7 +51,7 @@ pub struct Chunk {
     pub erases: u32,
     /// Counts what invalidates writes that have begun.
     pub(super) generation: u32,
-    /// Reads that are under way.
+    /// Reads in progress.
     pub(super) pins: u32,
     /// A program in it has failed.
     pub(super) is_broken: bool,
@@ -108,7 +108,7 @@ impl Chunk {
         self.state = if self.written == size { ChunkState::Closed } else { ChunkState::Open };
     }
 
-    /// Unprogrammed data is lost: the write pointer is where the flash ends.
+    /// Unprogrammed data is lost: the write pointer returns to the end of programmed data.
     pub(super) fn take_back(&mut self) {
         self.generation += 1;
         (self.written, self.accepted) = (self.programmed, self.programmed);
@@ -146,7 +146,7 @@ impl Chunk {
         self.erases += 1;
     }
 
-    /// The chunk is used no more.
+    /// The chunk goes out of use.
     pub(super) fn retire(&mut self) {
         self.close_early();
         (self.state, self.is_erasing) = (ChunkState::Offline, false);

@@ -61,7 +61,7 @@ impl OpenChannel {
     /// Takes units of a chunk, from `at` on, for a write.
     ///
     /// # Errors
-    /// Why the chunk does not take the write.
+    /// Why the chunk rejects the write.
     pub fn begin_write(&self, chunk: u32, at: u32, units: u32) -> Result<Ticket, ChunkError> {
         let of_chunk = &mut self.chunks.borrow_mut()[chunk as usize];
         of_chunk.check_write(at, units, self.layout.strip_units())?;
@@ -69,18 +69,18 @@ impl OpenChannel {
         Ok(Ticket { chunk, generation: of_chunk.generation, first: at, units })
     }
 
-    /// Waits for room in the controller; the time is added to `waited`. Who has a ticket must ask in the order of tickets.
+    /// Waits for room in the controller; the time is added to `waited`. Holders of tickets must call in the order of tickets.
     pub async fn reserve_units(&self, units: u32, waited: &mut Wait) -> Reservation<'_> {
         self.room.take(units as usize, waited).await;
         Reservation { ftl: self, units }
     }
 
-    /// Programs the data of a write. Ends when the data is as far on its way as `until`. `None` is data that is not kept, or that
-    /// did not come: a chunk has no holes, and such units read as zeros. Every ticket has to come here. The time is added to
+    /// Programs the data of a write. Ends when the data has reached `until`. `None` is data that is not kept or did not
+    /// arrive: a chunk has no holes, and such units read as zeros. Every ticket must be passed here. The time is added to
     /// `breakdown`.
     ///
     /// # Errors
-    /// Why the data has not come so far.
+    /// Why the data did not reach it.
     pub async fn program(
         &self,
         ticket: Ticket,

@@ -36,7 +36,7 @@ pub(super) struct Blocks {
     all: Vec<Block>,
     /// The free blocks of each plane.
     free: Vec<Vec<BlockId>>,
-    /// Stale blocks of each plane, and which of these will be used again.
+    /// Stale blocks of each plane that will be used again.
     stale: Vec<u32>,
     coming: Vec<u32>,
     /// Blocks of each plane that zones need.
@@ -83,7 +83,7 @@ impl Blocks {
         })
     }
 
-    /// Good blocks of a plane: those in which programs have failed are none.
+    /// Good blocks of a plane, without blocks in which a program failed.
     pub(super) fn good(&self, plane: PlaneId) -> u32 {
         let blocks = self.geometry.blocks_of(plane).map(|block| self.get(block));
         blocks.filter(|block| block.used != Use::Bad && !block.is_broken).count() as u32
@@ -109,7 +109,7 @@ impl Blocks {
         self.free[self.geometry.plane_of(block).0 as usize].push(block);
     }
 
-    /// A zone does not use a block any more.
+    /// A zone no longer uses a block.
     pub(super) fn make_stale(&mut self, block: BlockId) {
         assert_eq!(self.get(block).used, Use::InZone, "{block:?}");
         self.all[block.0 as usize].used = Use::Stale;
@@ -150,7 +150,7 @@ impl Blocks {
         self.free[plane].push(block);
     }
 
-    /// A stale block is used no more.
+    /// A stale block goes out of use.
     pub(super) fn retire(&mut self, block: BlockId) {
         let plane = self.geometry.plane_of(block).0 as usize;
         self.stale[plane] -= 1;
@@ -197,7 +197,7 @@ impl Blocks {
         to.long(self.spare.0);
     }
 
-    /// The blocks as they were noted.
+    /// Restores noted blocks.
     pub(super) fn restore(&mut self, from: &mut Reader<'_>) -> Result<(), Malformed> {
         self.free.iter_mut().for_each(Vec::clear);
         for (block, number) in self.all.iter_mut().zip(0..) {

@@ -65,7 +65,7 @@ impl Column {
 /// See the file.
 #[derive(Debug)]
 pub(super) struct Body {
-    /// Counts resets: what began before one belongs to a zone that is no more.
+    /// Counts resets: work that began before a reset is obsolete.
     pub(super) generation: u32,
     pub(super) columns: Vec<Column>,
     /// Units from the first that is in no strip on.
@@ -131,17 +131,17 @@ impl Body {
         &mut self.waiting[index]
     }
 
-    /// The units that wait and have their data.
+    /// The waiting units whose data has arrived.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &Slot> {
         self.waiting.iter().filter_map(|waiting| waiting.slot.as_ref())
     }
 
-    /// What waits, from the first unit on that is in no strip.
+    /// The waiting units, from the first unit that is in no strip.
     pub(super) fn slots(&self) -> impl Iterator<Item = Option<&Slot>> {
         self.waiting.iter().map(|waiting| waiting.slot.as_ref())
     }
 
-    /// Puts in what waits behind the strips that were begun.
+    /// Restores the waiting units behind the begun strips.
     pub(super) fn put_waiting(&mut self, begun: u32, slots: Vec<Option<Slot>>) {
         self.begun = begun;
         self.waiting = slots.into_iter().map(|slot| Waiting { slot, writes: 0 }).collect();
@@ -182,7 +182,7 @@ impl Body {
         strip
     }
 
-    /// Where a unit of the zone is, as far as the buffer and the blocks show.
+    /// Where a unit of the zone is, by the buffer and the blocks.
     pub(super) fn find(&self, unit: u32, layout: &Layout, page_at: impl Fn(BlockId, u32) -> PageId) -> Found<'_> {
         let strip = unit / layout.strip_units();
         if strip >= self.begun {
@@ -222,7 +222,7 @@ impl Body {
         self.columns.iter().flat_map(|column| &column.runs).flat_map(|run| run.blocks.iter().copied())
     }
 
-    /// Gives the room of all that waits back; the data stays.
+    /// Releases the room of all waiting units; the data stays.
     pub(super) fn give_room_back(&mut self) -> usize {
         let waiting = self.waiting.iter_mut().filter_map(|unit| unit.slot.as_mut());
         let slots = waiting.chain(self.strips.values_mut().flatten());

@@ -10,7 +10,7 @@ impl ZoneTable {
     /// Notes an extension of an empty zone, which is closed then.
     ///
     /// # Errors
-    /// Why not. Nothing has changed then.
+    /// Why not. Then nothing changes.
     pub fn set_extension(&mut self, zone: u32, extension: &[u8]) -> Result<(), ZoneError> {
         if self.zone(zone).state != ZoneState::Empty {
             return Err(ZoneError::InvalidTransition);
@@ -26,7 +26,7 @@ impl ZoneFtl {
     /// Notes an extension, of as many bytes as extensions have.
     ///
     /// # Errors
-    /// Why the zone does not take it.
+    /// Why the zone rejects it.
     pub fn set_extension(&self, zone: u32, extension: &[u8]) -> Result<(), ZoneError> {
         debug_assert_eq!(extension.len(), self.config.extension as usize, "an extension has its size");
         self.state.borrow_mut().table.set_extension(zone, extension)

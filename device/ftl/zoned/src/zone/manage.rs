@@ -1,7 +1,7 @@
-//! What hosts do with zones apart from reading and writing: open, close, finish, reset, offline (ZNS 3.4.3).
+//! Zone actions of hosts: open, close, finish, reset, offline (ZNS 3.4.3).
 //!
 //! A reset takes effect at once; its command ends when the blocks are erased. Finish makes the zone full at once; its command
-//! ends when the zone is written to its end, as far as the drive does that.
+//! ends when the drive has written the zone to its end, if it does that.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,12 +16,12 @@ use super::ZoneFtl;
 use super::blocks::{Blocks, Use};
 use super::table::{ZoneAction, ZoneError, ZoneState};
 
-/// What an action is still at work on.
+/// The pending work of an action.
 pub struct ZoneWork {
     done: Rc<Cell<bool>>,
 }
 
-/// Blocks to be erased when firmware has done its part.
+/// Blocks to be erased after the firmware's work.
 pub(super) struct Reset {
     blocks: Vec<BlockId>,
     units: u32,
@@ -37,11 +37,11 @@ pub(super) struct Padding {
 }
 
 impl ZoneFtl {
-    /// Does what a host requests of a zone. The state has changed when this returns; the work continues, and
-    /// [`ZoneFtl::ended`] waits for it.
+    /// Carries out an action on a zone. The state has changed on return; the work continues, and [`ZoneFtl::ended`] waits for
+    /// it.
     ///
     /// # Errors
-    /// Why the zone does not do it.
+    /// Why the zone rejects it.
     pub fn act(&self, zone: u32, action: ZoneAction) -> Result<ZoneWork, ZoneError> {
         if action == ZoneAction::Finish {
             self.state.borrow_mut().commit_all(zone);
@@ -78,27 +78,27 @@ impl ZoneFtl {
         }
     }
 
-    /// For how many more zones of each set of the mapping there are blocks, when each active zone gets the blocks that
-    /// it lacks, and each of `taken`, which are empty, all of its blocks.
+    /// The number of further zones of each set of the mapping for which blocks are available, after each active zone has got
+    /// its missing blocks, and each empty zone of `taken` all its blocks.
     pub(crate) fn zones_left(&self, taken: impl Iterator<Item = u32>) -> Vec<u32> {
         self.state.borrow().zones_left(taken)
     }
 
-    /// Whether a zone has more blocks than its data needs: power cuts, and programs that failed, have left some that are written in part.
+    /// Whether a zone has more blocks than its data needs: power cuts and failed programs left some partly written.
     pub(crate) fn wastes_blocks(&self, zone: u32) -> bool {
         let state = self.state.borrow();
         state.bodies[zone as usize].columns.iter().any(|column| column.runs.len() > self.layout.depth as usize)
     }
 
-    /// How many zones there are good blocks for.
+    /// The number of zones for which good blocks exist.
     pub(crate) fn zones_at_most(&self) -> u32 {
         self.state.borrow().zones_at_most()
     }
 
-    /// The zones that an action on all zones is for.
+    /// The zones that an action on all zones selects.
     ///
     /// # Errors
-    /// Why it is for none.
+    /// Why it selects none.
     pub fn selected(&self, action: ZoneAction) -> Result<Vec<u32>, ZoneError> {
         let state = self.state.borrow();
         if action == ZoneAction::Open && !state.table.can_open_all() {
@@ -108,7 +108,7 @@ impl ZoneFtl {
         Ok(zones.filter(|(zone, _)| action.selects(zone.state)).map(|(_, number)| number).collect())
     }
 
-    /// Waits until an action has done all that it takes.
+    /// Waits until an action has completed its work.
     pub async fn ended(&self, work: &ZoneWork) {
         while !work.done.get() {
             self.progress.changed().await;
@@ -137,8 +137,8 @@ impl ZoneFtl {
         self.media.erased_together(blocks).into_iter().for_each(|group| self.erases.start(group));
     }
 
-    /// Erases stale blocks once nothing is under way in them. One that cannot be erased, or in which a program has failed, is
-    /// used no more. Where power was lost, the restart begins again.
+    /// Erases stale blocks once no operation is in progress in them. A block that cannot be erased, or in which a program
+    /// failed, goes out of use. After a power loss, the restart repeats the erases.
     pub(super) async fn erase(&self, blocks: &ErasedTogether) {
         // The restart may have begun with them, or may have erased them.
         let stale = |block: &&BlockId| self.state.borrow_mut().blocks.begin_erase(**block);
@@ -150,7 +150,7 @@ impl ZoneFtl {
         }
         let is_broken = |block: &BlockId| self.state.borrow().blocks.get(*block).is_broken;
         let (broken, good): (ErasedTogether, ErasedTogether) = stale.into_iter().partition(is_broken);
-        // Nothing was written to some: they are erased. After a restart that is not known for sure.
+        // Unwritten blocks are already erased. After a restart this is not certain.
         let is_written = |block: &BlockId| self.media.pages_programmed(*block) > 0 || !self.is_running();
         let (written, empty): (ErasedTogether, ErasedTogether) = good.into_iter().partition(is_written);
         self.settle(|blocks| {
@@ -173,7 +173,7 @@ impl ZoneFtl {
         });
     }
 
-    /// Notes blocks that are not stale any more, and continues with zones that need one.
+    /// Records blocks that are no longer stale, and continues with zones that need one.
     fn settle(&self, note: impl FnOnce(&mut Blocks)) {
         let needy = {
             let mut state = self.state.borrow_mut();

@@ -13,10 +13,10 @@
 //! | `read` | reads |
 //! | `manage` | reset, finish and the other actions of hosts on zones |
 //! | `restart` | after a power cut |
-//! | `plant` | a full drive without writing it |
+//! | `plant` | planting of a full drive |
 //! | `extension` | zone descriptor extensions |
 //! | `zrwa` | zone random write areas |
-//! | `saved` | the state at rest, out of one drive and into another |
+//! | `saved` | the state at rest: saved and restored |
 //! | `check` | the invariants |
 //!
 //! The table of zones and the write buffer survive a power cut, in memory with capacitors. A strip whose program fails is
@@ -85,7 +85,7 @@ pub struct ZoneConfig {
     pub max_open: u32,
     /// Random write areas.
     pub zrwa: Zrwa,
-    /// Bytes of a zone descriptor extension, a multiple of 64; 0 where there are none.
+    /// Bytes of a zone descriptor extension, a multiple of 64; 0 without extensions.
     pub extension: u32,
     /// Units of the write buffer.
     pub buffer_units: u32,
@@ -122,7 +122,7 @@ pub struct ZoneFtl {
     progress: Signal,
     /// Notified of zones that the drive itself has changed.
     on_change: RefCell<Box<dyn Fn(u32)>>,
-    /// The power cuts after the last of which the FTL has started again.
+    /// The number of power cuts at the last restart.
     restarted_after: Cell<u32>,
 }
 
@@ -130,7 +130,7 @@ impl ZoneFtl {
     /// A new drive, erased, whose zones `mapping` spreads.
     ///
     /// # Panics
-    /// When the flash is too small for the zones, or a zone for its content.
+    /// If the flash is too small for the zones, or a zone for its capacity.
     pub fn new(sim: &Sim, media: Rc<Media>, config: ZoneConfig, mapping: &dyn ZoneMapping) -> Rc<ZoneFtl> {
         let geometry = *media.geometry();
         let layout = Layout::new(&geometry, media.timing(), mapping, config.depth);
@@ -212,7 +212,7 @@ impl ZoneFtl {
         self.media.keeps_data()
     }
 
-    /// Units that an own process of the drive writes at a time.
+    /// Units that an internal process of the drive writes at a time.
     pub(crate) fn max_move(&self) -> u32 {
         (self.config.buffer_units / 8).clamp(1, self.layout.strip_units() * self.layout.columns())
     }
@@ -241,7 +241,7 @@ impl ZoneFtl {
     }
 }
 
-/// Workers of an FTL, for as long as there is one.
+/// Workers that do not keep the FTL alive.
 fn workers<J: 'static>(sim: &Sim, ftl: &Weak<ZoneFtl>, work: impl AsyncFn(&ZoneFtl, &J) + 'static) -> Workers<J> {
     let ftl = ftl.clone();
     Workers::new(sim, async move |job: &mut J| {
@@ -251,8 +251,7 @@ fn workers<J: 'static>(sim: &Sim, ftl: &Weak<ZoneFtl>, work: impl AsyncFn(&ZoneF
     })
 }
 
-/// Writes come by [`ZoneFtl::begin_write`], not by `accept`: the zone FTL has no writes in any order, as FTLs of blocks
-/// have.
+/// Data is written by [`ZoneFtl::begin_write`], not by `accept`: the zone FTL has no random writes.
 impl Ftl for ZoneFtl {
     type RandomWrites = NoRandomWrites;
     type Reader<D: Destination> = ZoneReader<D>;
@@ -265,8 +264,8 @@ impl Ftl for ZoneFtl {
         self.unit
     }
 
-    /// The room that a write always finds, whatever else is under way: an active zone may keep an incomplete strip in
-    /// the buffer, and a random write area all of its data.
+    /// The room that a write always finds, whatever else is in progress: an active zone may keep an incomplete strip in the
+    /// buffer, and a random write area all of its data.
     fn max_reserve(&self) -> u32 {
         let Zrwa { size, zones, .. } = self.config.zrwa;
         let kept = self.config.max_active * (self.layout.strip_units() - 1) + zones * size;
@@ -292,7 +291,7 @@ impl Ftl for ZoneFtl {
         self.start_again().await;
     }
 
-    /// The write buffer survives a power cut: there is nothing to wait for.
+    /// The write buffer survives a power cut, so a flush returns at once.
     fn flush(&self) -> Option<Rc<Settling>> {
         None
     }

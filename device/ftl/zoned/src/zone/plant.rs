@@ -1,5 +1,5 @@
-//! A full drive without writing it: each zone is written once, in order. A drive without garbage collection has no steady state
-//! other than that.
+//! Planting of a full drive: each zone is written once, in order. A drive without garbage collection has no other steady
+//! state.
 
 use nandscape_device_ftl_core::{Plant, PlantReport};
 use nandscape_sim::Seed;
@@ -8,7 +8,7 @@ use super::ZoneFtl;
 use super::body::Run;
 
 impl ZoneFtl {
-    /// Gives an unused drive full zones, in no time. `progress` is called with the share that is done.
+    /// Gives an unused drive full zones, in no simulated time. `progress` gets the share done.
     ///
     /// # Panics
     /// When a zone was written.

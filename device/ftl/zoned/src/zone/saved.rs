@@ -1,4 +1,4 @@
-//! The state of a zone FTL at rest, taken out of it and put into a new one over the same flash.
+//! The state of a zone FTL at rest, saved and restored to a new one over the same flash.
 //!
 //! A drive is at rest when no command is under way, all whole strips are on flash and all blocks of zones that were reset are
 //! erased. The remaining state is the table of zones, the blocks of each, and the data in the write buffer that waits
@@ -30,7 +30,7 @@ impl ZoneFtl {
         self.state.borrow().table.zones().iter().any(|zone| zone.state != ZoneState::Empty)
     }
 
-    /// Takes out the state of a drive at rest.
+    /// Takes the state of a drive at rest.
     ///
     /// # Errors
     /// Why it cannot be taken.
@@ -46,10 +46,10 @@ impl ZoneFtl {
         Ok(SavedFtl { map, tables: state.save() })
     }
 
-    /// Puts in the state of another drive whose flash this one has. The drive is new.
+    /// Restores the state of another drive to this new drive over the same flash.
     ///
     /// # Errors
-    /// When it is not of such a drive.
+    /// If the state is not of such a drive.
     pub fn put_saved(&self, saved: SavedFtl) -> Result<(), String> {
         let state = &mut *self.state.borrow_mut();
         let mut from = Reader::new(&saved.tables);

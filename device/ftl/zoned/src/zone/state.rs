@@ -1,4 +1,4 @@
-//! Zones, their data, and blocks: what changes several of them at once, synchronous.
+//! Zones, their data, and blocks: synchronous changes of several of them.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(super) struct State {
     pub(super) geometry: Geometry,
     pub(super) layout: Layout,
     pub(super) table: ZoneTable,
-    /// Of each zone.
+    /// The data of each zone.
     pub(super) bodies: Vec<Body>,
     pub(super) blocks: Blocks,
     /// Zones that wait for a block to be erased.
@@ -30,7 +30,7 @@ enum Supply {
     Taken,
     /// Blocks are being erased.
     Later,
-    /// There are none left.
+    /// No blocks are left.
     Never,
 }
 
@@ -84,7 +84,7 @@ impl State {
         (Some(Program { zone, generation, strip, pages }), 0)
     }
 
-    /// Sees to it that a strip has blocks.
+    /// Provides blocks for a strip.
     fn supply(&mut self, zone: u32, strip: u32) -> Supply {
         let (number, row) = self.layout.strip(strip);
         if !self.bodies[zone as usize].columns[number].lacks_blocks(row, &self.layout) {
@@ -128,7 +128,7 @@ impl State {
         (0..sets).map(of_set).collect()
     }
 
-    /// Blocks of each plane that a column has not got yet.
+    /// Blocks of each plane that a column still lacks.
     fn lacks(&self, column: &Column) -> u32 {
         let (rows, of_block) = (self.layout.rows(), self.layout.rows_per_block);
         let reached = column.runs.last().map_or(0, |run| run.first_row + of_block);

@@ -4,7 +4,7 @@
 //! Active zones are open or closed; open zones are implicitly or explicitly open. Where too many would be open, the
 //! implicitly opened zone that was opened first is closed.
 //!
-//! Left out: flash; what is done with the data of a zone; zone random write areas, which are in `zrwa`.
+//! Left out: flash; the data of zones; zone random write areas, which are in `zrwa`.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -23,7 +23,7 @@ pub enum ZoneState {
     ExplicitlyOpened = 0x3,
     /// Partly written, and not open.
     Closed = 0x4,
-    /// Its data can be read, and that is all.
+    /// Its data can only be read.
     ReadOnly = 0xd,
     /// Nothing more can be written.
     Full = 0xe,
@@ -43,7 +43,7 @@ impl ZoneState {
     }
 }
 
-/// Why a zone does not take a command.
+/// Why a zone rejects a command.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ZoneError {
     /// Blocks beyond the capacity, or of several zones.
@@ -113,7 +113,7 @@ pub struct ZoneTable {
     pub(super) zrwa: Zrwa,
     /// Zones that have a random write area.
     with_zrwa: u32,
-    /// Of the zones whose descriptor extension was set.
+    /// The set descriptor extensions, by zone.
     pub(super) extensions: BTreeMap<u32, Rc<[u8]>>,
 }
 
@@ -177,7 +177,7 @@ impl ZoneTable {
     /// them is returned.
     ///
     /// # Errors
-    /// Why the zone does not take the write. Nothing has changed then.
+    /// Why the zone rejects the write. Then nothing changes.
     pub fn write(&mut self, zone: u32, at: Option<u32>, blocks: u32) -> Result<u32, ZoneError> {
         let (first, written) = self.check_write(zone, at, blocks)?;
         self.open_for_write(zone)?;
@@ -188,7 +188,7 @@ impl ZoneTable {
     /// The effect of [`ZoneTable::write`], without opening the zone: the first block, and the write pointer afterwards.
     ///
     /// # Errors
-    /// Why the zone does not take the write.
+    /// Why the zone rejects the write.
     pub fn check_write(&self, zone: u32, at: Option<u32>, blocks: u32) -> Result<(u32, u32), ZoneError> {
         let Zone { state, written, has_zrwa, .. } = *self.zone(zone);
         match state {
@@ -240,7 +240,7 @@ impl ZoneTable {
     /// Carries out a host's request to one zone. Returns whether the state has changed.
     ///
     /// # Errors
-    /// Why not. Nothing has changed then.
+    /// Why not. Then nothing changes.
     pub fn act(&mut self, zone: u32, action: ZoneAction) -> Result<bool, ZoneError> {
         let state = self.zone(zone).state;
         let to = match (action, state) {
@@ -290,7 +290,7 @@ impl ZoneTable {
         }
     }
 
-    /// The drive cannot write the zone any more.
+    /// The drive can no longer write the zone.
     pub fn make_read_only(&mut self, zone: u32) {
         self.enter(zone, ZoneState::ReadOnly);
     }
@@ -310,8 +310,7 @@ impl ZoneTable {
         }
     }
 
-    /// Whether one more zone may be open, and active if this one is not. Closes an implicitly opened zone where that is
-    /// needed and helps.
+    /// Whether one more zone may be open, and active if this one is not. Closes an implicitly opened zone if needed.
     pub(super) fn make_room_for(&mut self, zone: u32) -> Result<(), ZoneError> {
         self.check_active(zone)?;
         if self.open < self.max_open {

@@ -60,7 +60,7 @@ impl ZoneFtl {
     /// Takes units of a zone for a write: those from `at` on, or those at the write pointer.
     ///
     /// # Errors
-    /// Why the zone does not take the write.
+    /// Why the zone rejects the write.
     pub fn begin_write(&self, zone: u32, at: Option<u32>, units: u32) -> Result<Ticket, ZoneError> {
         let mut state = self.state.borrow_mut();
         let is_random = state.table.zone(zone).has_zrwa;
@@ -75,7 +75,7 @@ impl ZoneFtl {
         Ok(Ticket { zone, generation, first, units, is_random })
     }
 
-    /// Whether a zone would take a write now, as far as the zone itself goes.
+    /// Checks that a zone would take a write now, apart from other zones.
     ///
     /// # Errors
     /// Why not.
@@ -83,7 +83,8 @@ impl ZoneFtl {
         self.state.borrow().table.check_write(zone, Some(at), units).map(drop)
     }
 
-    /// Waits for room in the write buffer; the time is added to `waited`. Who has a ticket must ask in the order of tickets.
+    /// Waits for room in the write buffer; the time is added to `waited`. Holders of tickets must call in the order of
+    /// tickets.
     ///
     /// Room that becomes free goes to the zone with the least room. In the order of commands it would go to zones whose
     /// next strips wait for a die, while zones with idle dies wait behind them: concurrently written zones would gather
@@ -116,8 +117,8 @@ impl ZoneFtl {
         put.is_some()
     }
 
-    /// A write has failed after it had taken its units: they read as zeros, since the zone cannot have a hole. In a random write area
-    /// they stay as they were.
+    /// A write has failed after it had taken its units: they read as zeros, since the zone cannot have a hole. In a random
+    /// write area they keep their earlier data.
     pub fn abandon(&self, ticket: Ticket) {
         match ticket.is_random {
             true => self.give_up(&ticket),
@@ -168,7 +169,7 @@ impl ZoneFtl {
                 self.room.give_back(zone, room);
             }
             let Some(program) = program else {
-                // What waits for the zone may have ended: it is out of blocks.
+                // Work that waits for the zone may have ended: the zone is out of blocks.
                 self.progress.notify();
                 return;
             };

@@ -14,7 +14,7 @@ use super::table::{ZoneError, ZoneState, ZoneTable};
 /// The random write areas of a drive.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Zrwa {
-    /// Blocks of an area; 0 where there are none.
+    /// Blocks of an area; 0 without areas.
     pub size: u32,
     /// Blocks of which a flush is a multiple. It divides the size, and the capacity of a zone.
     pub granularity: u32,
@@ -26,7 +26,7 @@ impl ZoneTable {
     /// Opens an empty zone explicitly and gives it a random write area. One that has an area is opened.
     ///
     /// # Errors
-    /// Why not. Nothing has changed then.
+    /// Why not. Then nothing changes.
     pub fn open_with_zrwa(&mut self, zone: u32) -> Result<(), ZoneError> {
         let of_zone = *self.zone(zone);
         let is_new = match (of_zone.state, of_zone.has_zrwa) {
@@ -71,7 +71,7 @@ impl ZoneTable {
     /// Moves the write pointer behind `last`, a block of the area (Flush Explicit ZRWA Range).
     ///
     /// # Errors
-    /// Why not. Nothing has changed then.
+    /// Why not. Then nothing changes.
     pub fn flush_zrwa(&mut self, zone: u32, last: u32) -> Result<(), ZoneError> {
         let of_zone = *self.zone(zone);
         let end = self.capacity().min(of_zone.written + self.zrwa.size);
@@ -115,13 +115,13 @@ impl ZoneFtl {
     /// Opens a zone with a random write area.
     ///
     /// # Errors
-    /// Why the zone does not get one.
+    /// Why the zone gets none.
     pub fn open_with_zrwa(&self, zone: u32) -> Result<(), ZoneError> {
         self.state.borrow_mut().table.open_with_zrwa(zone)
     }
 
-    /// Commits the blocks of a random write area up to `last`, counted from the start of the zone. They are in the write buffer, which
-    /// survives a power cut: nothing is waited for.
+    /// Commits the blocks of a random write area up to `last`, counted from the start of the zone. They are in the write
+    /// buffer, which survives a power cut, so this returns at once.
     ///
     /// # Errors
     /// Why they are not committed.

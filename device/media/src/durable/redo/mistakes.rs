@@ -1,5 +1,5 @@
-//! Deliberate mistakes, each of which the tests must notice. None is made in a build that is not a test: whether one is, is a
-//! constant there.
+//! Deliberate mistakes, each of which the tests must notice. Builds other than tests make none: there, the check is a
+//! constant.
 
 #[cfg(test)]
 use std::cell::Cell;

@@ -1,9 +1,9 @@
-//! A redo log between a store and its file, for stores that outlast the host's power. The file changes from one sync to the next at
-//! once. A loss of power, like a kill, leaves all writes up to some point of time, and no later ones.
+//! A redo log between a store and its file, for stores that outlast the host's power. The file changes atomically from one
+//! sync to the next. A loss of power, like a kill, keeps all writes up to some point of time, and no later ones.
 //!
 //! | file | what |
 //! |---|---|
-//! | `record` | what a sync puts into the log |
+//! | `record` | the log record of a sync |
 //! | `mistakes` | deliberate mistakes for the tests |
 //!
 //! Writes are kept in memory, where reads find them. A sync writes all of them into one of two regions behind the stores, as one
@@ -57,7 +57,7 @@ struct State {
 }
 
 impl Redo {
-    /// Repeats in a file the records of its regions at `at`. Afterwards no part of them has to be repeated again.
+    /// Repeats in a file the records of its regions at `at`. Afterwards, no part of them needs to be repeated.
     ///
     /// # Errors
     /// When the file cannot be read or written.
@@ -82,10 +82,10 @@ impl Redo {
         Ok(redo)
     }
 
-    /// Takes the room of both regions, so that no record meets a full disk.
+    /// Reserves the room of both regions, so that no record meets a full disk.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is no room.
     pub(crate) fn reserve_regions(&self) -> io::Result<()> {
         self.file.reserve(self.at, BYTES)
     }
@@ -148,7 +148,7 @@ impl State {
         self.record.add(change);
     }
 
-    /// Puts pending writes over the data read at `at`.
+    /// Overlays pending writes on the data read at `at`.
     fn lay_over(&self, at: u64, bytes: &mut [u8]) {
         let touched = pieces(at, bytes.len()).filter_map(|piece| self.touched.get(&piece)).flatten();
         let mut touched: SmallVec<[u32; 8]> = touched.copied().collect();

@@ -18,7 +18,7 @@ const PUNCH: u64 = 1 << 63;
 pub(super) enum Change {
     /// Bytes at a place.
     Write(u64, Box<[u8]>),
-    /// Room at a place, of a length, that is given back.
+    /// Room at a place, of a length, that is returned.
     Punch(u64, u64),
 }
 
@@ -103,7 +103,7 @@ impl Record {
         Ok(Record::decode(&bytes).filter(|record| record.is_possible(end)))
     }
 
-    /// Whether it can have been written: another follows it, and its changes have bytes and lie before `end`.
+    /// Whether it is plausible: its number has a successor, and its changes have bytes and lie before `end`.
     fn is_possible(&self, end: u64) -> bool {
         self.number < u64::MAX && self.changes.iter().all(|change| change.is_before(end))
     }

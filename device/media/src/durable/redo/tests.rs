@@ -35,7 +35,7 @@ fn write(rng: &mut Rng, redo: &Redo, model: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A loss of power at any write or sync leaves what one of the syncs has left: the last one that has ended, or a later one.
+/// A loss of power at any write or sync leaves the state of a sync: the last completed one, or a later one.
 fn survives_a_loss(seed: u64) -> Result<(), String> {
     let mut rng = Seed::new(seed).rng();
     let (file, mut model) = (file(), vec![0; STORES as usize]);
@@ -113,7 +113,7 @@ fn what_was_repeated_once_is_not_repeated_again() {
     goes_on_without_syncs().unwrap();
 }
 
-/// Any part of a record, from its first byte on, is no record.
+/// Any prefix of a record is no record.
 #[test]
 fn a_torn_record_never_happened() {
     let file = file();

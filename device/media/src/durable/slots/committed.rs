@@ -13,7 +13,7 @@ use crate::fault::MediaError;
 pub(super) const BYTES: u64 = 8_192;
 /// Where the two lie: in different pieces, and further from each other than a sector is long.
 const PLACES: [u64; 2] = [3_072, 4_096];
-/// Bytes of an entry: the number, up to where writes to slots were whole, checksum.
+/// Bytes of an entry: the number, the last number up to which writes to slots were whole, checksum.
 const ENTRY: usize = 20;
 const NEVER_WRITTEN: (u64, u64) = (0, 0);
 
@@ -23,7 +23,7 @@ pub(super) struct Committed {
     sequence: Cell<u64>,
     /// All writes to slots up to this one were whole then.
     whole: u64,
-    /// Whether one of the two lacks the content of the other.
+    /// Whether the two copies differ.
     differ: bool,
 }
 
@@ -68,7 +68,7 @@ impl Committed {
         disk.write(self.at + PLACES[0], &bytes)
     }
 
-    /// Makes both alike.
+    /// Makes both copies equal.
     ///
     /// # Errors
     /// [`MediaError::Store`].

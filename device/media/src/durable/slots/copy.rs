@@ -14,7 +14,7 @@
 //! | none | none, or damaged | any | is void |
 //! | damaged | whole | any | is damaged, and may have been void |
 //! | damaged | none | any | is void: it was never written |
-//! | damaged | damaged | any | may be anything: the file is refused |
+//! | damaged | damaged | any | may be anything: the file is rejected |
 //!
 //! A write that may have been cut off was complete if a later head records it as whole: then the copy is damaged.
 
@@ -35,7 +35,7 @@ pub(super) enum Found {
     Unknown,
 }
 
-/// What the heads of a copy record of all writes to slots.
+/// The records of all writes to slots in the heads of a copy.
 #[derive(Copy, Clone, Default)]
 pub(super) struct Numbers {
     /// The last write that is known.

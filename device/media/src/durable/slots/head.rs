@@ -7,7 +7,7 @@ use crate::durable::superblock::{Reader, Writer};
 /// Bytes of a head.
 pub(super) const HEAD: usize = 64;
 
-/// What a head records of its copy, a bit each.
+/// The flags of a copy in its head, a bit each.
 pub(super) mod flags {
     /// It is a separate write: it counts without a commit.
     pub(crate) const ALONE: u32 = 1;
@@ -31,14 +31,14 @@ pub(super) struct Head {
     pub(super) whole: u64,
 }
 
-/// What stands in the place of a head.
+/// The bytes in the place of a head.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     /// Nothing was ever written.
     Zeros,
     /// A head.
     Whole(Head),
-    /// Something else. A write that was cut off does not leave that.
+    /// Something else, which a truncated write does not leave.
     Damaged,
 }
 
@@ -59,7 +59,7 @@ impl Head {
         out.0.try_into().expect("the fields are as long")
     }
 
-    /// Reads that of a slot.
+    /// Reads the head of a slot.
     pub(super) fn decode(slot: u32, bytes: &[u8; HEAD]) -> Place {
         if *bytes == [0; HEAD] {
             return Place::Zeros;

@@ -4,7 +4,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `head` | what stands before and behind a copy's data |
+//! | `head` | the header before and after a copy's data |
 //! | `copy` | the state of a copy: whole, cut off, damaged |
 //! | `committed` | the number of the last whole write |
 //!
@@ -42,7 +42,7 @@ pub(crate) fn region_bytes(slots: u64, stride: u64) -> u64 {
     committed::BYTES + slots * 2 * stride
 }
 
-/// What a slot holds in addition to its data.
+/// The metadata of a slot.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SlotRecord {
     /// Its number.
@@ -57,7 +57,7 @@ pub struct SlotRecord {
     pub was_lost: u64,
 }
 
-/// A slot that was found.
+/// A found slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundSlot {
     /// Its content.
@@ -80,7 +80,7 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// Those of a file. Where a write `may_be_torn`, a copy may be missing.
+    /// The slots of a file. If a write `may_be_torn`, a copy may be missing.
     pub(crate) fn open(disk: &Rc<Disk>, slots: u32, may_be_torn: bool) -> io::Result<Slots> {
         Ok(Slots {
             disk: disk.clone(),
@@ -120,12 +120,12 @@ impl Slots {
         written
     }
 
-    /// All slots up to a number count from now on.
+    /// Makes all slots up to a number count.
     pub(crate) fn commit(&self, sequence: u64) -> Result<(), MediaError> {
         self.committed.write(&self.disk, sequence, self.number.get())
     }
 
-    /// The number that was committed last.
+    /// The last committed number.
     pub(crate) fn committed(&self) -> u64 {
         self.committed.sequence()
     }
@@ -146,7 +146,7 @@ impl Slots {
         self.disk.write(self.at(slot, copy), &head.encode())
     }
 
-    /// Makes all slots void and gives their room back: nothing of their data stays.
+    /// Makes all slots void and returns their room: no data stays.
     pub(crate) fn wipe(&self) -> Result<(), MediaError> {
         let region = self.disk.layout.slots;
         (0..self.next.borrow().len() as u32).try_for_each(|slot| self.clear(slot))?;
@@ -195,7 +195,7 @@ impl Slots {
             let was_cut_off = matches!(found, Found::CutOff(_));
             let Some((head, found)) = found.settle(whole).slot() else {
                 if was_cut_off {
-                    // Where the file cannot be written, no number is written either.
+                    // If the file cannot be written, no number is written either.
                     let _ = self.clear_copy(slot, copy);
                 }
                 continue;

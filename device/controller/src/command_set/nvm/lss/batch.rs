@@ -1,7 +1,7 @@
-//! Batched read (OX 7.2.2): pages anywhere, by one command. All of them are read at once.
+//! Batched read (OX 7.2.2): one command reads scattered pages in parallel.
 //!
-//! All pages are looked up at one instant: a batch sees all of a flush or nothing. The thesis leaves that to the store above (OX 7.3.1,
-//! 8.2); here no reader sees half of a transaction.
+//! All pages are looked up at one instant, so a batch sees all of a flush or none of it. The thesis leaves that to the store
+//! above (OX 7.3.1, 8.2); here no reader sees half of a transaction.
 
 use nandscape_device_ftl_core::offers::Held;
 use nandscape_device_ftl_core::{Extent, Ftl, ReadError, Reader, Unreadable};
@@ -19,7 +19,7 @@ use crate::namespace::Namespace;
 use crate::refusal::Refusal;
 
 impl Namespace {
-    /// Checks the list of a batched read: where each of its pages lies.
+    /// Checks the list of a batched read. Returns where each page lies.
     fn batch(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Vec<Vec<Extent>>, Refusal> {
         self.check_pages()?;
         let pages = (entry.cdw10.get() & 0xffff) as usize + 1;
@@ -79,7 +79,7 @@ impl<F: Ftl> Nvm<F> {
         Ok(())
     }
 
-    /// Has the map of extents in memory, so that all of them can be looked up at once.
+    /// Loads and holds the map of extents in memory, so that all of them can be looked up at one instant.
     async fn held(
         &self,
         command: &Command<'_>,

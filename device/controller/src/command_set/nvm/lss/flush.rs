@@ -1,7 +1,7 @@
 //! Flush of a buffer of a log-structured store (OX 7.3.1): its pages become current together.
 //!
-//! Of the thesis' phases this has the parsing of the buffer; the serial queue, the alignment to pages of the flash, commit and
-//! abort are those of the FTL's transactions.
+//! Of the thesis' phases, this file has the parsing of the buffer. The FTL's transactions provide the serial queue, the
+//! alignment to flash pages, commit and abort.
 
 use std::rc::Rc;
 
@@ -43,12 +43,12 @@ impl Namespace {
         }
         match self.keeps_data {
             true => mem.must_fit(bytes)?,
-            // Without data there may be the metadata alone.
+            // Without data, the memory may hold the metadata alone.
             false => mem.must_cover(METADATA)?,
         }
         let mut head = Head::default();
         mem.read(0, head.as_mut_bytes());
-        // Of memory that cannot be read nothing is said.
+        // Unreadable memory is a transfer error, not a malformed buffer.
         if mem.has_failed() {
             return Err(Status::DATA_TRANSFER_ERROR.into());
         }

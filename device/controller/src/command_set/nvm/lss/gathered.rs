@@ -1,4 +1,4 @@
-//! The pages of a buffer, which lie apart in the host's memory, as if they lay one after the other.
+//! The pages of a buffer, scattered in the host's memory, as one contiguous memory.
 //!
 //! Left out: writing, since it is only read.
 

@@ -1,10 +1,10 @@
-//! What OX-ELEOS adds to the NVM command set (OX 7.2.2), where the FTL has transactions. The layout is that of
+//! The commands that OX-ELEOS adds to the NVM command set (OX 7.2.2), if the FTL has transactions. The layout is that of
 //! [`lss`](nandscape_wire_nvme::lss).
 //!
 //! | file | what |
 //! |---|---|
 //! | `flush` | a buffer of pages, all or none |
-//! | `gathered` | pages that lie apart in a buffer, as one memory |
+//! | `gathered` | scattered pages of a buffer as one memory |
 //! | `batch` | pages anywhere, by one command |
 //! | `pieces` | both for pages of any length, as chains of pieces |
 //!
@@ -24,14 +24,14 @@ use crate::refusal::Refusal;
 
 pub(super) use pieces::Stores;
 
-/// A buffer or a list that is not of the form.
+/// A malformed buffer or list.
 fn malformed() -> Refusal {
     Refusal::of(Status::INVALID_FIELD, Parameter::DPTR).final_()
 }
 
 impl Namespace {
     /// # Errors
-    /// That of a namespace with metadata, whose blocks have no pages.
+    /// The namespace has metadata; its blocks have no pages.
     fn check_pages(&self) -> Result<(), Refusal> {
         match self.format.lba().metadata {
             0 => Ok(()),

@@ -1,7 +1,7 @@
-//! Logical blocks with their metadata in memory of the controller, and the ways from and to the host.
+//! Logical blocks with their metadata in controller memory, and their transfer from and to the host.
 //!
-//! The FTL gives metadata of blocks that are not written as zeros, and protection information of such blocks has all bits
-//! set (Identify Namespace, DLFEAT). So protection information is kept inverted below the controller.
+//! The FTL returns zeros as metadata of unwritten blocks, but their protection information has all bits set (Identify
+//! Namespace, DLFEAT). So protection information is stored inverted below the controller.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -27,7 +27,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Blocks of zeros, whose protection information is that of blocks that are not written.
+    /// Blocks of zeros, with the protection information of unwritten blocks.
     pub(super) fn new(format: Format, blocks: u32) -> Blocks {
         let (data, metadata) = (buffer(blocks * format.lba().data), buffer(blocks * stride(format) as u32));
         let blocks = Blocks { format, data, metadata };
@@ -40,7 +40,7 @@ impl Blocks {
         blocks as usize * (format.lba().data as usize + stride(format))
     }
 
-    /// Blocks as the FTL has them, for a read into them.
+    /// Blocks in the form of the FTL, as the target of a read.
     pub(super) fn to_read(format: Format, blocks: u32) -> Blocks {
         let blocks = Blocks::new(format, blocks);
         blocks.invert();
@@ -59,12 +59,12 @@ impl Blocks {
         HostMem::whole(&self.metadata).part(at(sectors.start), at(sectors.end - sectors.start))
     }
 
-    /// The data and metadata of sectors of the host as a write takes them.
+    /// The data and metadata of the host's sectors, as the source of a write.
     pub(super) fn both(&self, sectors: Range<u32>) -> Both {
         Both { data: self.data(sectors.clone()), metadata: self.metadata(sectors), is_inside: false }
     }
 
-    /// Inverts the protection information, on the way from and to the FTL.
+    /// Inverts the protection information, between the host's form and the FTL's.
     pub(super) fn invert(&self) {
         invert(self.format, &mut self.metadata.borrow_mut());
     }
@@ -92,7 +92,7 @@ impl Blocks {
         }
     }
 
-    /// Whether data and metadata are the same, except for protection information.
+    /// Whether data and metadata are equal, except for protection information.
     pub(super) fn is_like(&self, other: &Blocks) -> bool {
         let place = self.format.protection.map_or(self.used(), |protection| self.format.lba().place_of(protection));
         let end = self.format.protection.map_or(place, |_| place + PROTECTION_BYTES as usize);
@@ -140,20 +140,20 @@ pub(super) struct Place<'a> {
     format: Format,
     blocks: u32,
     data: &'a HostMem,
-    /// The memory of the metadata alone, where the command has such.
+    /// The memory of the metadata, if it is separate.
     metadata: Option<HostMem>,
     /// Whether metadata follows the data of each block.
     is_extended: bool,
 }
 
-/// A command without a metadata pointer, where metadata lies in a buffer of its own.
+/// The command has no metadata pointer, but the format has a separate metadata buffer.
 const NO_METADATA: Refusal = Refusal::of(Status::INVALID_FIELD, Parameter::MPTR);
 
 impl<'a> Place<'a> {
     /// The memory of a command over `blocks` blocks.
     ///
     /// # Errors
-    /// The status of a command whose memory is described wrongly, is too short, or longer than a command may transfer.
+    /// The status of a command whose memory is malformed, too short, or longer than the transfer limit.
     pub(super) fn of(command: &Command<'a>, blocks: u32, tags: &Tags) -> Result<Place<'a>, Refusal> {
         let (namespace, format) = (command.namespace, command.namespace.format);
         let is_extended = format.is_extended && !tags.strips(&format);
@@ -174,10 +174,10 @@ impl<'a> Place<'a> {
         Ok(place)
     }
 
-    /// Whether the memory can be reached now.
+    /// Checks that the memory is reachable now.
     ///
     /// # Errors
-    /// The status of a command whose memory cannot.
+    /// The status of a command whose memory is unreachable.
     pub(super) fn cover(&self) -> Result<(), Status> {
         self.data.fits(self.bytes_at_data_pointer())?;
         let Some(metadata) = &self.metadata else { return Ok(()) };
@@ -261,7 +261,7 @@ impl<'a> Place<'a> {
         self.check_copied()
     }
 
-    /// The end of a command looks at the data's memory only.
+    /// Needed here: the end of a command checks only the memory of the data.
     fn check_copied(&self) -> Result<(), Status> {
         match self.metadata.as_ref().is_some_and(HostMem::has_failed) {
             true => Err(Status::DATA_TRANSFER_ERROR),

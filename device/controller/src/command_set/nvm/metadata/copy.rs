@@ -1,5 +1,5 @@
-//! Copy on a namespace with metadata (NVM 3.3.2): protection information is checked and inserted as by a read of each source
-//! and a write of all of them.
+//! Copy on a namespace with metadata (NVM 3.3.2): protection information is checked as by a read of each source, and inserted
+//! as by one write of all of them.
 
 use nandscape_device_ftl_core::Ftl;
 use nandscape_drive::Breakdown;
@@ -27,7 +27,7 @@ impl<F: Ftl> Nvm<F> {
 
         command.link.receive(list.bytes.into(), breakdown).await;
         self.check_writable()?;
-        // A source that was read is held beside the blocks to write.
+        // One source is held in addition to the blocks to write.
         let largest = sources.iter().map(|source| source.memory(command)).max().unwrap_or(0);
         let _memory = self.copy_memory(command, to.memory(command) + largest, breakdown).await?;
         let blocks = Blocks::new(namespace.format, to.blocks);
@@ -48,8 +48,8 @@ impl<F: Ftl> Nvm<F> {
     }
 }
 
-/// With protection information, descriptors have the tags of a guard of 16 bits (NVM 3.3.2), and reads and writes take the
-/// same action (NVM 5.3.2.5.1).
+/// With protection information, descriptors must have the format of 16-bit guards (NVM 3.3.2), and the actions of read and
+/// write must be equal (NVM 5.3.2.5.1).
 fn check_actions(is_protected: bool, fields: &CopyCdw12) -> Result<(), Refusal> {
     let acts = [fields.prinfo_read(), fields.prinfo_write()].map(|field| Prinfo(field).action());
     match is_protected {

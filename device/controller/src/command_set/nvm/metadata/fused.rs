@@ -41,7 +41,7 @@ impl<F: Ftl> Nvm<F> {
     }
 }
 
-/// One command of the pair, which is to be of the given kind.
+/// One command of the pair, which must have the given opcode.
 fn parse<'a>(command: &Command<'a>, opcode: IoOpcode) -> Result<(Request, Place<'a>), Refusal> {
     command.namespace.check_flags(command.entry)?;
     if IoOpcode(command.entry.opcode) != opcode {
@@ -56,7 +56,7 @@ fn parse<'a>(command: &Command<'a>, opcode: IoOpcode) -> Result<(Request, Place<
     Ok((request, place))
 }
 
-/// Where the blocks of both lie, which are the same and lie in a row.
+/// The extent of both commands, which must be equal and contiguous.
 fn same_extent(command: &Command<'_>, compared: &Request, written: &Request) -> Result<Extent, Failures> {
     if (compared.slba, compared.blocks) != (written.slba, written.blocks) {
         return Err(both_failed(Status::INVALID_FIELD));

@@ -1,18 +1,18 @@
 //! Commands on blocks with metadata, and with protection information in it (NVM 5.3).
 //!
-//! The blocks of a command pass through memory of the controller, where their protection information is checked, inserted
-//! or taken out. A write whose check fails has changed nothing, and no block of a read whose check fails reaches the host.
+//! The blocks of a command pass through controller memory, where their protection information is checked, inserted or
+//! stripped. A write whose check fails changes nothing. A read whose check fails sends no block to the host.
 //!
 //! | file | what |
 //! |---|---|
 //! | `mod` | the commands of one range of blocks |
 //! | `copy` | Copy |
 //! | `fused` | a fused Compare and Write |
-//! | `blocks` | blocks in memory of the controller, and the ways from and to the host |
+//! | `blocks` | blocks in controller memory, and their transfer from and to the host |
 //! | `zeros` | Write Zeroes |
 //! | `protection` | protection information |
 //!
-//! Left out: that the data of a write crosses the link while it waits for room in the write buffer. It crosses first.
+//! Left out: overlap of a write's link transfer with its wait for room in the write buffer. The transfer comes first.
 
 mod blocks;
 mod copy;
@@ -39,7 +39,7 @@ use crate::link::Link;
 use blocks::{Blocks, Place};
 use protection::Tags;
 
-/// Data and metadata of a read, in memory of the controller, and across the link if they are for the host.
+/// Data and metadata of a read into controller memory, and across the link if they are for the host.
 #[derive(Clone)]
 pub(super) struct WithMetadata {
     data: HostMem,
@@ -73,7 +73,7 @@ impl Destination for WithMetadata {
 struct Both {
     data: HostMem,
     metadata: HostMem,
-    /// Whether the blocks were not sent by the host.
+    /// Whether the blocks come from inside the drive.
     is_inside: bool,
 }
 
@@ -99,7 +99,7 @@ impl Source for Both {
     }
 }
 
-/// What keeps the metadata of an FTL. A namespace has metadata only if the FTL offers that.
+/// The metadata trait of an FTL. A namespace has metadata only if the FTL offers it.
 fn keeper<F: Ftl>(ftl: &F) -> &dyn Metadata<F::RandomWrites> {
     ftl.offers().metadata.expect("no namespace has metadata otherwise")
 }
@@ -113,7 +113,7 @@ struct Request {
 }
 
 impl Request {
-    /// The range and tags of a command, which fit the namespace.
+    /// The range and tags of a command, checked against the namespace.
     fn of(command: &Command<'_>) -> Result<Request, Status> {
         let (entry, namespace) = (command.entry, command.namespace);
         let (slba, blocks) = (entry.slba(), u32::from(Cdw12::of(entry).nlb_z()) + 1);
@@ -184,9 +184,9 @@ impl<F: Ftl> Nvm<F> {
         Ok(self.write_blocks(command, &request, (&blocks, false), fua, breakdown).await?)
     }
 
-    /// Both the host's blocks and the drive's own are checked, and then compared, except for protection information
-    /// (NVM 3.3.1). The command is parallel to both Read and Write (NVM 5.3.2.4), so it has PRACT as these have: where protection
-    /// information is all of the metadata, the host sends none.
+    /// Checks both the host's blocks and the stored blocks, and then compares all but protection information (NVM 3.3.1). The
+    /// command parallels both Read and Write (NVM 5.3.2.4), and so does PRACT: if protection information is all of the
+    /// metadata, the host sends none.
     async fn compare_protected(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Failure> {
         let request = Request::of(command)?;
         let place = Place::of(command, request.blocks, &request.tags)?;
@@ -198,7 +198,7 @@ impl<F: Ftl> Nvm<F> {
         self.compare_blocks(command, &request, &place, breakdown).await
     }
 
-    /// Compares what the drive holds with the host's blocks, which have crossed the link. There is memory for both.
+    /// Compares the stored blocks with the host's blocks, which have crossed the link. Memory for both is held.
     async fn compare_blocks(
         &self,
         command: &Command<'_>,
@@ -216,7 +216,7 @@ impl<F: Ftl> Nvm<F> {
         if own.is_like(&others) { Ok(()) } else { Err(Status::COMPARE_FAILURE.into()) }
     }
 
-    /// As [`Nvm::verify`]: in parts of the transfer limit. PRACT has no effect, as nothing is transferred.
+    /// Like [`Nvm::verify`], in parts of the transfer limit. PRACT has no effect, because nothing is transferred.
     async fn verify_protected(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Result<(), Failure> {
         let request = Request::of(command)?;
         self.count_read(0, command.namespace, request.blocks);
@@ -281,7 +281,7 @@ impl<F: Ftl> Nvm<F> {
 /// The host's blocks, with the protection information with which they are to be written.
 fn take_to_write(command: &Command<'_>, request: &Request, place: &Place<'_>) -> Result<Blocks, Failure> {
     command.stop.check()?;
-    // A guest may have unmapped it since: better no data than zeros.
+    // A guest may have unmapped the memory since: better no data than zeros.
     place.cover()?;
     let blocks = place.take()?;
     match request.tags.acts(&command.namespace.format) {
@@ -291,7 +291,7 @@ fn take_to_write(command: &Command<'_>, request: &Request, place: &Place<'_>) ->
     Ok(blocks)
 }
 
-/// A command that takes data from the host has some.
+/// Checks that a command with data from the host has any.
 fn must_have_data(command: &Command<'_>) -> Result<(), Status> {
     if command.mem.is_none() { Err(Status::DATA_TRANSFER_ERROR.final_()) } else { Ok(()) }
 }

@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::namespace::{Format, PROTECTION_BYTES, Protection, ProtectionType};
 
-/// An application tag that switches the checks of a block off.
+/// An application tag that disables the checks of a block.
 const NO_APPLICATION_TAG: u16 = u16::MAX;
 /// The same for a reference tag of type 3, which must have both values.
 const NO_REFERENCE_TAG: u32 = u32::MAX;
@@ -17,7 +17,7 @@ const NO_REFERENCE_TAG: u32 = u32::MAX;
 /// The guard of any number of zeros.
 const GUARD_OF_ZEROS: u16 = 0;
 
-/// What a command says of protection information.
+/// The protection information fields of a command.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Tags {
     pub(super) prinfo: Prinfo,
@@ -30,19 +30,19 @@ pub(super) struct Tags {
 }
 
 impl Tags {
-    /// Those of a command of one range of blocks.
+    /// The fields of a command of one range of blocks.
     pub(super) fn of(entry: &SubmissionEntry) -> Tags {
         Tags::with(entry, Prinfo(Cdw12::of(entry).prinfo()))
     }
 
-    /// Those of CDW14 and CDW15, with the field that tells what to do.
+    /// The fields in CDW14 and CDW15, with the given PRINFO.
     pub(super) fn with(entry: &SubmissionEntry, prinfo: Prinfo) -> Tags {
         let tags = entry.cdw15.get();
         Tags { prinfo, reference: entry.cdw14.get(), application: tags as u16, mask: (tags >> 16) as u16 }
     }
 
-    /// Whether the fields fit the blocks from `slba` on: of type 1, a reference tag that is checked is that of its block;
-    /// of type 3, none is checked.
+    /// Checks that the fields fit the blocks from `slba`: with type 1, a checked reference tag must be that of its block;
+    /// with type 3, none may be checked.
     ///
     /// # Errors
     /// Invalid Protection Information.
@@ -57,12 +57,12 @@ impl Tags {
         if fits { Ok(()) } else { Err(Status::INVALID_PROTECTION.final_()) }
     }
 
-    /// Whether the controller inserts protection information into a write, and takes it out of a read.
+    /// Whether the controller inserts protection information into a write, and strips it from a read.
     pub(super) fn acts(&self, format: &Format) -> bool {
         self.prinfo.action() && format.protection.is_some()
     }
 
-    /// Whether the host sees no metadata, because it is all protection information and the controller acts on that.
+    /// Whether the host sees no metadata, because all of it is protection information that the controller inserts and strips.
     pub(super) fn strips(&self, format: &Format) -> bool {
         self.acts(format) && format.lba().metadata == PROTECTION_BYTES
     }
@@ -101,7 +101,7 @@ impl Tags {
         metadata[place..place + size_of::<ProtectionInformation>()].copy_from_slice(information.as_bytes());
     }
 
-    /// Checks the protection information of a block, as far as the command asks for it.
+    /// Checks the protection information of a block, as selected by the command.
     ///
     /// # Errors
     /// End-to-end Guard, Application Tag, or Reference Tag Check Error.

@@ -1,7 +1,7 @@
 //! Write Zeroes on a namespace with metadata (NVM 3.3.8).
 //!
-//! A command may have 65,536 blocks and wait long for room in the write buffer, so it holds no metadata meanwhile: that of a
-//! part is made when the FTL takes the part.
+//! A command may have 65,536 blocks and wait long for room in the write buffer, so it holds no metadata meanwhile. The
+//! metadata of a part is generated when the FTL takes the part.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,8 +24,8 @@ use crate::namespace::Format;
 /// Blocks of zeros.
 struct ZeroBlocks {
     format: Format,
-    /// The tags of the protection information that they have, and how many blocks of their command come before them. Without,
-    /// their metadata is that of blocks that are not written, which the FTL keeps as zeros.
+    /// The tags of their protection information, and their offset in blocks within the command. `None` means the metadata of
+    /// unwritten blocks, which the FTL stores as zeros.
     inserts: Option<(Tags, u32)>,
 }
 
@@ -62,8 +62,8 @@ impl Source for ZeroBlocks {
 }
 
 impl<F: Ftl> Nvm<F> {
-    /// With PRACT, blocks of zeros get protection information. Without it they have that of blocks that are not written,
-    /// with which no check is made, and may be deallocated (NVM 3.3.8).
+    /// With PRACT, blocks of zeros get protection information. Without it, they get that of unwritten blocks, which disables
+    /// checks, and may be deallocated (NVM 3.3.8).
     pub(super) async fn write_zeroes_protected(
         &self,
         command: &Command<'_>,
@@ -72,7 +72,7 @@ impl<F: Ftl> Nvm<F> {
         let (namespace, fields) = (command.namespace, Cdw12::of(command.entry));
         let request = Request::of(command)?;
         let format = namespace.format;
-        // There is nothing to check yet.
+        // The new blocks have no protection information to check.
         if format.protection.is_some() && request.tags.prinfo.checks() {
             return Err(Status::INVALID_PROTECTION.final_());
         }
@@ -90,7 +90,7 @@ impl<F: Ftl> Nvm<F> {
         Ok(())
     }
 
-    /// Writes zeros whose metadata is that of blocks that are not written.
+    /// Writes zeros with the metadata of unwritten blocks.
     pub(in super::super) async fn write_blank(
         &self,
         command: &Command<'_>,

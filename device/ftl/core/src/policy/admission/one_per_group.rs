@@ -1,5 +1,5 @@
-//! The planes of a group collect one after another. A group is a number of planes that follow each other: those of a die,
-//! of a channel, or of the drive.
+//! The planes of a group collect one after another. A group is a number of consecutive planes: those of a die, of a channel,
+//! or of the drive.
 //!
 //! Left out: groups across channels, such as the stripes of an array of planes.
 

@@ -1,5 +1,5 @@
-//! Rotating GC (Li 3.3.4): at most one plane of a group of planes collects at a time, as long as the others have pages for the host.
-//! A plane without any collects concurrently: the overload case.
+//! Rotating GC (Li 3.3.4): at most one plane of a group of planes collects at a time, as long as the others have pages for
+//! the host. A plane without host pages collects concurrently: the overload case.
 //!
 //! A group is planes at the same position of some neighbouring channels: those that the stripes of an array of planes lie in.
 

@@ -16,12 +16,12 @@ pub struct ByRange {
     policies: Vec<Striped>,
     /// By plane, its range.
     owners: Vec<u8>,
-    /// The range that is served first where none is named.
+    /// The range that is served first if none is named.
     turn: u8,
 }
 
 impl ByRange {
-    /// Striping over the planes of each of `ranges` ranges, of which there are no more than planes.
+    /// Striping over the planes of each of `ranges` ranges, at most as many as planes.
     pub fn new(geometry: &Geometry, order: StripeOrder, ranges: u8) -> ByRange {
         let mut planes: Vec<PlaneId> = (0..geometry.planes()).map(PlaneId).collect();
         planes.sort_by_key(|plane| geometry.place(*plane));

@@ -46,11 +46,11 @@ pub trait AllocationPolicy {
         self.next()
     }
 
-    /// Where it is in its order, as a number for [`AllocationPolicy::go_on_at`]. One without an order is always at 0.
+    /// Its position in its order, as a number for [`AllocationPolicy::go_on_at`]. A policy without an order is always at 0.
     fn place(&self) -> u32 {
         0
     }
 
-    /// Continues where a policy was, this one or, on a drive that was saved with another one, that one.
+    /// Continues at the position of a policy, which may be another one on a drive saved with a different policy.
     fn go_on_at(&mut self, _place: u32) {}
 }

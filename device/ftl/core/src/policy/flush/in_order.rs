@@ -1,4 +1,4 @@
-//! The stripe whose data has waited longest, wherever it goes.
+//! The stripe whose data has waited longest, whatever its planes.
 
 use super::{FlushCandidate, FlushPolicy};
 

@@ -25,7 +25,7 @@ impl GcScheme {
         ("none", GcScheme::Nothing),
     ];
 
-    /// What of the flash a collection holds.
+    /// The flash resources that a collection holds.
     #[inline]
     pub fn holding(self) -> Holding {
         match self {

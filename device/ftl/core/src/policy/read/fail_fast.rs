@@ -1,4 +1,4 @@
-//! Reads that may fail do so rather than wait (TeaFA, Li 3.2.1); others wait.
+//! Fail-fast reads fail instead of waiting (TeaFA, Li 3.2.1); others wait.
 
 use nandscape_sim::Span;
 
@@ -6,7 +6,7 @@ use super::{PendingRead, ReadPolicy, Verdict};
 
 /// See the file.
 pub struct FailFast {
-    /// How long a read waits rather than fail.
+    /// The wait up to which a read does not fail.
     pub above: Span,
 }
 

@@ -16,9 +16,9 @@ pub struct PendingRead {
     pub remaining: Span,
     /// The time of the read alone: sensing the page and transferring the requested part.
     pub alone: Span,
-    /// Whether the host would rather have it fail than wait.
+    /// Whether the host requests fail-fast.
     pub may_fail: bool,
-    /// How many of the channels are busy that the page would be regenerated over; `None` where it cannot be.
+    /// The number of busy channels among those over which the page would be regenerated; `None` if it cannot be.
     pub busy_channels: Option<u32>,
 }
 
@@ -27,7 +27,7 @@ pub struct PendingRead {
 pub enum Verdict {
     /// It waits.
     Serve,
-    /// The page is regenerated from others that are not kept from the host. An FTL that has no others serves the read.
+    /// The page is regenerated from other pages that the host can reach. An FTL without such pages serves the read.
     Reconstruct,
     /// It fails at once, and the host gets the time that it would have waited. Not for reads that may not fail: those
     /// are served.
@@ -37,7 +37,7 @@ pub enum Verdict {
 /// Decides on reads that would wait for background work. It is asked once for each page of a read, when the page has been
 /// found.
 pub trait ReadPolicy {
-    /// Whether it ever has reads fail.
+    /// Whether it ever fails reads.
     fn fails_reads(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Which blocks are written anew because their data grows old or is disturbed.
+//! Which blocks are rewritten because of retention or disturb.
 //!
 //! Left out: when blocks are checked, which the flash decides ([`BlockHealth`]), and how they are moved.
 

@@ -1,4 +1,4 @@
-//! Which block is scrubbed next: read through the error correction, which copies within a plane pass by.
+//! Which block is scrubbed next: read through the error correction, which copies within a plane bypass.
 
 mod suspects;
 

@@ -15,6 +15,6 @@ pub trait TurnPolicy {
     /// work, `None` is no limit.
     fn left(&self, range: u16, now: Time) -> Option<Span>;
 
-    /// When that may become more than it is, for any range, if it does by itself.
+    /// The next time at which that may grow for any range, if it does without a further call.
     fn next_turn(&self, now: Time) -> Option<Time>;
 }

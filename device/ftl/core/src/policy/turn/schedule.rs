@@ -16,7 +16,7 @@ pub struct Schedule {
     pub ranges: u16,
     /// The length of a window, which is not zero.
     pub length: Span,
-    /// Whether it is as long as the space of the drive bears, or longer: there has to be free space for it when it begins.
+    /// Whether it is at least as long as the drive's space permits: it needs free space when it begins.
     pub is_long: bool,
     /// When window 0 begins, in nanoseconds of the drive's time; it may be before that begins.
     pub epoch: i128,
@@ -54,7 +54,7 @@ impl TurnPolicy for Schedule {
             return None;
         }
         let (_, mut ends) = self.window(now);
-        // A turn of some range comes within as many windows as there are drives.
+        // Some range has a turn within as many windows as drives.
         for _ in 0..self.width {
             let begins = Time::from_ns(u64::try_from(ends).ok()?);
             if (0..self.ranges).any(|range| self.is_open(range, begins)) {

@@ -12,7 +12,7 @@ const SCALE: u128 = 1 << 20;
 impl VictimPolicy for CostBenefit {
     fn merit(&self, candidate: &Candidate) -> u64 {
         let gained = u128::from(candidate.units - candidate.valid) * u128::from(candidate.age + 1);
-        // Reading and writing back the valid data, each once; an empty block costs next to nothing.
+        // Reading and writing back the valid data, each once; an empty block costs almost nothing.
         let cost = u128::from(2 * candidate.valid).max(1);
         u64::try_from(gained * SCALE / cost).unwrap_or(u64::MAX)
     }

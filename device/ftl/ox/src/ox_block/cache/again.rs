@@ -1,5 +1,4 @@
-//! The write cache after a power cut or a failure: slots that are restored, slots that are in line again, and waits
-//! that end in vain.
+//! The write cache after a power cut or a failure: restored slots, slots in line again, and failed waits.
 
 use std::rc::Rc;
 
@@ -38,7 +37,7 @@ impl WriteCache {
         self.restore(&SlotRecord { mask: full, was_lost: full, ..*record }, &vec![0; bytes])
     }
 
-    /// Makes each slot that was put back a transaction.
+    /// Makes each restored slot a transaction.
     pub(in crate::ox_block) fn make_transactions(&mut self) {
         let slots: Vec<SlotId> = self.line.iter().collect();
         for (id, slot) in (1..).zip(slots) {
@@ -47,8 +46,7 @@ impl WriteCache {
         }
     }
 
-    /// Power was cut, and the data has survived: every slot is in line again, in the order of arrival. Nothing waits
-    /// for them any more.
+    /// Power was cut, and the data has survived: every slot is in line again, in the order of arrival. No waiter is left.
     pub(in crate::ox_block) fn line_up_again(&mut self) {
         let mut used: Vec<SlotId> = (0..self.slots.len() as u32).map(SlotId).collect();
         used.retain(|id| self.slot(*id).state != SlotState::Free);

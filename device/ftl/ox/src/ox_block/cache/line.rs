@@ -1,5 +1,4 @@
-//! The slots that wait to be programmed, in the order in which they are: a doubly linked list, from which any slot is taken at
-//! once.
+//! The slots that wait to be programmed, in order: a doubly linked list, from which any slot can be removed in constant time.
 
 use nandscape_device_ftl_core::address::SlotId;
 
@@ -20,7 +19,7 @@ impl Line {
         Line { head: NIL, tail: NIL, len: 0, links: vec![[NIL; 2]; slots as usize].into() }
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub(super) fn len(&self) -> u32 {
         self.len
     }
@@ -51,7 +50,7 @@ impl Line {
         self.len += 1;
     }
 
-    /// Takes a slot out, which is in the line.
+    /// Removes a slot, which must be in the line.
     pub(super) fn remove(&mut self, slot: SlotId) {
         let [before, behind] = self.links[slot.0 as usize];
         match before {
@@ -65,7 +64,7 @@ impl Line {
         self.len -= 1;
     }
 
-    /// Has some slots in the line and no others, in their order.
+    /// Replaces the line by these slots, in order.
     pub(super) fn refill(&mut self, slots: &[SlotId]) {
         (self.head, self.tail, self.len) = (NIL, NIL, 0);
         slots.iter().for_each(|slot| self.push_back(*slot));

@@ -42,7 +42,7 @@ pub(super) struct WriteCache {
     free: Vec<SlotId>,
     versions: Versions,
     line: Line,
-    /// How many slots were taken so far.
+    /// Slots taken so far.
     arrivals: u64,
     flushes: Flushes,
     /// Slots in line that a write waits for.
@@ -95,7 +95,7 @@ impl WriteCache {
         self.keeps_data
     }
 
-    /// How many slots are in line.
+    /// The number of slots in line.
     pub(super) fn queued(&self) -> u32 {
         self.line.len()
     }
@@ -158,7 +158,7 @@ impl WriteCache {
         was_concealed
     }
 
-    /// How many slots reads pass over.
+    /// The number of slots that reads pass over.
     pub(super) fn concealed(&self) -> u32 {
         self.concealed
     }
@@ -392,12 +392,12 @@ impl WriteCache {
         self.slot(id).state == SlotState::Queued && self.slot(id).transaction == 0
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub(super) fn slots(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// How many slots are in use.
+    /// The number of slots in use.
     pub(super) fn used(&self) -> u32 {
         (self.slots.len() - self.free.len()) as u32
     }

@@ -24,7 +24,7 @@ impl State {
         self.geometry.blocks_per_plane().saturating_sub(self.map_units().div_ceil(data))
     }
 
-    /// TARGET: the line that P8 takes, if there is one with garbage. One with a block to be retired comes first.
+    /// TARGET: the line that P8 takes among lines with garbage. A line with a block to be retired comes first.
     fn target_line(&self) -> Option<u32> {
         let per_plane = self.geometry.blocks_per_plane();
         let planes = || (0..self.geometry.planes()).map(PlaneId);
@@ -47,7 +47,7 @@ impl State {
         })
     }
 
-    /// A line that can be collected, and whether a block of it is to be retired; `None` if there is nothing to gain.
+    /// A line that can be collected, and whether a block of it is to be retired; `None` without a gain.
     fn line_candidate(&self, line: u32) -> Option<(bool, Candidate)> {
         let mut sum = Candidate { valid: 0, units: 0, age: 0, erases: 0 };
         let mut is_retiring = false;

@@ -1,6 +1,6 @@
 //! How much the host may write while lines are collected: a share of the programs under way, by the lines that are free.
 
-/// How the share follows from the free lines.
+/// The rule for the share by the number of free lines.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum HostLimit {
     /// As the rate limiter of pblk (`pblk-rl.c`): all of the rate down to the spare lines, then in proportion to the

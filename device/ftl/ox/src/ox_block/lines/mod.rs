@@ -1,9 +1,9 @@
-//! Tables that are recovered from the lines themselves: the layouts of the rivals of OX-Block, made of its components.
+//! Tables that are recovered from the lines themselves: the layouts of the rivals of OX-Block, built from its components.
 //!
-//! There is no log and no checkpoint. Each unit has a stamp in its out-of-band area with the number of its write; a
-//! full block ends with a list of its stamps. Recovery reads these lists, and the pages of blocks that have none, and
-//! takes of each unit the copy with the highest number. Lines are as wide as the drive, and are collected as a whole.
-//! How much the host may write meanwhile depends on the free lines.
+//! These layouts have no log and no checkpoints. Each unit has a stamp in its out-of-band area with the number of its write;
+//! a full block ends with a list of its stamps. Recovery reads these lists, and the pages of blocks without a list. Of each
+//! unit, the copy with the highest number counts. Lines are as wide as the drive, and are collected as a whole. The host's
+//! share of writes during a collection depends on the free lines.
 //!
 //! | file | what |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `tail` | the list at the end of a block |
 //! | `scan` | recovery |
 //! | `collect` | garbage collection by line |
-//! | `limit` | how much the host may write during a collection |
+//! | `limit` | the host's share of writes during a collection |
 //!
 //! Left out: transactions; deallocations and sectors declared unreadable, which a power cut undoes.
 
@@ -39,9 +39,9 @@ pub enum Layout {
 /// How lines are used.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct LineLayout {
-    /// Whether data that a collection has moved goes to the line that the host writes.
+    /// Whether moved data goes to the line that the host writes.
     pub shared: bool,
-    /// How much the host may write during a collection.
+    /// The host's share of writes during a collection.
     pub limit: HostLimit,
 }
 

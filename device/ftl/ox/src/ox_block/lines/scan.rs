@@ -110,7 +110,7 @@ impl Core {
         Ok(())
     }
 
-    /// Takes note of the units of a block from `first` on; `pages` of its pages are known not to be erased.
+    /// Records the units of a block from `first` on; `pages` of its pages are known not to be erased.
     fn found(&self, block: BlockId, pages: u32, first: u32, areas: &[Oob]) {
         let mut scan = self.scan.borrow_mut();
         let mut state = self.state.borrow_mut();

@@ -58,8 +58,7 @@ impl Core {
         Ok(())
     }
 
-    /// The areas of a page's units, as firmware knows them that has written them; none of a page that could not be read when the
-    /// drive was started.
+    /// The areas of a page's units, known from writing them; none for a page that was unreadable at the start.
     fn areas(&self, page: PageId) -> Vec<Option<Oob>> {
         let geometry = self.media.geometry();
         let is_readable = !self.state.borrow().unreadable.contains(&page);

@@ -60,10 +60,10 @@ impl Core {
         Ok(())
     }
 
-    /// Where no room exists for the checkpoint that ends recovery, erases blocks that another recovery from the same
-    /// checkpoint does not need: the host's blocks whose data is out of date, and blocks of older logs. Repeated power
-    /// cuts would use up all blocks otherwise. Only the first `known` held blocks may be erased: tables and log alone
-    /// record that they are full, and will do so again when they are not.
+    /// If the checkpoint that ends recovery has no room, erases blocks that another recovery from the same checkpoint does
+    /// not need: the host's blocks with stale data, and blocks of older logs. Repeated power cuts would use up all blocks
+    /// otherwise. Only the first `known` held blocks may be erased: tables and log alone record that they are full, and will
+    /// do so again when they are not.
     pub(super) async fn make_room_to_end(&self, replay: &Replay<'_>, known: usize) -> Result<(), Stopped> {
         for known in (0..=known).rev() {
             let Some(block) = self.state.borrow_mut().take_spare(replay, known) else { break };
@@ -125,7 +125,7 @@ impl State {
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let (info, stream) = (*self.chunks.get(block), self.chunks.stream(block));
             match info.state {
-                // It has gone bad, and power was cut before its channel's table recorded this.
+                // It went bad, and power was cut before its channel's table recorded this.
                 BlockState::Bad if !self.bad.is_bad(block) => self.retire(block),
                 BlockState::Bad | BlockState::Free | BlockState::Open(FIXED) => {}
                 // No record and no table names current data in a block of the log.

@@ -1,7 +1,7 @@
 //! The start of a drive: formatting, or recovery from the last checkpoint and the log (OX 6.1.7.2).
 //!
-//! The tables are those of the checkpoint, to which the log's records are applied in order. All of them are absolute, so it
-//! does not matter that a table may have been written later than the head of the log. Then blocks are put where they belong.
+//! The tables are those of the checkpoint, to which the log's records are applied in order. All of them are absolute, so a
+//! table may have been written later than the head of the log. Then the state of blocks is restored.
 //!
 //! | file | what |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | `redo` | what each record changes |
 //! | `blocks` | the state of open, free and superfluous blocks |
 //!
-//! A power cut meanwhile changes nothing: nothing refers to what recovery writes before the checkpoint that ends it.
+//! A power cut meanwhile is harmless: nothing refers to data that recovery writes before its final checkpoint.
 //!
 //! A recovery ends in one of three ways, whatever the flash holds: in service, in service for reads alone, or out of service. It
 //! is out of service when a table cannot be read, a page of the log is missing, or tables and log contradict each
@@ -39,7 +39,7 @@ use super::release::Formatted;
 use super::state::{self, State};
 use crate::parts::{FixedRecord, numbers_of_bytes};
 
-/// What recovery has replayed.
+/// The counts of a recovery.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Recovered {
     /// From the start until the drive was in service; zero where it was formatted.

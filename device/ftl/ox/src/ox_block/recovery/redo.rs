@@ -1,4 +1,4 @@
-//! What each record of the log changes in the tables, a second time. A record is checked before: flash is input.
+//! Redoes the change of each log record in the tables. A record is checked first, because flash is untrusted input.
 
 use nandscape_device_ftl_core::component::{
     BlockMetadata, BlockState, CachedMapping, Entry, Mapping, Moved, Record, Remap, ReplayEnded, StoredBlocks, Stream,
@@ -82,7 +82,7 @@ impl State {
                     self.reach(PageId(page.0 + pages - 1), stream);
                 }
             }
-            // The record may be of before the checkpoint that has released the block: it may have gone bad since.
+            // The record may be older than the checkpoint that released the block: the block may have gone bad since.
             Record::RecycleChunk(block) if self.chunks.get(*block).state != BlockState::Bad => {
                 self.chunks.set_state(*block, BlockState::Collecting);
             }

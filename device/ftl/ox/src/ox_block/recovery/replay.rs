@@ -1,4 +1,4 @@
-//! A replay under way: the chain of the log from the checkpoint's head on, and what its records do.
+//! A replay in progress: the chain of the log from the checkpoint's head on, and the effects of its records.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;

@@ -10,7 +10,7 @@ use crate::ox_block::streams::{HOT, LOG};
 use crate::parts::ChannelTable;
 
 impl State {
-    /// The next page for the host's data, if there is one where the plane is not busy.
+    /// The next page for the host's data, if a plane that is not busy has one.
     pub(in crate::ox_block) fn host_page(&mut self) -> Option<PageId> {
         if self.ready_planes == 0 || self.programs >= self.host_programs {
             return None;
@@ -56,7 +56,7 @@ impl State {
         self.channels.end(self.geometry.channel_of(plane));
     }
 
-    /// A channel is open to the host's data from now on, or is not (SWITCH).
+    /// Opens a channel to the host's data, or closes it (SWITCH).
     pub(in crate::ox_block) fn switch_channel(&mut self, channel: u32, is_open: bool) {
         self.channels.switch(channel, is_open);
         self.count_ready();
@@ -77,7 +77,7 @@ impl State {
         is_ready(plane, (&self.in_flight, &self.dead, &self.channels), &self.geometry)
     }
 
-    /// How many planes do.
+    /// The number of ready planes.
     fn ready(&self) -> u32 {
         (0..self.geometry.planes()).filter(|plane| self.is_ready(PlaneId(*plane))).count() as u32
     }
@@ -98,7 +98,7 @@ impl State {
         self.ready_planes = self.ready();
     }
 
-    /// The next page of another stream, on `channel` if there is room there.
+    /// The next page of another stream, on `channel` if it has room.
     pub(in crate::ox_block) fn page_for(&mut self, stream: Stream, channel: Option<u32>) -> Option<PageId> {
         let State { provisioning, chunks, dead, geometry, .. } = self;
         let alive = |plane: PlaneId| !dead[plane.0 as usize];

@@ -13,12 +13,13 @@ impl State {
         (self.pending.len() + self.in_flight.len()) * size_of::<u32>() + self.dead.len()
     }
 
-    /// Whether there are fewer usable blocks than are needed.
+    /// Whether fewer blocks are usable than needed.
     pub(in crate::ox_block) fn has_lost_too_much(&self) -> bool {
         self.new_blocks - self.lost_blocks < self.needed
     }
 
-    /// Usable blocks beyond those that are needed: now, and when the drive was new. Those of planes that do not answer are none.
+    /// Usable blocks beyond those that are needed: now, and when the drive was new. Blocks of planes that do not answer do
+    /// not count.
     pub(in crate::ox_block) fn spare(&self) -> (u64, u64) {
         let new = self.new_blocks - self.needed;
         (new.saturating_sub(self.lost_blocks), new)
@@ -48,7 +49,7 @@ impl State {
     pub(in crate::ox_block) fn learn_erases(&mut self, media: &Media) {
         for block in (0..self.geometry.blocks()).map(BlockId) {
             let erases = media.erases(block);
-            // What changes has to be written with the tables.
+            // Changes must be written with the tables.
             if self.chunks.get(block).erases != erases {
                 self.chunks.get_mut(block).erases = erases;
             }

@@ -1,5 +1,5 @@
-//! The tables together, and what changes more than one of them, at once, without waiting. Every change of a table that
-//! recovery must redo is made here, with its record.
+//! The tables together, and synchronous changes of more than one of them. Every table change that recovery must redo is made
+//! here, with its record.
 //!
 //! | file | what |
 //! |---|---|
@@ -38,7 +38,7 @@ use crate::registry::{Components, Needs};
 /// The most programs of the host's data under way on a plane.
 pub(super) const PROGRAMS_PER_PLANE: u32 = 2;
 
-/// What components are made for.
+/// The inputs for making components.
 pub(super) fn needs<'a>(media: &Media, config: &OxBlockConfig, streams: &'a [StreamLine]) -> Needs<'a> {
     Needs {
         geometry: *media.geometry(),
@@ -67,7 +67,7 @@ pub(super) fn bad_at_start(media: &Media, config: &OxBlockConfig) -> Box<dyn Bad
     (config.components.bad_blocks.make)(&needs, &|block| media.is_bad_at_start(block))
 }
 
-/// Who moves a unit or a fragment.
+/// The mover of a unit or a fragment.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Mover {
     Host,
@@ -75,7 +75,7 @@ pub(super) enum Mover {
     Checkpoint,
 }
 
-/// All that the FTL knows.
+/// The whole state of the FTL.
 pub(super) struct State {
     pub(super) geometry: Geometry,
     pub(super) unit: UnitSize,
@@ -157,14 +157,14 @@ pub(super) struct State {
     pub(super) checkpoints: u64,
     /// Blocks that they have released.
     pub(super) released: u64,
-    /// Since when there has been no room for the host's data, and nothing under way that could make any.
+    /// Since when the host's data has had no room, without work in progress that could make any.
     pub(super) no_room_since: Option<Progress>,
     /// Good blocks that are needed, and good blocks when the drive was new.
     needed: u64,
     new_blocks: u64,
     /// Blocks that went bad in a life before the run.
     grown_bad: u64,
-    /// How many of those are bad, or on a plane that does not answer.
+    /// The number of good blocks lost since: bad, or on a plane that does not answer.
     lost_blocks: u64,
 }
 
@@ -263,12 +263,12 @@ impl State {
         self.pending[block.0 as usize] += units as u32;
     }
 
-    /// They are current, or will not be.
+    /// The units are current, or never will be.
     pub(super) fn end_pending(&mut self, block: BlockId, units: usize) {
         self.pending[block.0 as usize] -= units as u32;
     }
 
-    /// Whether nothing is under way that may make units of a block current.
+    /// Whether no work in progress may make units of a block current.
     pub(super) fn is_settled(&self, block: BlockId) -> bool {
         let info = self.chunks.get(block);
         let is_pending = self.pending[block.0 as usize] > 0 && !mistakes::is_made(Mistake::PendingIgnored);
@@ -347,7 +347,7 @@ impl State {
         self.move_page_validity(&moved);
     }
 
-    /// A fragment's page does not hold current data any more, and another does.
+    /// Moves the validity of a fragment from one page to another.
     pub(super) fn move_page_validity(&mut self, moved: &Moved) {
         moved.old.into_iter().for_each(|page| self.set_page_valid(page, false));
         moved.new.into_iter().for_each(|page| self.set_page_valid(page, true));

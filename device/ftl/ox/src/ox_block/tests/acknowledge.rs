@@ -1,4 +1,4 @@
-//! What each milestone of a write waits for: the cache, the program of its page, or the log as well.
+//! The wait for each milestone of a write: the cache, the program of its page, or also the log.
 
 use nandscape_device_ftl_core::component::Log;
 use nandscape_device_ftl_core::ftl::Milestone;

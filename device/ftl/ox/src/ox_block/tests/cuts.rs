@@ -58,7 +58,7 @@ fn at_every_operation_of_a_recovery_and_of_its_recovery() {
     assert!(recoveries.0 > 20 && recoveries.1 > 100, "{recoveries:?}");
 }
 
-/// What flash may lose without a loss for the drive, and what the drive must report.
+/// Losses of flash that the drive must tolerate, and losses that it must report.
 #[test]
 fn with_copies_of_fixed_places_and_pages_of_the_log_lost() {
     let mut refused = 0;

@@ -1,4 +1,4 @@
-//! A drive that is left alone: its checkpoint comes by age, and then it rests. CLEAR of the map.
+//! An idle drive: its checkpoint is taken by age, and then it rests. CLEAR of the map.
 
 use nandscape_device_ftl_core::Ftl;
 use nandscape_device_ftl_core::component::{CachedMapping, ChainedLog};

@@ -1,4 +1,4 @@
-//! What flash loses after a power cut, in addition to what the cut tears, and what must hold then.
+//! Losses of flash after a power cut, in addition to torn operations, and the requirements after each.
 //!
 //! | loss | what must hold |
 //! |---|---|

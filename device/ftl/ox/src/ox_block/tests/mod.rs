@@ -4,12 +4,12 @@
 //! |---|---|
 //! | `kinds` | the kinds of drive |
 //! | `rig` | an FTL on its flash, and commands to it |
-//! | `model` | what the drive may hold |
+//! | `model` | the permitted contents of the drive |
 //! | `load` | loads drawn from a seed |
 //! | `case` | a run, as a line of text |
-//! | `lose` | what flash loses in addition, and what must hold then |
+//! | `lose` | additional losses of flash, and the requirements after each |
 //! | `run` | a run that is cut, recovery, and the check |
-//! | `standstill` | what is under way on a drive that stalls |
+//! | `standstill` | work in progress on a stalled drive |
 //! | `cuts` | power cuts at every operation of short runs and of recoveries |
 //! | `campaign` | runs drawn from seeds, as many as requested |
 //! | `other_components` | components other than the first of each set |
@@ -17,17 +17,17 @@
 //! | `data` | loads without cuts |
 //! | `lines` | the layouts without a log |
 //! | `transactions` | transactions of several extents next to other writes |
-//! | `visibility` | what readers see while transactions are under way |
+//! | `visibility` | the view of readers during transactions |
 //! | `overlap` | commands under way at the same time on one unit |
 //! | `seeds` | tests that run as many seeds as requested |
-//! | `acknowledge` | what the end of a write waits for |
-//! | `idle` | a drive that is left alone; CLEAR |
+//! | `acknowledge` | the waits before the end of a write |
+//! | `idle` | an idle drive; CLEAR |
 //! | `counters` | programs and recoveries are counted |
 //! | `padding` | padding |
 //! | `mistakes` | each of a number of deliberate mistakes is noticed |
 //! | `replay`, `journal` | a failed run once more, line by line |
 //!
-//! What is checked after each cut: every unit holds a state that it had at or after the last flush or forced write; with
+//! The checks after each cut: every unit holds a state that it had at or after the last flush or forced write; with
 //! transactions, all units together hold the state after some whole number of writes; the tables agree with each other and
 //! with the flash; and the drive continues to work.
 //!

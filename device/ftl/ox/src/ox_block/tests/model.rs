@@ -1,4 +1,4 @@
-//! What the drive may hold: for each unit, its states in their order, from the last one that must be durable on.
+//! The permitted contents of the drive: for each unit, its states in order, from the last one that must be durable on.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(super) struct Model {
     units: Vec<Vec<(u32, State)>>,
     /// Writes and deallocations so far.
     steps: u32,
-    /// Those that are durable for certain.
+    /// Steps that are certainly durable.
     durable: u32,
     /// Steps whose command has not ended, with their extents. No two of them touch a unit.
     under_way: Vec<(u32, Extent)>,

@@ -70,7 +70,7 @@ impl Book {
     /// The content found after a cut is the content from now on.
     ///
     /// # Errors
-    /// What cannot be.
+    /// The contradiction.
     fn found(&mut self, contents: &[u8]) -> Result<(), String> {
         let (mut low, mut high) = (self.durable, self.steps);
         let mut versions = Vec::new();

@@ -1,5 +1,5 @@
-//! What readers see while transactions are under way, and what of it a power cut may revert. Of each transaction that
-//! waits for the log a read sees all or nothing, and what was seen is present after a cut.
+//! The view of readers during transactions, and what a power cut may revert. Of each transaction that waits for the log a
+//! read sees all or nothing, and what was seen is present after a cut.
 //!
 //! Writers and readers run concurrently. A sector's writes are numbered in the order in which the drive has taken them.
 

@@ -26,9 +26,9 @@ const SECTOR: usize = 512;
 /// The promise of the write buffer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Mode {
-    /// It outlasts power.
+    /// The buffer survives a power loss.
     Capacitor,
-    /// It does not.
+    /// A power loss empties the buffer.
     Volatile,
     /// A write ends when it is on flash.
     Through,
@@ -43,7 +43,7 @@ impl Mode {
     }
 }
 
-/// A command that has failed, as those of a killed drive do.
+/// A command failed, as on a killed drive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Failed;
 

@@ -1,4 +1,5 @@
-//! Lives of a drive, one after the other on the same file, each of which is killed at some write of the file or ends in order.
+//! Lives of a drive, one after the other on the same file. Each is killed at some write of the file, or stops in an orderly
+//! way.
 //!
 //! `NANDSCAPE_TEST_SEED` gives another seed, `NANDSCAPE_TEST_KILLS` another number of runs of each mode.
 
@@ -26,7 +27,7 @@ pub(super) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, not a number")))
 }
 
-/// Runs a drive of a mode. How often it was killed.
+/// Runs a drive in a mode. Returns the number of kills.
 ///
 /// # Errors
 /// The fault after a start.

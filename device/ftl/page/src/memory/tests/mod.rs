@@ -7,7 +7,7 @@
 //! | `kill` | lives that end with a kill or in order, and the check after each |
 //! | `mistakes` | each of a number of deliberate mistakes is noticed |
 //!
-//! What is checked after each start: every sector holds the last content that is promised or a later one; tables and flash agree.
+//! The checks after each start: every sector holds the last content that is promised or a later one; tables and flash agree.
 //! Left out: a host behind a controller, loss of the host's power and full disks, which the tests of whole drives have
 //! (`device/ssd/tests/store`).
 #![expect(clippy::print_stdout, reason = "the run that notices a mistake, for --nocapture")]

@@ -1,4 +1,4 @@
-//! What each sector of a drive may hold: the last content that is promised, and all that were written after it.
+//! The permitted contents of each sector: the last promised content, and all later ones.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ impl Model {
         self.0[sectors].iter_mut().for_each(|each| each.push(content));
     }
 
-    /// A change has taken effect, for good if it `is_durable`.
+    /// A change has taken effect, durably if it `is_durable`.
     pub(super) fn done(&mut self, sectors: Range<usize>, content: Content, is_durable: bool) {
         for each in &mut self.0[sectors] {
             if is_durable {
@@ -36,7 +36,7 @@ impl Model {
         }
     }
 
-    /// All that has taken effect is durable.
+    /// All effective changes are durable.
     pub(super) fn flushed(&mut self) {
         self.0.iter_mut().for_each(|each| drop(each.drain(..each.len() - 1)));
     }

@@ -20,7 +20,7 @@ const APPEND: u64 = 12;
 /// Attempts to read a page that cannot be read now and then.
 const ATTEMPTS: u32 = 300;
 
-/// A run, as it should be.
+/// The expected state of a run.
 struct Run {
     place: u32,
     level: u8,
@@ -30,7 +30,7 @@ struct Run {
     stamps: Vec<u64>,
 }
 
-/// What all clients share.
+/// The state that all clients share.
 pub(super) struct Shared {
     pub(super) rig: Rc<Rig>,
     pub(super) kind: Kind,
@@ -234,7 +234,7 @@ impl Client {
         }
     }
 
-    /// The report has each run as it should be.
+    /// Checks that the report has the expected state of each run.
     fn check_report(&self) {
         for (run, number) in self.runs.iter().zip(0..) {
             let info = self.info(number);

@@ -130,7 +130,7 @@ impl Rig {
         }
     }
 
-    /// Cuts the power, and has the drive start again.
+    /// Cuts the power, and restarts the drive.
     pub(super) async fn cut_power(&self) {
         self.media.cut_power(Span::from_us(50));
         let cuts = self.media.power_cuts();

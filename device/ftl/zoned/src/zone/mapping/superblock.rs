@@ -1,4 +1,4 @@
-//! Every zone is spread over the whole drive: the full bandwidth for one zone, and no zone without the others.
+//! Every zone is spread over the whole drive: one zone has the full bandwidth, and all zones share all dies.
 
 use super::{Groups, ZoneMapping};
 

@@ -1,4 +1,4 @@
-//! Batched read of pages that are chains of pieces. All of them are looked up at one instant and read at once.
+//! Batched read of pages that are chains of pieces. All of them are looked up at one instant and read in parallel.
 
 use nandscape_device_ftl_core::{Ftl, ReadError, Reader};
 use nandscape_device_ftl_ox::pieces::{Area, Piece, PieceError, Place as Lies};
@@ -46,7 +46,7 @@ impl Namespace {
     }
 }
 
-/// What is read where, and what the host is told.
+/// The reads of a batch, and the lengths reported to the host.
 #[derive(Default)]
 struct Layout {
     places: Vec<Place>,
@@ -112,7 +112,7 @@ impl<F: Ftl> Nvm<F> {
             };
             let layout = Layout::of(&found.pages, bytes);
             self.read_layout(command, store.area(), &layout, breakdown).await?;
-            // Another store may have written frames again that this one held.
+            // Another store may have rewritten frames that this one held.
             if !store.is_stale() {
                 self.count_read(1, namespace, ((layout.end - LIST) as u32).div_ceil(namespace.lba_bytes));
                 return Ok(command.stop.check()?);

@@ -32,7 +32,7 @@ struct Buffer {
 }
 
 impl Namespace {
-    /// Checks a buffer of pieces, but for what its pages are.
+    /// Checks a buffer of pieces, but not the state of its pages.
     fn piece_buffer(&self, entry: &SubmissionEntry, mem: &HostMem) -> Result<Buffer, Refusal> {
         let bytes = ((entry.cdw10.get() & 0xffff) as usize + 1) * PAGE;
         if bytes as u64 > self.max_bytes() {
@@ -87,7 +87,7 @@ impl<F: Ftl> Nvm<F> {
         Err(Status::ABORTED_POWER_LOSS.into())
     }
 
-    /// Awaits a part of a command that it waits for, unless it is stopped.
+    /// Awaits a part of a command, unless the command is stopped.
     async fn timed<T>(
         &self,
         command: &Command<'_>,
@@ -101,7 +101,7 @@ impl<F: Ftl> Nvm<F> {
         ended
     }
 
-    /// Has a buffer flushed, whose turn it is.
+    /// Flushes the buffer whose turn it is.
     async fn flush_in_turn(
         &self,
         command: &Command<'_>,
@@ -130,7 +130,7 @@ impl<F: Ftl> Nvm<F> {
         command.link.receive(buffer.bytes as u64, breakdown).await;
         command.stop.check()?;
         self.check_writable()?;
-        // A guest may have unmapped it since: better no data than zeros.
+        // A guest may have unmapped the memory since: better no data than zeros.
         command.mem.cover(buffer.bytes)?;
         let put = |bytes: &mut [u8]| {
             let mut at = 0;

@@ -7,8 +7,8 @@
 //! | `batch` | pages anywhere, by one command |
 //! | `stores` | the store of each namespace |
 //!
-//! Commands on blocks are refused here: the blocks of such a namespace are the store's. Left out: namespaces with metadata, and drives
-//! that keep no data, which could not read their own tables.
+//! Commands on blocks are rejected: the blocks of such a namespace belong to the store. Left out: namespaces with metadata,
+//! and drives that keep no data, which could not read their own tables.
 
 mod batch;
 mod flush;
@@ -29,7 +29,7 @@ use crate::refusal::Refusal;
 
 pub(in super::super) use stores::Stores;
 
-/// How often a command opens a store anew. More than twice is not to be expected: what makes a store stale ends commands, too.
+/// How often a command reopens a store. More than twice is unexpected: whatever makes a store stale also ends commands.
 const TRIES: u32 = 8;
 
 impl<F: Ftl> Nvm<F> {
@@ -47,7 +47,7 @@ impl<F: Ftl> Nvm<F> {
     }
 }
 
-/// What a command ends with that a store refuses, or cannot serve.
+/// The failure of a command that a store rejects or cannot serve.
 fn failed(namespace: &Namespace, error: PieceError) -> Failure {
     let malformed = || Failure::from(Refusal::of(Status::INVALID_FIELD, Parameter::DPTR).final_());
     match error {

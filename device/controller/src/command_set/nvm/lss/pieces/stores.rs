@@ -1,4 +1,4 @@
-//! The store of each namespace, which is opened by its first command, and anew after a power cut.
+//! The store of each namespace. Its first command opens it, and the first after a power cut reopens it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const _: () = assert!(
         && MOST_PAGE_BYTES == nandscape_device_ftl_ox::pieces::MOST_PAGE_BYTES as usize
 );
 
-/// A store, and what it and those before it have done.
+/// A store, and the counts of it and its predecessors.
 type Store<F> = (Rc<PieceStore<F>>, Rc<Cell<Counts>>);
 
 /// Stores by the number of their namespace.
@@ -43,12 +43,12 @@ fn area<F: Ftl>(ftl: &F, namespace: &Namespace) -> Area {
 }
 
 impl<F: Ftl> Nvm<F> {
-    /// What a namespace would have room for; `None` where it cannot have such pages.
+    /// The limits of a namespace with such pages; `None` if it cannot have them.
     pub(in crate::command_set::nvm) fn piece_limits(&self, namespace: &Namespace) -> Option<Limits> {
         Limits::of(&area(&*self.ftl, namespace), &*self.ftl).filter(|_| self.media.keeps_data())
     }
 
-    /// The store of a namespace, a new one in the place of one that is stale.
+    /// The store of a namespace; a new store replaces a stale one.
     pub(super) fn store_of(&self, namespace: &Namespace) -> Rc<PieceStore<F>> {
         let mut stores = self.stores.by_nsid.borrow_mut();
         let counts = match stores.get(&namespace.nsid) {
@@ -62,7 +62,7 @@ impl<F: Ftl> Nvm<F> {
         store
     }
 
-    /// What Identify Namespace says.
+    /// The report for Identify Namespace.
     pub(in crate::command_set::nvm) fn piece_report(&self, namespace: &Namespace) -> Option<Report> {
         let limits = self.piece_limits(namespace).filter(|_| namespace.format.has_pieces)?;
         let stores = self.stores.by_nsid.borrow();
