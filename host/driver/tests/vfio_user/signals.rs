@@ -53,8 +53,13 @@ fn execute(drive: &FunctionDrive, heard: &Rc<Heard>, tag: u64, command: Submissi
 
 #[test]
 fn completions_and_notices_signal_the_event_descriptor() {
-    const KEYS: &[&str] =
-        &["capacity=64MiB", "controller.queue_pairs=4", "timing.read=2ms", "controller.precompletion.window=500us"];
+    const KEYS: &[&str] = &[
+        "capacity=64MiB",
+        "buffer.size=1MiB",
+        "controller.queue_pairs=4",
+        "timing.read=2ms",
+        "controller.precompletion.window=500us",
+    ];
     for doorbells in [DoorbellMode::Shadow, DoorbellMode::Mapped] {
         let server = Server::timed("default", KEYS, doorbells);
         let signals = Signals { interrupts: true, notices: Some(0) };
@@ -63,10 +68,13 @@ fn completions_and_notices_signal_the_event_descriptor() {
         assert!(admin.is_some() && drives.len() == 2);
         let heard = Rc::new(Heard::default());
         for (number, drive) in (0..).zip(&drives) {
+            // More than the write buffer holds, so that reads of the first units need the flash.
+            for unit in 0..if number == 0 { 512 } else { 0 } {
+                execute(drive, &heard, 1_000 + unit, SubmissionEntry::blocks(IoOpcode::WRITE, 1, 8 * unit, 8));
+            }
+            execute(drive, &heard, 100 * number, SubmissionEntry::io(IoOpcode::FLUSH, 1));
             let at = 8 * number;
-            execute(drive, &heard, 100 * number, SubmissionEntry::blocks(IoOpcode::WRITE, 1, at, 8));
-            execute(drive, &heard, 100 * number + 1, SubmissionEntry::io(IoOpcode::FLUSH, 1));
-            for read in 2..12 {
+            for read in 1..12 {
                 let command =
                     SubmissionEntry { cdw2: NOTICE.into(), ..SubmissionEntry::blocks(IoOpcode::READ, 1, at, 8) };
                 execute(drive, &heard, 100 * number + read, command);
