@@ -107,10 +107,10 @@ fn zone(guest: &mut Guest, number: u64) -> String {
 fn fio_verifies_zones(guest: &mut Guest) {
     let fio = "fio --name=zones --filename=/dev/nvme0n1 --direct=1 --zonemode=zbd --verify=crc32c --verify_fatal=1 \
                --max_open_zones=4";
-    run(guest, &format!("{fio} --ioengine=libaio --iodepth=8 --rw=write --bs=64k --size=64m"));
+    run(guest, &format!("{fio} --ioengine=libaio --iodepth=8 --rw=write --bs=64k --size=40m"));
     run(
         guest,
-        &format!("{fio} --ioengine=libaio --iodepth=4 --rw=randwrite --bs=16k --offset=64m --size=160m --io_size=48m"),
+        &format!("{fio} --ioengine=libaio --iodepth=4 --rw=randwrite --bs=16k --offset=64m --size=160m --io_size=24m"),
     );
     run(guest, "blkzone reset /dev/nvme0n1");
 }
