@@ -77,7 +77,7 @@ fn linux_writes_the_zones_of_a_drive_over_tcp() {
 fn fios_own_tests_of_zones_pass() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live/guests/zbd.sh");
     let mut command = Command::new("sh");
-    command.arg(script).args(["-d", "3.33", "-n", env!("CARGO_BIN_EXE_nandscape")]);
+    command.arg(script).args(["-d", "3.33", "-m", "1GiB", "-n", env!("CARGO_BIN_EXE_nandscape")]);
     let ran = command.args(["1", "2", "3", "4", "5", "6", "7", "8", "11", "12", "13"]).output().unwrap();
     let told = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success() && told.contains("11 tests passed"), "{told}{}", String::from_utf8_lossy(&ran.stderr));
