@@ -65,7 +65,7 @@ const LAYERS: &[Layer] = &[
     layer("facade", ALL, &[]),
     layer("python", ALL, &[]),
     layer("cli", ALL, &[]),
-    layer("xtask", &[], &[]),
+    layer("xtask", &[], &["python"]),
 ];
 
 /// Exceptions: crates with a name other than their path.

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must pass before a change is accepted, or the tests of a part. The fastest checks run
 //! first. The first check that fails ends the run. The tests of all crates run to their end, so that one run names all failed
-//! tests. Hanging tests are ended and named ([`watchdog`](crate::watchdog)).
+//! tests. Documentation and the Python package are tested at the same time. Hanging tests are ended and named
+//! ([`watchdog`](crate::watchdog)).
 
 use std::process::Command;
 
@@ -65,12 +66,28 @@ fn all(args: &TestArgs) -> anyhow::Result<()> {
     lint::run(&LintArgs { package: Vec::new(), quick: args.quick })?;
     let mut tests = test();
     lint::select(&mut tests, &[], args.quick).arg("--all-targets");
-    suites::run(tests, args.filter.as_deref())?;
+    let suites = suites::compile(tests)?;
     if args.quick || args.filter.is_some() {
-        return Ok(());
+        return suites::run(suites, args.filter.as_deref());
     }
-    documented().into_iter().try_for_each(|command| step(Patience::default(), command))?;
-    python::test(true)
+    // The others use one core at a time.
+    let others = || documented().into_iter().try_for_each(|command| step(Patience::default(), command));
+    side_by_side(|| suites::run(suites, None), || others().and_then(|()| python::test(true)))
+}
+
+/// Runs both to their ends; the error names what failed of either.
+fn side_by_side(
+    one: impl FnOnce() -> anyhow::Result<()>,
+    other: impl FnOnce() -> anyhow::Result<()> + Send,
+) -> anyhow::Result<()> {
+    let (one, other) = std::thread::scope(|scope| {
+        let other = scope.spawn(other);
+        (one(), other.join().expect("no step panics"))
+    });
+    match (one, other) {
+        (Err(one), Err(other)) => bail!("{one:#}\n{other:#}"),
+        (one, other) => one.and(other),
+    }
 }
 
 /// The tests of parts alone.
@@ -83,7 +100,9 @@ fn parts(args: &TestArgs) -> anyhow::Result<()> {
         tools::run()?;
     }
     for part in &others {
-        suites::run(selection(part), args.filter.as_deref())?;
+        let mut suites = suites::compile(selection(part))?;
+        suites.retain(|suite| part.has(suite));
+        suites::run(suites, args.filter.as_deref())?;
     }
     match python[..] {
         [] => Ok(()),
@@ -156,12 +175,28 @@ mod tests {
     }
 
     #[test]
+    fn what_runs_side_by_side_ends_and_both_failures_are_named() {
+        let ended = |one: Result<(), &'static str>, other: Result<(), &'static str>| {
+            let of = |result: Result<(), &'static str>| move || result.map_err(anyhow::Error::msg);
+            side_by_side(of(one), of(other)).map_err(|error| error.to_string())
+        };
+        assert_eq!(ended(Ok(()), Ok(())), Ok(()));
+        assert_eq!(ended(Err("suites"), Ok(())), Err("suites".to_owned()));
+        assert_eq!(ended(Ok(()), Err("pages")), Err("pages".to_owned()));
+        assert_eq!(ended(Err("suites"), Err("pages")), Err("suites\npages".to_owned()));
+    }
+
+    #[test]
     fn a_part_is_a_crate_or_a_suite() {
-        let part =
-            |package: &str, suite: Option<&str>| Part { package: package.to_owned(), suite: suite.map(str::to_owned) };
-        assert_eq!(words(&selection(&part("xtask", None))), "cargo test --package xtask --all-targets");
-        let live = part("nandscape-cli", Some("live"));
-        assert_eq!(words(&selection(&live)), "cargo test --package nandscape-cli --test live");
-        assert!(needs_tools(&live) && !needs_tools(&part("xtask", None)));
+        let part = |package: &str, targets: &[&str]| {
+            let targets = targets.iter().map(|&word| word.to_owned()).collect();
+            Part { package: package.to_owned(), suite: None, targets }
+        };
+        let xtask = part("xtask", &["--bin", "xtask"]);
+        let expected =
+            "cargo test --package xtask --package nandscape-cli --features nandscape-cli/parquet --bin xtask";
+        assert_eq!(words(&selection(&xtask)), expected);
+        let live = part("nandscape-cli", &["--test", "live"]);
+        assert!(needs_tools(&live) && !needs_tools(&xtask));
     }
 }

@@ -154,6 +154,7 @@ pub(crate) fn run(args: &GuestArgs) -> Result<(), Failure> {
         devices: arrival.devices.into_iter().chain(args.null_drive.map(|size| Device::NullNvme(size.0))).collect(),
         files: args.file.iter().map(|file| file.0.clone()).collect(),
         first: arrival.first,
+        is_booted: false,
     };
     let result = match &args.run {
         Some(command) => run_command(&machine, &kit, command, server),

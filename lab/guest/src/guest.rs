@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::kit::Kit;
 use crate::machine::{CONSOLE, Machine, Mode};
 use crate::processes::Belonging;
 use crate::pulse::Pulse;
+use crate::saved;
 
 /// Begins the line after a command's output: with the number of the command and its exit status.
 pub(crate) const MARK: &str = "\u{1e}ended";
@@ -50,8 +51,30 @@ pub struct Output {
 
 impl Guest {
     pub(crate) fn start(machine: &Machine, kit: &Kit) -> Result<Guest, GuestError> {
+        let saved = if saved::fits(machine) { Some(kit.saved()?) } else { None };
         let folder = tempfile::tempdir().map_err(GuestError::system("cannot make a folder for the guest"))?;
-        let mut command = machine.qemu(kit, folder.path(), Mode::Commands)?;
+        let Some(saved) = saved else {
+            return Guest::booted(machine.qemu(kit, folder.path(), Mode::Commands)?, folder);
+        };
+        let mut command = machine.bare(kit, folder.path(), Mode::Commands);
+        command.arg("-incoming").arg(saved::channel(&saved).to_string());
+        let mut guest = Guest::spawn(command, folder)?;
+        guest.send(&saved::arrival(machine)?)?;
+        let Output { status, text } = guest.wait("its start", &mut |_| ())?;
+        match status {
+            0 => Ok(guest),
+            status => Err(GuestError::Command { command: "its start".to_owned(), status, output: text }),
+        }
+    }
+
+    /// Starts one that boots.
+    pub(crate) fn booted(command: Command, folder: TempDir) -> Result<Guest, GuestError> {
+        let mut guest = Guest::spawn(command, folder)?;
+        guest.wait("its start", &mut |_| ())?;
+        Ok(guest)
+    }
+
+    fn spawn(mut command: Command, folder: TempDir) -> Result<Guest, GuestError> {
         // QEMU's own messages belong to the end of the console.
         let errors =
             fs::File::create(folder.path().join("errors")).map_err(GuestError::file("write to", folder.path()))?;
@@ -60,7 +83,7 @@ impl Guest {
         let (commands, mut out) = (qemu.stdin.take(), qemu.stdout.take().expect("it was asked for"));
         let (send, output) = channel();
         let _belonging = Belonging::of(&qemu);
-        let mut guest = Guest { qemu, _belonging, commands, output, folder, number: 0, text: Vec::new() };
+        let guest = Guest { qemu, _belonging, commands, output, folder, number: 0, text: Vec::new() };
         let read = move || {
             let mut chunk = vec![0; 1 << 16];
             while let Ok(length @ 1..) = out.read(&mut chunk) {
@@ -71,7 +94,6 @@ impl Guest {
         };
         let thread = std::thread::Builder::new().name("guest's output".to_owned()).spawn(read);
         thread.map_err(GuestError::system("cannot start a thread"))?;
-        guest.wait("its start", &mut |_| ())?;
         Ok(guest)
     }
 
@@ -100,14 +122,17 @@ impl Guest {
     /// # Errors
     /// When the guest ends or gets stuck.
     pub fn attempt_with(&mut self, command: &str, line: &mut dyn FnMut(&str)) -> Result<Output, GuestError> {
+        self.send(command)?;
+        self.wait(&format!("`{command}`"), line)
+    }
+
+    fn send(&mut self, command: &str) -> Result<(), GuestError> {
         self.number += 1;
         let message = format!("{} {}\n{command}", self.number, command.len());
-        let sent = self
-            .commands
-            .as_mut()
-            .map(|commands| commands.write_all(message.as_bytes()).and_then(|()| commands.flush()));
+        let commands = self.commands.as_mut();
+        let sent = commands.map(|commands| commands.write_all(message.as_bytes()).and_then(|()| commands.flush()));
         match sent {
-            Some(Ok(())) => self.wait(&format!("`{command}`"), line),
+            Some(Ok(())) => Ok(()),
             Some(Err(_)) | None => Err(self.ended(&format!("`{command}`"))),
         }
     }

@@ -6,6 +6,7 @@
 //! | `kit` | QEMU, the kernel and the guest's first file system: fetched once, then cached |
 //! | `image` | that file system: programs with their libraries, kernel modules, `init.sh` |
 //! | `machine` | what a guest has: memory, processors, devices, files; QEMU's arguments for it |
+//! | `saved` | a start that is saved once, from which guests continue |
 //! | `guest` | a guest that runs commands, one after the other |
 //! | `pulse` | distinguishes a stuck guest from a slow one |
 //! | `processes` | what a signal has to end with this process |
@@ -23,6 +24,7 @@ mod kit;
 mod machine;
 pub mod processes;
 mod pulse;
+mod saved;
 mod shell;
 
 pub use error::GuestError;

@@ -47,11 +47,21 @@ pub struct Machine {
     pub files: Vec<ExtraFile>,
     /// Lines of shell that run before anything else, with the network up and modules loaded.
     pub first: String,
+    /// Whether firmware and kernel start with the devices there. Otherwise, where a saved start fits ([`saved`](crate::saved)),
+    /// the guest continues from that within two seconds instead of twelve, and finds its devices then.
+    pub is_booted: bool,
 }
 
 impl Default for Machine {
     fn default() -> Machine {
-        Machine { memory_mib: 1_024, processors: 2, devices: Vec::new(), files: Vec::new(), first: String::new() }
+        Machine {
+            memory_mib: 1_024,
+            processors: 2,
+            devices: Vec::new(),
+            files: Vec::new(),
+            first: String::new(),
+            is_booted: false,
+        }
     }
 }
 
@@ -60,9 +70,20 @@ impl Default for Machine {
 pub(crate) enum Mode {
     /// A program, over standard input and output of QEMU; the console goes to a file.
     Commands,
+    /// As `Commands`, without a driver of drives, which the guest gets when it continues.
+    Saved,
     /// A person at the terminal.
     Shell,
 }
+
+/// The kernel's settings. One that panics reboots at once, and QEMU ends instead. nvme-cli maps the registers of a device that has
+/// a driver, which Debian's kernel forbids (CONFIG_IO_STRICT_DEVMEM) unless it is set otherwise. On a loaded machine, timer
+/// interrupts come too late for the test that Linux makes of them at the start, and it panics.
+pub(crate) const APPEND: &str = "console=ttyS0 panic=-1 quiet iomem=relaxed no_timer_check";
+
+/// One with all instructions that are emulated: those for checksums and hashes replace loops. Five levels of page tables, and the
+/// switch around each access of the kernel to a process's memory, make an emulated processor slower.
+const PROCESSOR: &str = "max,la57=off,smap=off";
 
 /// The console's file, and the guest's file system, in a guest's folder.
 pub(crate) const CONSOLE: &str = "console";
@@ -85,26 +106,30 @@ impl Machine {
         shell::run(self, kit)
     }
 
-    /// QEMU with all of its arguments. The files that belong to this start are written to `folder`.
+    /// QEMU that boots this machine. The files that belong to this start are written to `folder`.
     pub(crate) fn qemu(&self, kit: &Kit, folder: &Path, mode: Mode) -> Result<Command, GuestError> {
         let initrd = folder.join(INITRD);
         self.write_initrd(kit.image(), &initrd, mode)?;
+        let mut command = self.bare(kit, folder, mode);
+        command.arg("-kernel").arg(kit.kernel()).arg("-initrd").arg(initrd);
+        command.args(["-append", APPEND]);
+        Ok(command)
+    }
+
+    /// QEMU with the machine, and nothing to run in it.
+    pub(crate) fn bare(&self, kit: &Kit, folder: &Path, mode: Mode) -> Command {
         let mut command = kit.tree().program("usr/bin/qemu-system-x86_64");
         // Else it would load modules of this system's QEMU, if there is one.
         command.env("QEMU_MODULE_DIR", kit.tree().path("usr/lib/x86_64-linux-gnu/qemu"));
         for share in ["usr/share/qemu", "usr/share/seabios"] {
             command.arg("-L").arg(kit.tree().path(share));
         }
-        command.arg("-kernel").arg(kit.kernel()).arg("-initrd").arg(initrd);
-        // After a panic the kernel reboots at once, and QEMU ends instead. nvme-cli maps the registers of a device that has a
-        // driver; Debian's kernel forbids this (CONFIG_IO_STRICT_DEVMEM) without `iomem=relaxed`. On a loaded machine, timer
-        // interrupts come too late for Linux's test at boot, and it panics.
-        command.args(["-append", "console=ttyS0 panic=-1 quiet iomem=relaxed no_timer_check", "-no-reboot"]);
+        command.arg("-no-reboot");
         command.args(self.arguments(&folder.join(CONSOLE), mode));
-        Ok(command)
+        command
     }
 
-    fn arguments(&self, console: &Path, mode: Mode) -> Vec<String> {
+    pub(crate) fn arguments(&self, console: &Path, mode: Mode) -> Vec<String> {
         let memory = u64::from(self.memory_mib) << 20;
         // Other processes, such as servers of vfio-user, map the guest's memory.
         let memory = json!({"qom-type": "memory-backend-memfd", "id": "memory", "size": memory, "share": true});
@@ -117,6 +142,8 @@ impl Machine {
             "q35,memory-backend=memory",
             "-accel",
             "tcg,thread=multi",
+            "-cpu",
+            PROCESSOR,
             "-object",
             &memory.to_string(),
             "-smp",
@@ -132,7 +159,7 @@ impl Machine {
         .map(str::to_owned)
         .into();
         let more: Vec<String> = match mode {
-            Mode::Commands => vec![
+            Mode::Commands | Mode::Saved => vec![
                 "-chardev".to_owned(),
                 // A comma in a value is doubled.
                 format!("file,id=console,path={}", console.display().to_string().replace(',', ",,")),
@@ -163,13 +190,7 @@ impl Machine {
         let cannot = || GuestError::file("write", to);
         archive.file("etc/start.sh", false, self.start_script(mode).as_bytes()).map_err(cannot())?;
         for extra in &self.files {
-            let read = || -> io::Result<(bool, Vec<u8>)> {
-                let (mut file, mut bytes) = (nandscape_files::input::open(&extra.from)?, Vec::new());
-                let runs = file.metadata()?.permissions().mode() & 0o111 != 0;
-                file.read_to_end(&mut bytes)?;
-                Ok((runs, bytes))
-            };
-            let (runs, bytes) = read().map_err(GuestError::file("read", &extra.from))?;
+            let (bytes, runs) = read(&extra.from).map_err(GuestError::file("read", &extra.from))?;
             archive.file(extra.to.trim_start_matches('/'), runs, &bytes).map_err(cannot())?;
         }
         archive.finish().and_then(|mut out| out.flush()).map_err(cannot())
@@ -178,10 +199,19 @@ impl Machine {
     fn start_script(&self, mode: Mode) -> String {
         let mode = match mode {
             Mode::Commands => format!("MODE=commands MARK='{}'\n", crate::guest::MARK),
+            Mode::Saved => format!("MODE=saved MARK='{}'\n", crate::guest::MARK),
             Mode::Shell => format!("MODE=shell\n{}", shell::size_of_terminal()),
         };
-        format!("{mode}{}\n", self.first)
+        format!("{mode}first() {{\n:\n{}\n}}\n", self.first)
     }
+}
+
+/// A file's bytes, and whether it is a program.
+pub(crate) fn read(file: &Path) -> io::Result<(Vec<u8>, bool)> {
+    let (mut file, mut bytes) = (nandscape_files::input::open(file)?, Vec::new());
+    let runs = file.metadata()?.permissions().mode() & 0o111 != 0;
+    file.read_to_end(&mut bytes)?;
+    Ok((bytes, runs))
 }
 
 impl Device {

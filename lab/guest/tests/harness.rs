@@ -13,14 +13,14 @@ fn a_guest_uses_a_drive() {
     let (disk, words) = (folder.path().join("disk"), folder.path().join("words"));
     std::fs::File::create(&disk).unwrap().set_len(64 << 20).unwrap();
     std::fs::write(&words, "some words").unwrap();
-    let files = vec![ExtraFile { from: words, to: "/root/words".to_owned() }];
+    let files = vec![ExtraFile { from: words, to: "/root/more/it's words".to_owned() }];
     let devices = vec![Device::FileNvme(disk), Device::NullNvme(1 << 30)];
     // The kernel numbers drives in the order in which they answer.
     let first = "for drive in /dev/nvme*n1; do ln -s $drive /dev/of-$(blockdev --getsize64 $drive); done".to_owned();
     let mut guest = Machine { devices, files, first, ..Machine::default() }.start(&kit()).unwrap();
     assert_eq!(guest.run("ls /dev/of-*").unwrap(), "/dev/of-1073741824\n/dev/of-67108864");
     guest.run("ln -s /dev/of-67108864 drive; mkfs.ext4 -q drive && mount $(readlink -f drive) /mnt").unwrap();
-    guest.run("cp words /mnt && umount /mnt && mount $(readlink -f drive) /mnt").unwrap();
+    guest.run("cp \"more/it's words\" /mnt/words && umount /mnt && mount $(readlink -f drive) /mnt").unwrap();
     assert_eq!(guest.run("cat /mnt/words").unwrap(), "some words");
     assert!(guest.power_off().unwrap().success());
 }

@@ -21,7 +21,7 @@ use anyhow::bail;
 use crate::clock::Moment;
 use crate::say;
 use crate::watchdog::{Interrupted, Patience, watched};
-pub(crate) use build::Suite;
+pub(crate) use build::{Suite, compile};
 pub(crate) use outcome::Outcome;
 pub(crate) use part::Part;
 
@@ -41,12 +41,11 @@ const LONGEST: [&str; 11] = [
     "nandscape-apps-lsm-engine",
 ];
 
-/// Compiles the tests that a command of cargo selects, and runs them.
+/// Runs test programs.
 ///
 /// # Errors
-/// When the compiler, a suite or the selection fails; a run names all suites that fail.
-pub(crate) fn run(selection: Command, filter: Option<&str>) -> anyhow::Result<()> {
-    let suites = build::compile(selection)?;
+/// When a suite or the filter fails; a run names all suites that fail.
+pub(crate) fn run(suites: Vec<Suite>, filter: Option<&str>) -> anyhow::Result<()> {
     let workers = cores();
     say::line(&format!("\n==> {} test programs, {workers} side by side", suites.len()));
     let begun = Moment::now();

@@ -2,7 +2,9 @@
 //! under `tests`, with or without its crate.
 
 use anyhow::bail;
-use cargo_metadata::{Metadata, Package};
+use cargo_metadata::{Metadata, Package, Target};
+
+use super::Suite;
 
 /// A part to test.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,7 +13,15 @@ pub(crate) struct Part {
     pub(crate) package: String,
     /// One suite of it; without one, all.
     pub(crate) suite: Option<String>,
+    /// The words of cargo that name its test programs.
+    pub(crate) targets: Vec<String>,
 }
+
+/// Crates that are selected with each part. Together their dependencies have the features that all crates turn on (see the manifest
+/// of xtask), so that what was compiled for all tests is not compiled again.
+const WITH: [&str; 2] = ["nandscape-cli", "xtask"];
+/// The feature that all tests have.
+const FEATURE: &str = "nandscape-cli/parquet";
 
 impl Part {
     /// Looks a name up. `device/ssd`, `device-ssd` and `nandscape-device-ssd` name a crate, `device/ftl` all crates in the
@@ -22,11 +32,11 @@ impl Part {
     pub(crate) fn find(name: &str, metadata: &Metadata) -> anyhow::Result<Vec<Part>> {
         let packages = metadata.workspace_packages();
         if let Some(package) = packages.iter().find(|package| names(package, metadata, name)) {
-            return Ok(vec![Part { package: package.name.to_string(), suite: None }]);
+            return Ok(vec![whole(package)]);
         }
         let within = format!("{}-", name.trim_end_matches('/').replace('/', "-"));
         let inside = packages.iter().filter(|package| folder(package, metadata).starts_with(&within));
-        let crates: Vec<Part> = inside.map(|package| Part { package: package.name.to_string(), suite: None }).collect();
+        let crates: Vec<Part> = inside.map(|package| whole(package)).collect();
         if !crates.is_empty() {
             return Ok(crates);
         }
@@ -41,11 +51,35 @@ impl Part {
         Ok(found)
     }
 
-    /// The words that select it in `cargo test`.
+    /// The words that select it in `cargo test`. Other crates may have programs of the same name: see [`Part::has`].
     pub(crate) fn words(&self) -> Vec<&str> {
-        let suite = self.suite.as_deref().map_or(vec!["--all-targets"], |suite| vec!["--test", suite]);
-        [&["--package", self.package.as_str()][..], &suite].concat()
+        let others = WITH.into_iter().filter(|name| *name != self.package);
+        let packages = [self.package.as_str()].into_iter().chain(others).flat_map(|name| ["--package", name]);
+        packages.chain(["--features", FEATURE]).chain(self.targets.iter().map(String::as_str)).collect()
     }
+
+    /// Whether a test program is of this part.
+    pub(crate) fn has(&self, suite: &Suite) -> bool {
+        suite.name.split(' ').next() == Some(&self.package)
+    }
+}
+
+/// A crate with all its tests.
+fn whole(package: &Package) -> Part {
+    let targets = package.targets.iter().filter_map(words).flatten().collect();
+    Part { package: package.name.to_string(), suite: None, targets }
+}
+
+/// The words of cargo that name a target, if it has tests.
+fn words(target: &Target) -> Option<Vec<String>> {
+    let kind = match target {
+        _ if target.is_lib() => return Some(vec!["--lib".to_owned()]),
+        _ if target.is_bin() => "--bin",
+        _ if target.is_test() => "--test",
+        _ if target.is_example() => "--example",
+        _ => return None,
+    };
+    Some(vec![kind.to_owned(), target.name.clone()])
 }
 
 /// Whether these words name a crate.
@@ -63,7 +97,10 @@ fn folder(package: &Package, metadata: &Metadata) -> String {
 
 fn suites(package: &Package) -> impl Iterator<Item = Part> {
     let targets = package.targets.iter().filter(|target| target.is_test());
-    targets.map(|target| Part { package: package.name.to_string(), suite: Some(target.name.clone()) })
+    targets.filter_map(|target| {
+        let suite = Some(target.name.clone());
+        Some(Part { package: package.name.to_string(), suite, targets: words(target)? })
+    })
 }
 
 /// What can be named.
@@ -89,13 +126,17 @@ mod tests {
     fn a_crate_has_three_names_and_a_suite_one() {
         let metadata = metadata();
         for name in ["device/ssd", "device-ssd", "nandscape-device-ssd", "device/ssd/"] {
-            let part = Part { package: "nandscape-device-ssd".to_owned(), suite: None };
-            assert_eq!(Part::find(name, &metadata).unwrap(), [part]);
+            let found = Part::find(name, &metadata).unwrap();
+            assert_eq!((found.len(), &found[0].package[..], &found[0].suite), (1, "nandscape-device-ssd", &None));
+            assert!(found[0].targets.contains(&"--lib".to_owned()), "{found:?}");
         }
         assert_eq!(Part::find("facade", &metadata).unwrap()[0].package, "nandscape");
         let live = Part::find("cli/live", &metadata).unwrap();
         assert_eq!(live.len(), 1);
-        assert_eq!(live[0].words(), ["--package", "nandscape-cli", "--test", "live"]);
+        let words = "--package nandscape-cli --package xtask --features nandscape-cli/parquet --test live";
+        assert_eq!(live[0].words().join(" "), words);
+        let suite = |name: &str| Suite { name: name.to_owned(), program: "sh".into(), folder: ".".into() };
+        assert!(live[0].has(&suite("nandscape-cli live")) && !live[0].has(&suite("nandscape-host-transaction live")));
         assert!(Part::find("live", &metadata).unwrap().contains(&live[0]));
     }
 

@@ -8,7 +8,7 @@ use crate::server::number;
 #[test]
 fn a_host_identifies_and_fills_a_pci_drive() {
     let server = Served::over(Transport::Pci, &["--doorbells", "shadow"]);
-    let mut guest = server.guest();
+    let mut guest = server.booted();
     steps::tools_identify_the_drive(&mut guest);
     steps::all_queues_verify(&mut guest);
     steps::file_systems_keep_their_files(&mut guest);

@@ -78,11 +78,16 @@ impl Served {
         self.host(0)
     }
 
+    /// The first guest, which boots with the drive on its PCI bus: firmware and kernel find it at their start.
+    pub(super) fn booted(&self) -> Guest {
+        start(vec![Device::VfioUser(self.path(SOCKETS[0]))], true)
+    }
+
     /// The first or the second guest of the drive. Each is a separate host, with a separate identifier.
     pub(super) fn host(&self, number: usize) -> Guest {
         match self.transport {
             Transport::Pci => {
-                let mut guest = start(vec![Device::VfioUser(self.path(SOCKETS[number]))]);
+                let mut guest = start(vec![Device::VfioUser(self.path(SOCKETS[number]))], false);
                 // The value is EXHID: an identifier of 16 bytes.
                 let feature = "/dev/nvme0 -f 0x81 -l 16";
                 run(&mut guest, &format!("printf 'the {number}. test host' > /run/id"));
@@ -92,7 +97,7 @@ impl Served {
                 guest
             }
             Transport::Network => {
-                let mut guest = start(Vec::new());
+                let mut guest = start(Vec::new(), false);
                 run(&mut guest, &self.connect(number));
                 run(&mut guest, &until("[ -e /dev/nvme0n1 ]"));
                 guest
@@ -119,7 +124,7 @@ impl Served {
     }
 }
 
-fn start(devices: Vec<Device>) -> Guest {
+fn start(devices: Vec<Device>, is_booted: bool) -> Guest {
     let kit = Kit::prepare(&|_| ()).unwrap();
-    Machine { devices, ..Machine::default() }.start(&kit).unwrap_or_else(|error| panic!("{error}"))
+    Machine { devices, is_booted, ..Machine::default() }.start(&kit).unwrap_or_else(|error| panic!("{error}"))
 }

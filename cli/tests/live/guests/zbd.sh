@@ -1,11 +1,12 @@
 #!/bin/sh
 # Runs fio's own tests of zoned block devices (t/zbd) in a Linux guest, on a drive with zones.
 #
-#     cli/tests/live/guests/zbd.sh [-s FIO | -d VERSION] [-n NANDSCAPE] [TEST...]
+#     cli/tests/live/guests/zbd.sh [-s FIO | -d VERSION] [-n NANDSCAPE] [-m MEMORY] [TEST...]
 #
 # FIO is a folder with fio's sources, of which t/zbd is used. Without it, curl fetches them: of VERSION from Debian, which has 3.33, or of
 # the version that is the guest's from GitHub. Of 3.33, tests 33, 34, 37, 46, 48, 54, 55, 57 and 58 fail with the guest's later fio.
-# NANDSCAPE is the program. TEST is the number of a test; without any, all run. Ends with status 0 if no test fails.
+# NANDSCAPE is the program, MEMORY that of the guest. TEST is the number of a test; without any, all run. Ends with status 0 if no test
+# fails.
 #
 # Left out: what needs SCSI, null_blk or zones that are written anywhere, which the tests skip themselves; other transports than vfio-user.
 set -eu
@@ -14,11 +15,13 @@ version=3.39
 sources=
 debian=
 program=nandscape
-while getopts s:d:n: option; do
+memory=3GiB
+while getopts s:d:n:m: option; do
     case $option in
         s) sources=$OPTARG ;;
         d) debian=$OPTARG ;;
         n) program=$OPTARG ;;
+        m) memory=$OPTARG ;;
         *) exit 2 ;;
     esac
 done
@@ -74,7 +77,7 @@ END
 words=
 for number; do words="$words -t $number"; done
 # 136 zones of 16 MiB that take 15 MiB each, of which 32 can be open: tests ask for 130, and for 16. One has 1 GiB under way.
-"$program" guest --memory 3GiB --set capacity=2GiB --set ftl.kind=zone --set lba_size=4KiB --set buffer.mode=capacitor \
+"$program" guest --memory "$memory" --set capacity=2GiB --set ftl.kind=zone --set lba_size=4KiB --set buffer.mode=capacitor \
     --set geometry.channels=2 --set geometry.dies_per_channel=2 --set geometry.planes_per_die=1 --set geometry.pages_per_block=960 \
     --set ftl.zone.mapping=dies --set ftl.zone.width=1 --set ftl.zone.max_active=32 --set ftl.zone.max_open=32 \
     --file "$folder/functions:/root/fio/t/zbd/functions" --file "$folder/test-zbd-support:/root/fio/t/zbd/test-zbd-support" \

@@ -77,7 +77,7 @@ fn linux_writes_the_zones_of_a_drive_over_tcp() {
 fn fios_own_tests_of_zones_pass() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live/guests/zbd.sh");
     let mut command = Command::new("sh");
-    command.arg(script).args(["-d", "3.33", "-n", env!("CARGO_BIN_EXE_nandscape")]);
+    command.arg(script).args(["-d", "3.33", "-m", "1GiB", "-n", env!("CARGO_BIN_EXE_nandscape")]);
     let ran = command.args(["1", "2", "3", "4", "5", "6", "7", "8", "11", "12", "13"]).output().unwrap();
     let told = String::from_utf8_lossy(&ran.stdout);
     assert!(ran.status.success() && told.contains("11 tests passed"), "{told}{}", String::from_utf8_lossy(&ran.stderr));
@@ -107,10 +107,10 @@ fn zone(guest: &mut Guest, number: u64) -> String {
 fn fio_verifies_zones(guest: &mut Guest) {
     let fio = "fio --name=zones --filename=/dev/nvme0n1 --direct=1 --zonemode=zbd --verify=crc32c --verify_fatal=1 \
                --max_open_zones=4";
-    run(guest, &format!("{fio} --ioengine=libaio --iodepth=8 --rw=write --bs=64k --size=64m"));
+    run(guest, &format!("{fio} --ioengine=libaio --iodepth=8 --rw=write --bs=64k --size=40m"));
     run(
         guest,
-        &format!("{fio} --ioengine=libaio --iodepth=4 --rw=randwrite --bs=16k --offset=64m --size=160m --io_size=48m"),
+        &format!("{fio} --ioengine=libaio --iodepth=4 --rw=randwrite --bs=16k --offset=64m --size=160m --io_size=24m"),
     );
     run(guest, "blkzone reset /dev/nvme0n1");
 }

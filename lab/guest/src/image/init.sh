@@ -1,6 +1,7 @@
 #!/usr/bin/busybox sh
 # The guest's first process: mounts, modules, the network, then commands from outside or a shell on the terminal.
-# /etc/start.sh comes with each start and sets MODE (commands or shell), MARK, and what else is to be done first.
+# /etc/start.sh comes with each start. It has settings (MODE: commands, saved or shell; MARK), and the function first, with what
+# else is to be done first.
 /usr/bin/busybox --install -s /usr/bin 2>/dev/null
 export PATH=/usr/sbin:/usr/bin HOME=/root
 mount -t devtmpfs dev /dev
@@ -10,6 +11,9 @@ mount -t tmpfs run /run
 ln -s /proc/mounts /etc/mtab
 hostname guest
 while read -r module; do insmod "/modules/$module.ko"; done < /modules/order
+. /etc/start.sh
+# It waits for the drives that it finds. A guest that is saved has none yet.
+[ "$MODE" = saved ] || insmod /modules/nvme.ko
 ip link set lo up
 if [ -e /sys/class/net/eth0 ]; then
     # QEMU's user network: it reaches this machine's loopback at 10.0.2.2.
@@ -18,7 +22,7 @@ if [ -e /sys/class/net/eth0 ]; then
     ip route add default via 10.0.2.2
 fi
 cd /root
-. /etc/start.sh
+first
 
 if [ "$MODE" = shell ]; then
     export TERM=vt102 PS1='guest:\w# '

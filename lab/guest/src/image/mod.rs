@@ -51,8 +51,10 @@ const PROGRAMS: [&str; 24] = [
 /// Statically linked: needs no libraries.
 const BUSYBOX: &str = "usr/bin/busybox";
 
+/// The driver of drives on the PCI bus, which `init.sh` loads after all others.
+pub(crate) const DRIVER: &str = "nvme";
 /// Kernel modules that are loaded at the start. XFS needs a provider of crc32c that nothing depends on.
-const MODULES: [&str; 7] = ["nvme", "nvme-tcp", "virtio_net", "crc32c_generic", "ext4", "xfs", "zonefs"];
+const MODULES: [&str; 7] = [DRIVER, "nvme-tcp", "virtio_net", "crc32c_generic", "ext4", "xfs", "zonefs"];
 
 /// Folders that mounts and programs expect.
 const FOLDERS: [&str; 8] = ["dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp"];
@@ -92,6 +94,7 @@ fn fill(tree: &Tree, archive: &mut Archive<BufWriter<File>>) -> Result<(), Guest
     for module in &modules {
         archive.file(&format!("modules/{}.ko", module.name), false, &module.bytes).map_err(cannot())?;
     }
-    let order: String = modules.iter().map(|module| format!("{}\n", module.name)).collect();
+    let at_start = modules.iter().filter(|module| module.name != DRIVER);
+    let order: String = at_start.map(|module| format!("{}\n", module.name)).collect();
     archive.file("modules/order", false, order.as_bytes()).map_err(cannot())
 }

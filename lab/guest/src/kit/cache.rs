@@ -59,6 +59,14 @@ impl Cache {
         // One that stays costs space only, or the next use reports it.
         let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
     }
+
+    /// Removes entries whose names begin with `prefix`, but for one.
+    pub(super) fn remove_others(&self, prefix: &str, kept: &Path) {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names =
+            entries.filter(|entry| entry.path() != kept).filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter(|name| name.starts_with(prefix)).for_each(|name| self.remove(&name));
+    }
 }
 
 #[cfg(test)]
@@ -79,6 +87,10 @@ mod tests {
         cache.make("entry", |_| panic!("it is there")).unwrap();
         cache.remove("entry");
         assert!(!cache.entry("entry").exists());
+        let names = ["kind-1", "kind-2", "other"];
+        names.iter().for_each(|name| fs::write(cache.entry(name), "whole").unwrap());
+        cache.remove_others("kind-", &cache.entry("kind-2"));
+        assert_eq!(names.map(|name| cache.entry(name).exists()), [false, true, true]);
     }
 
     #[test]

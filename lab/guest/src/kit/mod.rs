@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::GuestError;
 use crate::image;
+use crate::saved;
 use cache::Cache;
 pub(crate) use tree::Tree;
 
@@ -31,6 +32,8 @@ pub struct Kit {
     tree: Tree,
     kernel: PathBuf,
     image: PathBuf,
+    /// Of all recipes.
+    folder: PathBuf,
 }
 
 impl Kit {
@@ -57,7 +60,7 @@ impl Kit {
             tell("building the guest's file system");
             image::build(&tree, path)
         })?;
-        Ok(Kit { tree, kernel, image })
+        Ok(Kit { tree, kernel, image, folder: folder.to_owned() })
     }
 
     /// Packages and versions, one a line.
@@ -66,6 +69,15 @@ impl Kit {
     /// When the cache was changed.
     pub fn versions(&self) -> Result<String, GuestError> {
         self.tree.versions()
+    }
+
+    /// The saved start, which is made if there is none. Those of other images are removed.
+    pub(crate) fn saved(&self) -> Result<PathBuf, GuestError> {
+        let cache = Cache::open(&self.folder, &recipe::text())?;
+        cache.make(&saved::name(self), |path| {
+            cache.remove_others(saved::PREFIX, path);
+            saved::make(self, path)
+        })
     }
 
     pub(crate) fn tree(&self) -> &Tree {

@@ -23,10 +23,11 @@ pub(in super::super) fn all_queues_verify(guest: &mut Guest) {
     let job = |name: &str, cpu: u32, more: &str| {
         format!(
             "--name={name} --cpus_allowed={cpu} --filename=/dev/nvme0n1 --ioengine=libaio --direct=1 --iodepth=32 \
-             --offset={cpu}00m --size=32m --verify=crc32c --verify_fatal=1 {more}"
+             --offset={cpu}00m --verify=crc32c --verify_fatal=1 {more}"
         )
     };
-    let (one, other) = (job("one", 0, "--rw=randwrite --bs=4k"), job("other", 1, "--rw=randwrite --bsrange=512-64k"));
+    let one = job("one", 0, "--rw=randwrite --size=8m --bs=4k");
+    let other = job("other", 1, "--rw=randwrite --size=32m --bsrange=512-64k");
     run(guest, &format!("fio {one} {other}"));
     let counted = run(guest, &format!("cat {EVENT}/hist"));
     for queue in [1, 2] {
