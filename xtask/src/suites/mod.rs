@@ -30,15 +30,15 @@ pub(crate) use part::Part;
 const LONGEST: [&str; 11] = [
     "nandscape-cli live",
     "nandscape-lab-ledger ledger",
-    "nandscape-cli command",
     "nandscape-lab-run suite",
-    "nandscape-device-ssd zones",
-    "nandscape-host-open_channel model",
-    "nandscape-device-controller",
-    "nandscape-lab-guest",
+    "nandscape-cli command",
     "nandscape-device-ssd",
     "nandscape-host-llama",
+    "nandscape-device-ftl",
     "nandscape-host-lsm",
+    "nandscape-host-array",
+    "nandscape-host-open_channel model",
+    "nandscape-lab-guest",
 ];
 
 /// Runs test programs.
