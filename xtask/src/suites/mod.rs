@@ -29,16 +29,16 @@ pub(crate) use part::Part;
 /// is idle.
 const LONGEST: [&str; 11] = [
     "nandscape-cli live",
-    "nandscape-lab-ledger ledger",
-    "nandscape-cli command",
+    "nandscape-papers-claims ledger",
     "nandscape-lab-run suite",
-    "nandscape-device-ssd zones",
-    "nandscape-host-open_channel model",
-    "nandscape-device-controller",
-    "nandscape-lab-guest",
+    "nandscape-cli command",
     "nandscape-device-ssd",
     "nandscape-apps-llama-engine",
+    "nandscape-device-ftl-page",
     "nandscape-apps-lsm-engine",
+    "nandscape-layers-array",
+    "nandscape-host-open_channel model",
+    "nandscape-lab-guest",
 ];
 
 /// Runs test programs.
@@ -135,9 +135,9 @@ mod tests {
     #[test]
     fn the_longest_suites_begin_first() {
         let suites =
-            ["nandscape-sim", "nandscape-lab-ledger ledger", "nandscape-cli kv", "nandscape-cli live"].map(suite);
+            ["nandscape-sim", "nandscape-papers-claims ledger", "nandscape-cli kv", "nandscape-cli live"].map(suite);
         let order: Vec<String> = in_order(suites.into()).into_iter().map(|suite| suite.name).collect();
-        let right = ["nandscape-cli live", "nandscape-lab-ledger ledger", "nandscape-sim", "nandscape-cli kv"];
+        let right = ["nandscape-cli live", "nandscape-papers-claims ledger", "nandscape-sim", "nandscape-cli kv"];
         assert_eq!(order, right);
     }
 

@@ -185,7 +185,7 @@ pub(crate) fn build(setup: &Setup, run: &Run<'_>) -> Result<(Rig, Rc<Array>)> {
 }
 
 /// The size of drives in a run of a moment, which makes their state in a tenth of the time.
-const OF_A_MOMENT: [&str; 1] = ["capacity=1536MiB"];
+const OF_A_MOMENT: [&str; 1] = ["capacity=768MiB"];
 
 /// The same with drives in another state.
 pub(crate) fn build_in(precondition: Precondition, setup: &Setup, run: &Run<'_>) -> Result<(Rig, Rc<Array>)> {
