@@ -46,7 +46,13 @@ Examples:
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 pub(crate) struct EngineArgs {
     /// Policies. predictable_latency and fdp are for drives that have the feature of NVMe; built-in drives are given it
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values_t = POLICIES[..ANY_DRIVE].iter().map(|name| (*name).to_owned()), value_parser = known)]
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_values_t = POLICIES[..ANY_DRIVE].iter().map(|name| (*name).to_owned()),
+        value_parser = known
+    )]
     policy: Vec<String>,
     /// Drives, in pairs of an even and an odd one
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=64))]

@@ -98,6 +98,8 @@ enum AckArg {
 }
 
 const MOST_DRIVES: u64 = 64;
+/// The version of memcached whose commands are served, the first with the meta protocol. libmemcached rejects a server of a version 0.
+const LIKE: &str = "1.6.0";
 
 const DEFAULTS: [(&str, &str); 3] = [("capacity", "1GiB"), ("lba_size", "4KiB"), ("buffer.mode", "capacitor")];
 
@@ -298,7 +300,7 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
         drives: drives.into_iter().zip(places).map(|(spec, place)| ServedDrive { spec, place }).collect(),
         policy,
         config: args.config(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: format!("{LIKE}-nandscape-{}", env!("CARGO_PKG_VERSION")),
         listen: args.listen.clone(),
         allow_remote: args.allow_remote,
         most_clients: descriptors::clients_each(1),

@@ -19,11 +19,12 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 8] = [
+const TOOLS: [Tool; 9] = [
     Tool { name: "fio", package: "fio" },
     Tool { name: "nbdinfo", package: "libnbd-bin" },
     Tool { name: "nbdcopy", package: "libnbd-bin" },
     Tool { name: "qemu-img", package: "qemu-utils" },
+    Tool { name: "memccapable", package: "libmemcached-tools" },
     Tool { name: "chromium", package: "chromium" },
     Tool { name: "dpkg-deb", package: "dpkg" },
     Tool { name: "python3", package: "python3-venv" },
@@ -74,7 +75,7 @@ fn packages(missing: &[&Tool]) -> Vec<&'static str> {
 fn advice(missing: &[&Tool], packages: &[&str]) -> String {
     format!(
         "tools: {} missing, which the tests of live drives and of reports need. On Debian and Ubuntu: sudo apt-get \
-         install {}. Elsewhere: the packages of fio, libnbd, qemu's tools and Chromium; tests with guests need Debian's \
+         install {}. Elsewhere: the packages of fio, libnbd, qemu's tools, libmemcached's tools and Chromium; tests with guests need Debian's \
          apt-get and dpkg-deb",
         names(missing.iter().copied()),
         packages.join(" ")
@@ -106,10 +107,19 @@ mod tests {
         assert_eq!(programs(missing(&folders)).len(), TOOLS.len() - 1);
         std::fs::write(folder.path().join("fio"), "").unwrap();
         let missing = programs(missing(&folders));
-        assert_eq!(packages(&missing), ["libnbd-bin", "qemu-utils", "chromium", "dpkg", "python3-venv"]);
+        assert_eq!(
+            packages(&missing),
+            ["libnbd-bin", "qemu-utils", "libmemcached-tools", "chromium", "dpkg", "python3-venv"]
+        );
         let advice = advice(&missing, &packages(&missing));
-        assert!(advice.contains("nbdinfo, nbdcopy, qemu-img, chromium, dpkg-deb, python3 missing"), "{advice}");
-        assert!(advice.contains("apt-get install libnbd-bin qemu-utils chromium dpkg python3-venv"), "{advice}");
+        assert!(
+            advice.contains("nbdinfo, nbdcopy, qemu-img, memccapable, chromium, dpkg-deb, python3 missing"),
+            "{advice}"
+        );
+        assert!(
+            advice.contains("apt-get install libnbd-bin qemu-utils libmemcached-tools chromium dpkg python3-venv"),
+            "{advice}"
+        );
     }
 
     #[test]

@@ -360,3 +360,37 @@ fn a_file_of_a_store_is_served_alone_on_request_only() {
     assert!(line.contains(": 1 items found"), "{line}");
     server.end("-TERM");
 }
+
+/// libmemcached's own test of a server's text protocol, and its tools.
+#[test]
+fn libmemcached_and_its_test_of_servers_are_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let tcp = ["--drives", "2", "--listen", "127.0.0.1:0"];
+    let (server, line) = Server::start(folder.path(), &tcp);
+    let port = line.split("127.0.0.1:").nth(1).and_then(|rest| rest.split([',', ' ']).next()).unwrap().to_owned();
+    let to = format!("--servers=127.0.0.1:{port}");
+    let run = |name: &str, args: &[&str]| {
+        let output = Command::new(name).current_dir(folder.path()).args(args).stdin(Stdio::null()).output();
+        let output = output.unwrap_or_else(|error| panic!("{name}, which cargo xtask tools installs: {error}"));
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.success(), printed + &String::from_utf8_lossy(&output.stderr))
+    };
+    let (passed, printed) = run("memccapable", &["-h", "127.0.0.1", "-p", &port, "-a", "-t", "60"]);
+    assert!(passed && printed.contains("All tests passed"), "{printed}");
+    std::fs::write(folder.path().join("item"), "what it holds").unwrap();
+    for (name, words, wanted) in [
+        ("memccp", &["--set", "item"][..], ""),
+        ("memccat", &["item"], "what it holds"),
+        ("memcexist", &["item"], ""),
+        ("memctouch", &["--expire=100", "item"], ""),
+        ("memcstat", &[], "engine_policy: gc_control"),
+        ("memcrm", &["item"], ""),
+        ("memcping", &[], ""),
+        ("memcflush", &[], ""),
+    ] {
+        let (is_done, printed) = run(name, &[&[to.as_str()], words].concat());
+        assert!(is_done && printed.contains(wanted), "{name}: {printed}");
+    }
+    assert!(!run("memcexist", &[&to, "item"]).0, "it was removed");
+    server.end("-TERM");
+}

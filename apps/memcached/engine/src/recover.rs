@@ -182,11 +182,12 @@ impl Engine {
         for (drive, lacking) in &found.lacking {
             for header in lacking {
                 let (at, len) = (header.offset as usize, (header.len as usize).next_multiple_of(self.block));
-                self.members[*drive].write(start + at as u64, &found.image[at..at + len]).await?;
+                let image = &found.image[at..at + len];
+                self.members[*drive].write_by(start + at as u64, image, self.policy.handle()).await?;
             }
         }
         for drive in self.parts(pair, parts, Part::Rebuilt) {
-            self.members[drive].write(start, &found.image).await?;
+            self.members[drive].write_by(start, &found.image, self.policy.handle()).await?;
         }
         Ok(())
     }

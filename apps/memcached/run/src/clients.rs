@@ -14,7 +14,7 @@ use nandscape_apps_memcached_engine::{Engine, Expect, New, Stats};
 use nandscape_apps_store::{Costs, Host};
 use nandscape_device_ssd::Ssd;
 use nandscape_lab_workload::{Chooser, Mix, Operation};
-use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span};
+use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Time};
 
 use crate::simulated::{AROUND_ITEM, RunError, Spec};
 use crate::uplink::Uplink;
@@ -82,6 +82,8 @@ struct Run {
     items: u64,
     value_bytes: usize,
     left: Cell<u64>,
+    /// When the last operation ended.
+    ended: Cell<Time>,
     operations: RefCell<Histogram>,
     problem: RefCell<Option<RunError>>,
 }
@@ -117,6 +119,7 @@ async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> 
         items,
         value_bytes: load.read_bytes as usize,
         left: Cell::new(load.reads),
+        ended: Cell::new(sim.now()),
         operations: RefCell::new(Histogram::new()),
         problem: RefCell::new(None),
     });
@@ -131,7 +134,7 @@ async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> 
     if let Some(problem) = run.problem.take() {
         return Err(problem);
     }
-    let (took, operations) = (sim.now() - begun, run.operations.borrow().clone());
+    let (took, operations) = (run.ended.get() - begun, run.operations.borrow().clone());
     Ok(Served { operations, took, after: engine.stats(), before, collected: collected() - collected_before })
 }
 
@@ -169,6 +172,7 @@ impl Run {
             }
             if self.left.get() > 0 {
                 self.left.set(self.left.get() - 1);
+                self.ended.set(sim.now());
                 self.operations.borrow_mut().record(sim.now() - begun);
             }
         }

@@ -23,6 +23,16 @@ struct Store<'a> {
 impl Server {
     /// Serves a command of the text protocol.
     pub(crate) async fn text(self: &Rc<Self>, line: &Line<'_>, wire: &Wire) -> Then {
+        // "noreply" is one word too many, too: it does not silence the error.
+        let most = match line.command() {
+            b"version" | b"quit" => 0,
+            b"verbosity" => 2,
+            _ => usize::MAX,
+        };
+        if line.words().len() > most {
+            wire.put_line("ERROR");
+            return Then::GoOn;
+        }
         let (words, is_quiet) = line.arguments();
         let answer = match line.command() {
             b"get" => return self.retrieve(line.words(), None, false, wire).await,

@@ -7,8 +7,10 @@ use nandscape_apps_memcached_engine::policy::policy;
 use nandscape_apps_memcached_engine::{Config, Engine, Given, OpenError};
 use nandscape_apps_store::Host;
 use nandscape_apps_store::testing::{Disk, QueueingDrive, Times};
-use nandscape_drive::Drive;
+use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io};
 use nandscape_sim::{Sim, Span};
+use nandscape_wire_nvme::identify::CTRATT_PLACEMENT;
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
 
 /// 2026, in seconds since 1970.
 pub(crate) const NOW_S: u64 = 1_767_225_600;
@@ -52,8 +54,50 @@ pub(crate) async fn open_all(
     name: &str,
     config: Config,
 ) -> Result<Rc<Engine>, OpenError> {
-    let given = drives.map(|drive| drive.map(|io| Given { io, admin: None })).collect();
+    let placing = |io| {
+        let drive: Rc<dyn Drive> = Rc::new(Placing(io));
+        Given { io: drive.clone(), admin: Some(drive) }
+    };
+    let given = |io| if name == "fdp" { placing(io) } else { Given { io, admin: None } };
+    let given = drives.map(|drive| drive.map(given)).collect();
     Engine::open(&Host::free(sim), given, policy(name).expect("a policy"), config).await
+}
+
+/// A drive with two reclaim unit handles, also as its admin queue. Deallocated blocks become zeros, one after the other: a crash may come
+/// between them.
+struct Placing(Rc<dyn Drive>);
+
+impl Drive for Placing {
+    fn info(&self) -> DriveInfo {
+        self.0.info()
+    }
+
+    fn submit(&self, io: Io) {
+        if io.command.opcode == AdminOpcode::IDENTIFY.0 {
+            // CTRATT.
+            io.mem.write(96, &CTRATT_PLACEMENT.to_le_bytes());
+            return io.token.complete(Completion::of(Status::SUCCESS));
+        }
+        match IoOpcode(io.command.opcode) {
+            IoOpcode::IO_MANAGEMENT_RECEIVE => {
+                // Two handles; the second has room for one segment less a block, so that each begins a reclaim unit.
+                io.mem.write(14, &2u16.to_le_bytes());
+                io.mem.write(16 + 32 + 8, &127u64.to_le_bytes());
+                io.token.complete(Completion::of(Status::SUCCESS));
+            }
+            IoOpcode::IO_MANAGEMENT_SEND => io.token.complete(Completion::of(Status::SUCCESS)),
+            IoOpcode::DATASET_MANAGEMENT => {
+                let (mut blocks, mut slba) = ([0; 4], [0; 8]);
+                io.mem.read(4, &mut blocks);
+                io.mem.read(8, &mut slba);
+                let blocks = u32::from_le_bytes(blocks);
+                let write =
+                    SubmissionEntry::blocks(IoOpcode::WRITE, self.info().nsid, u64::from_le_bytes(slba), blocks);
+                self.0.submit(Io { command: write, mem: HostMem::zeroed(blocks as usize * 512), ..io });
+            }
+            _ => self.0.submit(io),
+        }
+    }
 }
 
 /// A client.

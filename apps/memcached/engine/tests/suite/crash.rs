@@ -196,6 +196,19 @@ fn live_until(command: u64, disks: &[Rc<Disk>], history: &Rc<History>, (policy, 
     ran.unwrap();
 }
 
+/// The same where segments are deallocated before they are written again: what is in them is of no use by then.
+#[test]
+fn a_crash_around_a_deallocation_loses_nothing() {
+    let mut moved = 0;
+    each(8, |seed| {
+        let disks: Vec<Rc<Disk>> = (0..2).map(|_| Disk::new(1_200 << 10)).collect();
+        let config = Config { start_s: NOW_S, ack: Ack::Cache, memory: 1 << 20, ..SMALL };
+        let history = Rc::new(History { count: KEYS[0], ..History::default() });
+        moved += (0..5).map(|life| live(&disks, &history, ("fdp", config), seed.nth(life)).0).sum::<u64>();
+    });
+    assert!(moved > 0, "no segment with items was given up");
+}
+
 /// The first commands make the store, and all that follow write or reclaim.
 #[test]
 fn a_crash_at_every_third_command_loses_nothing() {
@@ -254,7 +267,7 @@ fn what_was_flushed_is_there_after_a_crash_and_nothing_older() {
     let mut moved = 0;
     each(16, |seed| {
         let mut rng = seed.child("config").rng();
-        let policy = ["mixed", "epochs", "raid0", "rails"][rng.below(4) as usize];
+        let policy = ["mixed", "epochs", "raid0", "rails", "fdp"][rng.below(5) as usize];
         // Small disks: segments are given up all the time.
         let disks: Vec<Rc<Disk>> = match rng.chance(0.7) {
             true => (0..2).map(|_| Disk::new(1_200 << 10)).collect(),
