@@ -16,6 +16,12 @@
 //! | `run_gc` | [`Control::run`] |
 //! | `is_ready_for_read` | [`Control::is_ready_for_read`] |
 //!
+//! | file | what |
+//! |---|---|
+//! | `admin` | commands, and why one is rejected |
+//! | `latency` | Predictable Latency Mode |
+//! | `placement` | Flexible Data Placement |
+//!
 //! Left out: policies over it.
 
 use std::rc::Rc;
