@@ -163,5 +163,9 @@ fn findings_table(findings: &[nandscape_lab_host::Finding], base: &Profile, out:
             text.push_str(&format!("  host.{:14} {why}\n", finding.key));
         }
     }
-    text + &format!("\nwritten to {0}; use it with --host {0}\n", output::quoted(&out.to_string_lossy()))
+    // A word without a slash or an ending is the name of a built-in host.
+    let path = out.to_string_lossy();
+    let is_path = path.contains('/') || path.ends_with(".toml");
+    let used = if is_path { path.clone() } else { format!("./{path}").into() };
+    text + &format!("\nwritten to {}; use it with --host {}\n", output::quoted(&path), output::quoted(&used))
 }

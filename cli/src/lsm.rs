@@ -10,6 +10,7 @@ use nandscape_apps_store::{Costs, StoreError};
 use nandscape_device_ssd::BUILTIN;
 use nandscape_lab_report::format::{bytes, count, percent};
 use nandscape_lab_run::TowerError;
+use nandscape_lab_run::chain::is_over_chunks;
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
 
@@ -233,8 +234,8 @@ impl LsmArgs {
 
     fn spec(&self, form: Form) -> Result<Spec, Failure> {
         let (layers, set) = self.layers.resolve(&self.set)?;
-        // A profile file says what it wants.
-        let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive);
+        // A profile file says what it wants, and chunks below the FTL of a host have none of these keys.
+        let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive) && !is_over_chunks(&layers);
         let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
         let of_form = if form == Form::Runs { &RUNS[..] } else { &[] };
         let defaults = DEFAULTS.iter().filter(|_| is_built_in).chain(of_form).filter(|(key, _)| !is_set(key));

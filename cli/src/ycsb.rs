@@ -6,6 +6,7 @@ use nandscape_apps_llama_run::{Form, Load, Outcome, RunError, Spec};
 use nandscape_device_ssd::BUILTIN;
 use nandscape_lab_report::format::{bytes, count, percent};
 use nandscape_lab_run::TowerError;
+use nandscape_lab_run::chain::is_over_chunks;
 use nandscape_lab_workload::Mix;
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
@@ -182,8 +183,8 @@ impl YcsbArgs {
 
     fn simulate(&self, form: Form, load: Load) -> Result<Outcome, Failure> {
         let (layers, set) = self.layers.resolve(&self.set)?;
-        // A profile file says what it wants.
-        let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive);
+        // A profile file says what it wants, and chunks below the FTL of a host have none of these keys.
+        let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive) && !is_over_chunks(&layers);
         let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
         let defaults = DEFAULTS.iter().filter(|(key, _)| is_built_in && !is_set(key));
         let defaults = defaults.map(|(key, value)| format!("{key}={value}"));

@@ -70,7 +70,7 @@ fn all(args: &TestArgs) -> anyhow::Result<()> {
     if args.quick || args.filter.is_some() {
         return suites::run(suites, args.filter.as_deref());
     }
-    // The others use one core at a time.
+    // They compile more than they run, while the longest suites wait for guests and sockets.
     let others = || documented().into_iter().try_for_each(|command| step(Patience::default(), command));
     side_by_side(|| suites::run(suites, None), || others().and_then(|()| python::test(true)))
 }

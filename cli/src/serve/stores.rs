@@ -257,7 +257,7 @@ fn check_membership(file: &mut StoreFile, role: Role, shown: &str, args: &ServeA
             output::note(&format!("{shown} is used outside of its {owner}, which no longer opens with it"));
             Ok(())
         }
-        (Membership::Member(Owner::Engine) | Membership::Strayed(Owner::Engine), Role::Member) => {
+        (Membership::Member(Owner::Engine) | Membership::Strayed(Owner::Engine), Role::Member | Role::NewMember) => {
             let owner = Owner::Engine;
             Err(NotOpened::Refused(Failure::Input(anyhow::anyhow!(
                 "--store {shown}: its drive is a member of {owner}; a member of this array, or a file that does not exist is valid"

@@ -3,7 +3,7 @@
 
 use std::str::FromStr as _;
 
-use clap::{Args, CommandFactory as _};
+use clap::{Args, Command, CommandFactory as _};
 use clap_complete::Shell;
 use clap_complete::env::{CompleteEnv, Shells};
 
@@ -54,7 +54,14 @@ fn script(shell: &str, program: &str) -> Result<String, Failure> {
 
 /// Answers a shell that asks for the words that fit, and ends the program then. Otherwise it does nothing.
 pub(crate) fn answer() {
-    CompleteEnv::with_factory(|| with_candidates(Cli::command())).var(ASKED).complete();
+    CompleteEnv::with_factory(|| with_candidates(with_papers(Cli::command()))).var(ASKED).complete();
+}
+
+/// Adds the commands of `paper`, which also run without that word.
+fn with_papers(command: Command) -> Command {
+    let papers = command.find_subcommand("paper").cloned();
+    let inside: Vec<Command> = papers.iter().flat_map(Command::get_subcommands).cloned().collect();
+    command.subcommands(inside.into_iter().map(|inside| inside.hide(true)))
 }
 
 #[cfg(test)]

@@ -113,8 +113,16 @@ impl PredictableLatency {
         let log = Log::read_from_bytes(&mem.to_vec()).map_err(|_| Error::NoWindows)?;
         Ok(WindowTimes {
             writes_typical: log.writes_typical.get(),
-            longest: Span::from_ms(log.longest_ms.get()),
-            work: [log.other_ms_low.get(), log.other_ms_high.get()].map(Span::from_ms),
+            longest: time_of(log.longest_ms.get()),
+            work: [log.other_ms_low.get(), log.other_ms_high.get()].map(time_of),
         })
     }
+}
+
+/// The longest time that is taken from a drive, in milliseconds: an hour.
+const LONGEST_MS: u64 = 3_600_000;
+
+/// A time that a drive reports. No drive keeps its host waiting for years.
+fn time_of(ms: u64) -> Span {
+    Span::from_ms(ms.min(LONGEST_MS))
 }

@@ -59,7 +59,7 @@ impl Placement {
         let bytes = mem.to_vec();
         let count = u16::from_le_bytes([bytes[14], bytes[15]]);
         let status = HandleStatus::read_from_bytes(&bytes[start..]).ok().filter(|_| handle < count);
-        Ok(status.map(|status| status.left.get() * self.lba_bytes))
+        Ok(status.map(|status| status.left.get().saturating_mul(self.lba_bytes)))
     }
 
     /// Begins a reclaim unit for a handle.

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -51,20 +52,40 @@ pub struct Output {
 
 impl Guest {
     pub(crate) fn start(machine: &Machine, kit: &Kit) -> Result<Guest, GuestError> {
-        let saved = if saved::fits(machine) { Some(kit.saved()?) } else { None };
-        let folder = tempfile::tempdir().map_err(GuestError::system("cannot make a folder for the guest"))?;
-        let Some(saved) = saved else {
-            return Guest::booted(machine.qemu(kit, folder.path(), Mode::Commands)?, folder);
-        };
+        // Where a start cannot be saved, as on a full disk, or not be continued, the guest boots.
+        let saved = saved::fits(machine).then(|| kit.saved()).flatten();
+        if let Some(saved) = saved {
+            match Guest::loaded(machine, kit, &saved) {
+                Ok(guest) => return guest.arrived(machine),
+                Err(_) => kit.discard(&saved),
+            }
+        }
+        let folder = Guest::folder()?;
+        Guest::booted(machine.qemu(kit, folder.path(), Mode::Commands)?, folder)
+    }
+
+    /// Loads a saved start, until the guest answers.
+    fn loaded(machine: &Machine, kit: &Kit, saved: &Path) -> Result<Guest, GuestError> {
+        let folder = Guest::folder()?;
         let mut command = machine.bare(kit, folder.path(), Mode::Commands);
-        command.arg("-incoming").arg(saved::channel(&saved).to_string());
+        command.arg("-incoming").arg(saved::channel(saved).to_string());
         let mut guest = Guest::spawn(command, folder)?;
-        guest.send(&saved::arrival(machine)?)?;
-        let Output { status, text } = guest.wait("its start", &mut |_| ())?;
+        guest.send("true")?;
+        guest.wait("the load of its saved start", &mut |_| ()).map(|_| guest)
+    }
+
+    /// Makes one that was loaded as one that has booted with these devices and files.
+    fn arrived(mut self, machine: &Machine) -> Result<Guest, GuestError> {
+        self.send(&saved::arrival(machine)?)?;
+        let Output { status, text } = self.wait("its start", &mut |_| ())?;
         match status {
-            0 => Ok(guest),
+            0 => Ok(self),
             status => Err(GuestError::Command { command: "its start".to_owned(), status, output: text }),
         }
+    }
+
+    fn folder() -> Result<TempDir, GuestError> {
+        tempfile::tempdir().map_err(GuestError::system("cannot make a folder for the guest"))
     }
 
     /// Starts one that boots.

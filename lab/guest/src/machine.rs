@@ -196,7 +196,7 @@ impl Machine {
         archive.finish().and_then(|mut out| out.flush()).map_err(cannot())
     }
 
-    fn start_script(&self, mode: Mode) -> String {
+    pub(crate) fn start_script(&self, mode: Mode) -> String {
         let mode = match mode {
             Mode::Commands => format!("MODE=commands MARK='{}'\n", crate::guest::MARK),
             Mode::Saved => format!("MODE=saved MARK='{}'\n", crate::guest::MARK),

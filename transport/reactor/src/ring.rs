@@ -60,10 +60,28 @@ struct RingClient {
     /// Buffers of commands under way, by slot.
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Signalled when there are completions.
-    event: Option<OwnedFd>,
-    /// There are some since the last signal.
+    /// There are completions since the last signal.
     has_news: bool,
+    /// Signalled when there are completions. It is dropped after `replies`.
+    bell: Bell,
+}
+
+/// The event descriptor of a host that sleeps, if it has one. The end of the ring signals it too.
+struct Bell(Option<OwnedFd>);
+
+impl Bell {
+    fn ring(&self) {
+        if let Some(event) = &self.0 {
+            // The only error is a counter at its end, which wakes the host as well.
+            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        self.ring();
+    }
 }
 
 #[derive(Default)]
@@ -116,7 +134,7 @@ impl RingHost {
                 let _ = tell.send(info);
                 let (waiting, slots, free) = (Vec::new(), Vec::new(), Vec::new());
                 let (requests, replies) = (from_host, to_host);
-                Box::new(RingClient { requests, replies, waiting, slots, free, event, has_news: false })
+                Box::new(RingClient { requests, replies, waiting, slots, free, has_news: false, bell: Bell(event) })
             }),
         );
         let info = told.recv().map_err(|_| Status::INVALID_QUEUE_ID)?;
@@ -180,18 +198,9 @@ impl RingClient {
 
     /// Signals the event descriptor, if the host has one.
     fn signal(&mut self) {
-        if let (Some(event), true) = (&self.event, std::mem::take(&mut self.has_news)) {
-            // The only error is a counter at its end, which wakes the host as well.
-            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+        if std::mem::take(&mut self.has_news) {
+            self.bell.ring();
         }
-    }
-}
-
-impl Drop for RingClient {
-    /// A host that sleeps has to see the end.
-    fn drop(&mut self) {
-        self.has_news = true;
-        self.signal();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Inspection of an FTL's flash and tables, for reports, checks and tests. No command depends on it.
+//! Inspection of an FTL's flash and tables, for reports, logs, checks and tests; completions carry its `occupancy`.
 
 use nandscape_device_media::{BlockId, UnitId};
 use nandscape_sim::account::Totals;

@@ -26,10 +26,13 @@ impl Announced {
     /// The notices of a queue pair that have come.
     pub(super) fn take(&self, pair: u16) -> io::Result<VecDeque<(u16, Span)>> {
         let State { queue, taken } = &mut *self.0.borrow_mut();
-        while let Some(entry) = queue.reap()? {
+        // A server that writes without end does not keep this loop going.
+        let depth = usize::from(queue.depth());
+        for _ in 0..depth {
+            let Some(entry) = queue.reap()? else { break };
             let of = usize::from(entry.sq_id.get()).checked_sub(1).and_then(|index| taken.get_mut(index));
-            // A notice for no queue pair is of no use to anybody.
-            let Some(of) = of else { continue };
+            // A notice for no queue pair has no user, and a pair that is not polled keeps a queue's length of them.
+            let Some(of) = of.filter(|of| of.len() < depth) else { continue };
             of.push_back((entry.cid.get(), Span::from_ns(entry.dw0.get().into())));
         }
         queue.tell_head()?;

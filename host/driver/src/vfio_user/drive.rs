@@ -176,8 +176,12 @@ impl FunctionDrive {
 
     /// Takes the signal back, before a poll: what comes later signals again.
     pub fn take_signal(&self) {
-        // There may be none.
-        let _ = rustix::io::read(self.function.event(), &mut [0; 8]);
+        // The server has the descriptor too, and could make it one that blocks: it is read only if there is something to read.
+        let event = self.function.event();
+        let mut waiting = [rustix::event::PollFd::from_borrowed_fd(event, rustix::event::PollFlags::IN)];
+        if rustix::event::poll(&mut waiting, Some(&rustix::event::Timespec::default())).is_ok_and(|ready| ready > 0) {
+            let _ = rustix::io::read(event, &mut [0; 8]);
+        }
     }
 
     /// Takes completions and submits what waits for them. Whether anything moved.

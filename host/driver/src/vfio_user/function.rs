@@ -219,6 +219,7 @@ impl Function {
                 "the drive does not announce the ends of reads; controller.precompletion.window = \"16us\" of its profile makes it do so",
             ));
         }
+        let entries = entries.min(self.max_depth()?.saturating_add(1));
         let (id, completions) = self.create_completions(entries, Some(0))?;
         self.memory.write(self.data, Notices::new(id, window_ns).as_bytes())?;
         let set = SubmissionEntry { prp1: self.data.into(), ..SubmissionEntry::set_features(NOTICES, 0) };

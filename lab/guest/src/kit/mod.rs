@@ -19,6 +19,7 @@ mod recipe;
 mod tree;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::GuestError;
 use crate::image;
@@ -71,13 +72,29 @@ impl Kit {
         self.tree.versions()
     }
 
-    /// The saved start, which is made if there is none. Those of other images are removed.
-    pub(crate) fn saved(&self) -> Result<PathBuf, GuestError> {
-        let cache = Cache::open(&self.folder, &recipe::text())?;
-        cache.make(&saved::name(self), |path| {
-            cache.remove_others(saved::PREFIX, path);
-            saved::make(self, path)
-        })
+    /// The saved start, which is made if there is none. Those of other images are removed. `None` where it cannot be saved, which is not tried again in this process.
+    pub(crate) fn saved(&self) -> Option<PathBuf> {
+        static CANNOT: AtomicBool = AtomicBool::new(false);
+        if CANNOT.load(Ordering::Relaxed) {
+            return None;
+        }
+        let made = Cache::open(&self.folder, &recipe::text()).and_then(|cache| {
+            cache.make(&saved::name(self), |path| {
+                cache.remove_others(saved::PREFIX, path);
+                saved::make(self, path).inspect_err(|_| drop(std::fs::remove_file(path)))
+            })
+        });
+        CANNOT.store(made.is_err(), Ordering::Relaxed);
+        made.ok()
+    }
+
+    /// Removes a saved start that cannot be continued, such as one that a crash of this machine has torn.
+    pub(crate) fn discard(&self, saved: &Path) {
+        if let Ok(cache) = Cache::open(&self.folder, &recipe::text())
+            && let Some(name) = saved.file_name().and_then(|name| name.to_str())
+        {
+            cache.remove(name);
+        }
     }
 
     pub(crate) fn tree(&self) -> &Tree {

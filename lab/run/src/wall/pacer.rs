@@ -218,8 +218,12 @@ impl Pacer {
             Rest::Look => std::hint::spin_loop(),
             Rest::Sleep(longest) => wait(Vec::new(), longest),
             Rest::Wait(longest) => {
-                // Drives that raise no interrupts owe nothing now.
-                wait(self.sockets().unwrap_or_default(), longest);
+                match self.sockets() {
+                    Some(sockets) => wait(sockets, longest),
+                    // A queue without interrupts, such as that of admin commands, is looked at while it owes something.
+                    None if self.sources.iter().any(|source| source.pending().commands > 0) => std::hint::spin_loop(),
+                    None => wait(Vec::new(), longest),
+                }
                 self.sources.iter().for_each(|source| source.woken());
             }
         }

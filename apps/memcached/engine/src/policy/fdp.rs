@@ -1,6 +1,7 @@
-//! Epochs on drives with Flexible Data Placement (NVMe Base 8.1.10): the log has a reclaim unit handle for itself, a segment lies in one
-//! reclaim unit, and its blocks are deallocated before it is written again. So a reclaim unit loses all its data at once, and the drive
-//! has nothing to move.
+//! Epochs on drives with Flexible Data Placement (NVMe Base 8.1.10): the log has a reclaim unit handle for itself, a segment begins a
+//! reclaim unit if it does not fit in the rest of the last one, and its blocks are deallocated before it is written again. So a reclaim
+//! unit loses nearly all its data at once, and the drive has little or nothing to move. The rest is what the drive has programmed: data
+//! in its write buffer may lie in the next unit.
 //!
 //! The drive still erases reclaim units, and programs what it has buffered, when it likes: nothing keeps that from drives that are read.
 

@@ -196,7 +196,7 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
     sim.spawn(async move {
         let opened = open(&clock, given, policy, config, &version, &sockets).await;
         if opened.is_ok() {
-            // Only now it is known that the drives are members. One that takes no writes has been reported, or will be.
+            // Only now it is known that the drives are members. A failing one that takes no mark is served around.
             members.iter().filter_map(Drive::join).for_each(|why| note(&why));
         }
         tell(opened);

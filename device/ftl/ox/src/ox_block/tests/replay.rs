@@ -22,7 +22,7 @@ pub(super) fn command(case: &Case) -> String {
     let mistake = mistakes::made().map_or_else(String::new, |mistake| format!(" NANDSCAPE_TEST_MISTAKE={mistake:?}"));
     format!(
         "to see it again: NANDSCAPE_TEST_CASE='{case}'{mistake} \
-         cargo test -p nandscape-device-ftl --lib replays_a_case -- --nocapture"
+         cargo test -p nandscape-device-ftl-ox --lib replays_a_case -- --nocapture"
     )
 }
 

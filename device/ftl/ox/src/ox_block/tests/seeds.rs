@@ -75,7 +75,7 @@ pub(super) fn each<const N: usize>(
                 let note = if again.as_ref() == Some(&wrong) { "" } else { "; once more, it ended in another way" };
                 panic!(
                     "{name}, seed {seed}: {wrong}{note}\nto see it again: NANDSCAPE_TEST_SEEDS={seed}-{seed} \
-                     cargo test -p nandscape-device-ftl --lib {test} -- --nocapture"
+                     cargo test -p nandscape-device-ftl-ox --lib {test} -- --nocapture"
                 )
             }));
         }
