@@ -13,10 +13,14 @@ use crate::{engine, fox, lsm, mitt, ycsb};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  nandscape paper mitt cache                     MittOS: rejections of a busy page cache
-  nandscape paper fox oc-0 --drive dfc-mlc       OX: uFLIP-OC on an open-channel drive
-  nandscape paper ycsb --workload a              OX: a Bw-tree, with pages on the host or the drive
-  nandscape paper engine                         Shin: reads away from writes and collections
+  nandscape paper mitt cache
+        MittOS: rejections of a busy page cache
+  nandscape paper fox oc-0 --drive dfc-mlc
+        OX: uFLIP-OC on an open-channel drive
+  nandscape paper ycsb --workload a
+        OX: a Bw-tree, with pages on the host or on the drive
+  nandscape paper engine
+        Shin: reads away from writes and collections
 
 `nandscape lab list` has the papers' claims. Each command also runs without the word `paper`.
 

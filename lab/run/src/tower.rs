@@ -34,7 +34,9 @@ impl Tower {
     /// # Errors
     /// See [`TowerError`]. Several drives or layers at the top are an error: an engine uses one.
     pub async fn build(sim: &Sim, drive: &Resolved, layers: &[Named], seed: Seed) -> Result<Tower, TowerError> {
-        chain::check_over(layers, drive).map_err(TowerError::Layers)?;
+        if !layers.is_empty() {
+            chain::check_over(layers, drive).map_err(TowerError::Layers)?;
+        }
         let count = chain::drives_below(layers);
         let (mut ssds, mut nodes) = (Vec::new(), Vec::<(String, Rc<dyn Node>)>::new());
         for number in 0..count {

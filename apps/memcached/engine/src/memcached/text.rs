@@ -25,7 +25,7 @@ impl Server {
     pub(crate) async fn text(self: &Rc<Self>, line: &Line<'_>, wire: &Wire) -> Then {
         // "noreply" is one word too many, too: it does not silence the error.
         let most = match line.command() {
-            b"version" | b"quit" => 0,
+            b"quit" => 0,
             b"verbosity" => 2,
             _ => usize::MAX,
         };
