@@ -407,5 +407,7 @@ mod tests {
         let at = rig.read();
         announce(1);
         assert_eq!(rig.completions.rest(at, LONGEST), Rest::Look);
+        rig.end();
+        rig.end();
     }
 }
