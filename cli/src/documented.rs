@@ -59,7 +59,7 @@ fn problem(words: &[String]) -> Option<String> {
 fn with_unknown_values(command: &Command) -> Option<String> {
     let Command::Sim(args) = command else { return None };
     let drive = args.drive.as_deref().filter(|drive| !is_the_readers(drive))?;
-    if args.set.iter().any(|change| change.contains(".toml")) {
+    if args.set.iter().any(|change| change.contains(".toml")) || args.host.as_deref().is_some_and(is_the_readers) {
         return None;
     }
     let of_drive = args.layers(&args.set, None).and_then(|(_, set)| {
