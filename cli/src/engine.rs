@@ -40,7 +40,8 @@ Examples:
   nandscape paper engine --policy gc_control,predictable_latency,fdp --passes 4
         orders of a vendor, and what drives on sale offer in their place
   nandscape paper engine --policy gc_control --drives 2 --json
-  nandscape paper engine --policy gc_control --reads 5000 --chrome-trace turns.json
+  nandscape paper engine --policy gc_control --reads 5000 \\
+      --chrome-trace turns.json
         a timeline of the turns of the drives
 
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
