@@ -53,7 +53,11 @@ impl Server {
                 self.stats_command(line.words(), wire);
                 return Then::GoOn;
             }
-            b"version" => format!("VERSION {}", self.version),
+            b"version" => {
+                // "noreply" does not silence it: clients wait for the version behind commands that are silent.
+                wire.put_line(&format!("VERSION {}", self.version));
+                return Then::GoOn;
+            }
             b"verbosity" => match words {
                 [] => "ERROR".to_owned(),
                 // The program's own messages do not depend on it.

@@ -64,6 +64,7 @@ fn text_commands_have_their_answers() {
         ("verbosity 1\r\n", "OK\r\n"),
         ("version\r\n", "VERSION 1\r\n"),
         ("version foo bar\r\n", "VERSION 1\r\n"),
+        ("version noreply\r\n", "VERSION 1\r\n"),
         ("quit foo bar\r\n", "ERROR\r\n"),
         ("verbosity foo bar my\r\n", "ERROR\r\n"),
         ("verbosity 0 noreply\r\nversion\r\n", "VERSION 1\r\n"),
