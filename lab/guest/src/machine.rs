@@ -47,7 +47,7 @@ pub struct Machine {
     pub files: Vec<ExtraFile>,
     /// Lines of shell that run before anything else, with the network up and modules loaded.
     pub first: String,
-    /// Whether firmware and kernel start with the devices there. Otherwise, where a saved start fits ([`saved`](crate::saved)),
+    /// Whether firmware and kernel start with the devices there. Otherwise, where a saved start fits,
     /// the guest continues from that within two seconds instead of twelve, and finds its devices then.
     pub is_booted: bool,
 }
