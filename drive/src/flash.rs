@@ -91,7 +91,7 @@ pub struct FlashSheet {
 
 /// Knows where data is.
 pub trait FlashMap {
-    /// Calls `told` for each page that a read of logical blocks senses. Data in memory, blocks without data and
+    /// Calls `each` for each page that a read of logical blocks senses. Data in memory, blocks without data and
     /// blocks beyond the end sense none.
-    fn pages(&self, slba: u64, blocks: u32, told: &mut dyn FnMut(FlashPage));
+    fn pages(&self, slba: u64, blocks: u32, each: &mut dyn FnMut(FlashPage));
 }

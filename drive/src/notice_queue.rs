@@ -32,11 +32,11 @@ pub struct NoticeQueue {
     ring: Rc<Ring>,
     /// The next entry, and its phase.
     head: Cell<(u16, bool)>,
-    told: Box<dyn Fn(Notice)>,
+    arrived: Box<dyn Fn(Notice)>,
 }
 
 impl NoticeQueue {
-    /// Creates pair `id` of a controller with `entries` entries and calls `told` with each notice. The caller sets
+    /// Creates pair `id` of a controller with `entries` entries and calls `arrived` with each notice. The caller sets
     /// the feature.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl NoticeQueue {
         controller: Rc<dyn Controller>,
         id: QueueId,
         entries: u32,
-        told: impl Fn(Notice) + 'static,
+        arrived: impl Fn(Notice) + 'static,
     ) -> Result<Rc<NoticeQueue>, Status> {
         let queue = Rc::new_cyclic(|me: &Weak<NoticeQueue>| {
             let me = me.clone();
@@ -54,8 +54,8 @@ impl NoticeQueue {
                     queue.reap();
                 }
             };
-            let (ring, told) = (Rc::new(Ring::new(entries, Some(Rc::new(notify)))), Box::new(told));
-            NoticeQueue { controller, id, ring, head: Cell::new((0, true)), told }
+            let (ring, arrived) = (Rc::new(Ring::new(entries, Some(Rc::new(notify)))), Box::new(arrived));
+            NoticeQueue { controller, id, ring, head: Cell::new((0, true)), arrived }
         });
         queue.controller.create_queue_pair(id, queue.ring.clone(), queue.ring.clone())?;
         Ok(queue)
@@ -74,7 +74,7 @@ impl NoticeQueue {
             self.head.set((head, phase));
             self.controller.ring_completion(self.id, head);
             let (queue, cid) = (QueueId(posted.entry.sq_id.get()), posted.entry.cid.get());
-            (self.told)(Notice { queue, cid, remaining: Span::from_ns(posted.entry.dw0.get().into()) });
+            (self.arrived)(Notice { queue, cid, remaining: Span::from_ns(posted.entry.dw0.get().into()) });
         }
     }
 }

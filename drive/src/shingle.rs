@@ -25,9 +25,9 @@ pub trait CleaningWatch {
 
 /// Knows where data is.
 pub trait ShingleMap {
-    /// Calls `told` for each piece that a read of logical blocks passes, with its first sector on the platters and
+    /// Calls `each` for each piece that a read of logical blocks passes, with its first sector on the platters and
     /// its number of sectors.
-    fn pieces(&self, slba: u64, blocks: u32, told: &mut dyn FnMut(u64, u32));
+    fn pieces(&self, slba: u64, blocks: u32, each: &mut dyn FnMut(u64, u32));
 
     /// The sector on the platters at which the next write begins.
     fn next_write(&self) -> u64;

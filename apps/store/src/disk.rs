@@ -177,11 +177,11 @@ impl Disk {
     }
 
     /// The first block that does not read as zeros; `None` for a drive without data. It reads the whole drive,
-    /// because few drives report whether they hold data. `told` receives the percentage read every few seconds.
+    /// because few drives report whether they hold data. `progress` receives the percentage read every few seconds.
     ///
     /// # Errors
     /// When the drive does not answer.
-    pub async fn first_data(&self, told: impl Fn(u64)) -> Result<Option<u64>, StoreError> {
+    pub async fn first_data(&self, progress: impl Fn(u64)) -> Result<Option<u64>, StoreError> {
         let lba = u64::from(self.info.lba_bytes);
         let step = (ALL_AT_ONCE / lba).max(1);
         let mut last = self.host.sim().now();
@@ -194,7 +194,7 @@ impl Disk {
             let now = self.host.sim().now();
             if now - last >= TOLD_EVERY {
                 last = now;
-                told((u128::from(slba) * 100 / u128::from(self.info.blocks)) as u64);
+                progress((u128::from(slba) * 100 / u128::from(self.info.blocks)) as u64);
             }
         }
         Ok(None)

@@ -360,11 +360,11 @@ impl Served {
         }
     }
 
-    /// Calls `tell` with a line for each event of an array's members.
-    pub(super) fn tell(&self, tell: impl Fn(&str) + 'static) {
+    /// Calls `line` with a line of text for each event of an array's members.
+    pub(super) fn on_member_event(&self, line: impl Fn(&str) + 'static) {
         match self {
-            Served::Array(export, _) => export.tell(tell),
-            Served::Layered(below, _) => below.tell(tell),
+            Served::Array(export, _) => export.on_member_event(line),
+            Served::Layered(below, _) => below.on_member_event(line),
             Served::Model(..) | Served::Remote(..) | Served::Hosted(..) => {}
         }
     }

@@ -218,7 +218,7 @@ fn serve(
     names.iter().zip(&drives).filter_map(|(name, drive)| drive.note(name)).for_each(|note| notes.say(&note));
     for (name, drive) in names.iter().zip(&drives) {
         let (name, notes) = (name.clone(), notes.clone());
-        drive.tell(move |text| notes.say(&format!("drive {name}: {text}")));
+        drive.on_member_event(move |text| notes.say(&format!("drive {name}: {text}")));
     }
     let log = Box::new(move |text: &str| notes.say(text));
     let (reactor, handle) = Reactor::new(Setup { executor, port, names, poll: wishes.poll, log })?;

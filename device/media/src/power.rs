@@ -115,13 +115,13 @@ impl Media {
         self.supply.power.cuts.set(self.supply.power.cuts.get() + 1);
         // Operations that are about to begin at this instant find that it is off.
         self.supply.power.off_until.set(self.sim.now() + off.max(Span::from_ns(1)));
-        self.supply.power.on_cut.borrow().iter().for_each(|told| told());
+        self.supply.power.on_cut.borrow().iter().for_each(|call| call());
     }
 
-    /// Calls `told` at each power cut, in addition to the callbacks of other owners of the flash. The cut may come in the
-    /// middle of any operation, so `told` may only start a task.
-    pub fn on_power_cut(&self, told: impl Fn() + 'static) {
-        self.supply.power.on_cut.borrow_mut().push(Box::new(told));
+    /// Calls `on_cut` at each power cut, in addition to the callbacks of other owners of the flash. The cut may come in the
+    /// middle of any operation, so `on_cut` may only start a task.
+    pub fn on_power_cut(&self, on_cut: impl Fn() + 'static) {
+        self.supply.power.on_cut.borrow_mut().push(Box::new(on_cut));
     }
 
     /// Whether operations have begun and not ended, or are about to begin.

@@ -53,7 +53,7 @@ impl ManagedFlash {
 }
 
 impl FlashMap for ManagedFlash {
-    fn pages(&self, slba: u64, blocks: u32, told: &mut dyn FnMut(FlashPage)) {
+    fn pages(&self, slba: u64, blocks: u32, each: &mut dyn FnMut(FlashPage)) {
         let info = self.ssd.controller().info();
         let Some(last) = slba.checked_add(u64::from(blocks)).filter(|end| *end <= info.blocks) else { return };
         let (from, to) = (slba * self.lba_bytes, last * self.lba_bytes);
@@ -65,11 +65,11 @@ impl FlashMap for ManagedFlash {
             open = match open {
                 Some((at, bytes)) if at == page => Some((page, bytes + self.unit_bytes as u32)),
                 other => {
-                    other.into_iter().for_each(|(at, bytes)| told(media.flash_page(at, bytes)));
+                    other.into_iter().for_each(|(at, bytes)| each(media.flash_page(at, bytes)));
                     Some((page, self.unit_bytes as u32))
                 }
             };
         }
-        open.into_iter().for_each(|(at, bytes)| told(media.flash_page(at, bytes)));
+        open.into_iter().for_each(|(at, bytes)| each(media.flash_page(at, bytes)));
     }
 }

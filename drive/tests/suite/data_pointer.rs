@@ -34,7 +34,7 @@ fn with_prps(opcode: IoOpcode, prp1: u64, prp2: u64) -> SubmissionEntry {
 /// The addresses of the bytes of a command's data.
 type Addresses = Vec<u64>;
 
-/// Puts a PRP list at `list` for `pages`, which continues in `spare` pages at the end of its own page.
+/// Puts a PRP list at `list` for `pages`, which continues in `spare` pages where a page ends.
 fn put_list(flat: &FlatMemory, list: u64, pages: &[u64], spare: &mut impl Iterator<Item = u64>) {
     let (mut at, mut rest) = (list, pages);
     loop {

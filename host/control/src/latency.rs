@@ -1,5 +1,5 @@
-//! Predictable Latency Mode (Base 8.1.18) of a drive with one NVM Set: a window in which the drive does no work of its own, and one in
-//! which it does.
+//! Predictable Latency Mode (Base 8.1.18) of a drive with one NVM Set: a window without background work of the
+//! drive, and one with it.
 //!
 //! A drive ends the deterministic window by itself when it has lasted too long, or when the drive has no room left for what is written.
 //!
@@ -22,9 +22,9 @@ const SET: u32 = 1;
 /// A window.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Window {
-    /// The drive does no work of its own.
+    /// No background work: the drive serves its host only.
     Deterministic,
-    /// The drive does its own work.
+    /// The drive does its background work.
     NonDeterministic,
 }
 

@@ -188,9 +188,9 @@ impl Guest {
     /// Waits until the last command has ended.
     fn wait(&mut self, during: &str, line: &mut dyn FnMut(&str)) -> Result<Output, GuestError> {
         let mut pulse = Pulse::of(self.qemu.id());
-        let mut told = 0;
+        let mut passed = 0;
         loop {
-            if let Some(output) = self.completed(&mut told, line) {
+            if let Some(output) = self.completed(&mut passed, line) {
                 return Ok(output);
             }
             if !self.receive(&mut pulse, during)? {
@@ -227,20 +227,20 @@ impl Guest {
         }
     }
 
-    /// Passes on complete lines, and returns the output of the last command if it has ended. `told` is the length passed on.
-    fn completed(&mut self, told: &mut usize, line: &mut dyn FnMut(&str)) -> Option<Output> {
+    /// Passes on complete lines, and returns the output of the last command if it has ended. `passed` is the length passed on.
+    fn completed(&mut self, passed: &mut usize, line: &mut dyn FnMut(&str)) -> Option<Output> {
         let mark = format!("{MARK} {} ", self.number);
         // The mark may come in parts.
-        let from = told.saturating_sub(mark.len());
+        let from = passed.saturating_sub(mark.len());
         let end = memchr::memmem::find(&self.text[from..], mark.as_bytes()).map(|at| from + at);
         let lines_end = match end {
             Some(end) => end,
             None => memchr::memrchr(b'\n', &self.text).map_or(0, |at| at + 1),
         };
-        if lines_end > *told {
-            let lines = String::from_utf8_lossy(&self.text[*told..lines_end]).into_owned();
+        if lines_end > *passed {
+            let lines = String::from_utf8_lossy(&self.text[*passed..lines_end]).into_owned();
             lines.lines().for_each(line);
-            *told = lines_end;
+            *passed = lines_end;
         }
         let status = &self.text[end? + mark.len()..];
         let status = &status[..memchr::memchr(b'\n', status)?];

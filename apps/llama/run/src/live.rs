@@ -47,7 +47,7 @@ impl From<LoadError> for LiveError {
 }
 
 /// Puts the records into the tree on the drive, or a new one if the drive is empty, and runs the operations. If the
-/// drive is overwritten, its contents are discarded first. `tell` receives messages for the user. With `server`, its
+/// drive is overwritten, its contents are discarded first. `note` receives messages for the user. With `server`, its
 /// processor time is reported too.
 ///
 /// # Errors
@@ -59,15 +59,15 @@ pub fn run_live(
     load: Load,
     (seed, overwrites): (u64, bool),
     server: Option<ServerCpu>,
-    tell: Tell,
+    note: Tell,
 ) -> Result<Outcome, LiveError> {
-    alone_on_target(endpoint, tell, move |Connection { sim, wall, admin, drive, .. }| async move {
+    alone_on_target(endpoint, note, move |Connection { sim, wall, admin, drive, .. }| async move {
         let host = Host::metered(&sim, wall, process_cpu);
         if overwrites {
             form.clear(&host, drive.clone(), &*admin).await?;
         } else if !form.is_there(&host, drive.clone(), &*admin).await? {
             let first = Disk::new(&host, drive.clone())
-                .first_data(|percent| tell(&looked(percent)))
+                .first_data(|percent| note(&looked(percent)))
                 .await
                 .map_err(OpenError::from)?;
             first.map_or(Ok(()), |slba| Err(LiveError::Occupied(slba)))?;

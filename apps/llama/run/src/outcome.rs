@@ -16,6 +16,26 @@ pub struct DriveFigures {
     pub gc_blocks: u64,
 }
 
+impl DriveFigures {
+    /// Together with those of another drive.
+    pub(crate) fn plus(self, other: DriveFigures) -> DriveFigures {
+        self.with(other, |one, other| one + other)
+    }
+
+    /// What has been added since earlier ones.
+    pub(crate) fn since(self, earlier: DriveFigures) -> DriveFigures {
+        self.with(earlier, |now, then| now - then)
+    }
+
+    fn with(self, other: DriveFigures, of: impl Fn(u64, u64) -> u64) -> DriveFigures {
+        DriveFigures {
+            host_bytes: of(self.host_bytes, other.host_bytes),
+            flash_bytes: of(self.flash_bytes, other.flash_bytes),
+            gc_blocks: of(self.gc_blocks, other.gc_blocks),
+        }
+    }
+}
+
 /// Processor time that the device side spent in the measured phase.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct DeviceCpu {

@@ -81,12 +81,7 @@ struct Done {
 
 impl Done {
     fn of(ssds: &[Rc<Ssd>]) -> Done {
-        let sum = |sum: DriveFigures, of: DriveFigures| DriveFigures {
-            host_bytes: sum.host_bytes + of.host_bytes,
-            flash_bytes: sum.flash_bytes + of.flash_bytes,
-            gc_blocks: sum.gc_blocks + of.gc_blocks,
-        };
-        let drive = ssds.iter().map(|ssd| figures(ssd)).fold(DriveFigures::default(), sum);
+        let drive = ssds.iter().map(|ssd| figures(ssd)).fold(DriveFigures::default(), DriveFigures::plus);
         Done { drive, processors: ssds.iter().filter_map(|ssd| ssd.usage().processors).collect() }
     }
 
@@ -128,12 +123,7 @@ async fn run_on(spec: &Spec, sim: &Sim) -> Result<Outcome, RunError> {
     let mut outcome = measure(&host, &tree, (spec.load, &values), Seed::new(spec.seed).child("clients"), begin).await?;
     let (begun, ended) = (begun.borrow().clone(), Done::of(tower.ssds()));
     outcome.device_cpu = ended.cpu_since(&begun);
-    let (before, after) = (begun.drive, ended.drive);
-    outcome.drive = Some(DriveFigures {
-        host_bytes: after.host_bytes - before.host_bytes,
-        flash_bytes: after.flash_bytes - before.flash_bytes,
-        gc_blocks: after.gc_blocks - before.gc_blocks,
-    });
+    outcome.drive = Some(ended.drive.since(begun.drive));
     read_back(&tree, &values).await?;
     Ok(outcome)
 }

@@ -66,25 +66,25 @@ impl From<LoadError> for LiveError {
     }
 }
 
-/// Fills the store on the drive, or a new one if the drive is empty, and runs the operations. `tell` receives
+/// Fills the store on the drive, or a new one if the drive is empty, and runs the operations. `report` receives
 /// messages for the user. With `server`, its processor time is reported too.
 ///
 /// # Errors
 /// Why there is no outcome.
-pub fn run_live(spec: &LiveSpec, server: Option<ServerCpu>, tell: Tell) -> Result<Outcome, LiveError> {
+pub fn run_live(spec: &LiveSpec, server: Option<ServerCpu>, report: Tell) -> Result<Outcome, LiveError> {
     spec.load.check().map_err(LiveError::Spec)?;
     let (own, load) = (spec.clone(), spec.load);
-    alone_on_target(&spec.endpoint, tell, move |connection| async move {
+    alone_on_target(&spec.endpoint, report, move |connection| async move {
         let host = Host::metered(&connection.sim, connection.wall.clone(), process_cpu);
-        prepare(&own, &host, &connection, tell).await?;
+        prepare(&own, &host, &connection, report).await?;
         let storage = own.form.storage(&host, connection.drive).await?;
         let capacity = storage.capacity() * BLOCK as u64;
         let store = Lsm::open(&host, storage, own.store).await?;
         let spent = [(); 2].map(|()| RefCell::new(None));
         let note = |at: usize| drop(spent[at].replace(server.as_ref().map(ServerCpu::spent)));
-        let told = (|| note(0), || note(1));
+        let marks = (|| note(0), || note(1));
         let run = Rc::new(Run::new(&host, &store, load, false).await?);
-        let mut outcome = measure(&run, Seed::new(own.seed), told).await?;
+        let mut outcome = measure(&run, Seed::new(own.seed), marks).await?;
         if let [Some(begun), Some(ended)] = spent.map(RefCell::into_inner) {
             let since = begun.and_then(|begun| Ok(ended?.saturating_sub(begun)));
             outcome.device_cpu = Some(since.map_err(LiveError::Server)?);
@@ -98,7 +98,7 @@ pub fn run_live(spec: &LiveSpec, server: Option<ServerCpu>, tell: Tell) -> Resul
 }
 
 /// Ensures that the drive has the store, or is empty.
-async fn prepare(spec: &LiveSpec, host: &Host, connection: &Connection, tell: Tell) -> Result<(), LiveError> {
+async fn prepare(spec: &LiveSpec, host: &Host, connection: &Connection, report: Tell) -> Result<(), LiveError> {
     let drive = connection.drive.clone();
     if spec.form != Form::Runs && RunStorage::is_known(host, &*connection.admin).await? {
         return Err(OpenError::Foreign("the drive has sorted runs, which --form lsm is for".to_owned()).into());
@@ -109,6 +109,6 @@ async fn prepare(spec: &LiveSpec, host: &Host, connection: &Connection, tell: Te
     if spec.form.is_there(host, drive.clone()).await? {
         return Ok(());
     }
-    let first = Disk::new(host, drive).first_data(|percent| tell(&looked(percent))).await.map_err(OpenError::from)?;
+    let first = Disk::new(host, drive).first_data(|percent| report(&looked(percent))).await.map_err(OpenError::from)?;
     first.map_or(Ok(()), |slba| Err(LiveError::Occupied(slba)))
 }

@@ -40,10 +40,10 @@ pub(crate) struct Watch {
 }
 
 impl Media {
-    /// Calls `told` with each checked block. `told` may only start a task. No-op for flash that does not age.
-    pub fn watch_blocks(&self, told: impl Fn(BlockId, &BlockHealth) + 'static) {
+    /// Calls `checked` with each block after its check. The callback may only start a task. No-op for flash that does not age.
+    pub fn watch_blocks(&self, checked: impl Fn(BlockId, &BlockHealth) + 'static) {
         if let Some(cells) = &self.aging {
-            *cells.watch.watcher.borrow_mut() = Some(Box::new(told));
+            *cells.watch.watcher.borrow_mut() = Some(Box::new(checked));
         }
     }
 
@@ -58,8 +58,8 @@ impl AgingCells {
     /// A page of a block is read: checks the block, and perhaps the block in turn.
     pub(crate) fn look(&self, block: BlockId, erases: impl Fn(BlockId) -> u32, now: Time, geometry: &Geometry) {
         let watcher = self.watch.watcher.borrow();
-        let Some(told) = &*watcher else { return };
-        told(block, &self.health(block, erases(block), now, geometry));
+        let Some(checked) = &*watcher else { return };
+        checked(block, &self.health(block, erases(block), now, geometry));
         if self.aging.scrub.is_some() {
             return;
         }
@@ -68,7 +68,7 @@ impl AgingCells {
         if reads.is_multiple_of(PATROL) {
             let next = BlockId(self.watch.next.get() % geometry.blocks());
             self.watch.next.set(next.0 + 1);
-            told(next, &self.health(next, erases(next), now, geometry));
+            checked(next, &self.health(next, erases(next), now, geometry));
         }
     }
 

@@ -3,8 +3,8 @@
 //! process.
 //!
 //! A new command waits for commands at the disk and for waiting commands of higher classes. It also waits for
-//! commands of its own process that precede it on the arm's way. Of each other process of its class, it waits for as
-//! much as fits in that process's turns until its own. The work is one step for each waiting process, whatever the
+//! commands of the same process that precede it on the arm's way. Of each other process of its class, it waits for as
+//! much as fits in that process's turns before the next turn of the command's process. The work is one step for each waiting process, whatever the
 //! number of commands.
 //!
 //! Later arrivals that overtake a command are not known here: the [layer](crate::BlockLayer) rejects the reads that

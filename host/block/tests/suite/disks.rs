@@ -231,7 +231,7 @@ fn work_of_a_higher_class_rejects_what_it_makes_late_at_once_and_nothing_else() 
             }
             sim.sleep(Span::from_ms(1)).await;
             assert!(ends.borrow().is_empty());
-            // Work of its own class changes nothing. Four real-time commands, of some 12 ms each, precede both.
+            // Work of the same class changes nothing. Four real-time commands, of some 12 ms each, precede both.
             let other = issuer.execute(&*drive, of(read(0, 0), 0, 3), HostMem::none());
             sim.sleep(Span::from_ms(1)).await;
             assert!(ends.borrow().is_empty());

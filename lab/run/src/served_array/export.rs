@@ -142,13 +142,13 @@ impl ArrayExport {
         }
     }
 
-    /// Calls `tell` with a line for each event of the members from now on.
-    pub fn tell(&self, tell: impl Fn(&str) + 'static) {
+    /// Calls `line` with a line of text for each event of the members from now on.
+    pub fn on_member_event(&self, line: impl Fn(&str) + 'static) {
         let names: Vec<String> = self.under.iter().map(|drive| drive.name().to_owned()).collect();
         let shape = self.array.shape();
         self.array.listen(move |news| {
             let of = |drive: usize| names.get(drive).map_or("?", String::as_str);
-            tell(&match news {
+            line(&match news {
                 News::Failed { member, drive } => format!("member {member}, {}, has failed: the array continues without it", of(drive)),
                 News::Lost => format!("more members have failed than {shape} tolerates: reads of what they held and all writes fail"),
                 News::Rebuilding { member, drive } => format!("member {member} is being rebuilt on {}", of(drive)),

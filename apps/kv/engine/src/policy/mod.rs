@@ -63,7 +63,7 @@ pub struct Tuning {
     pub deadline: Span,
     /// `None`: the deadline stays as it is.
     pub busy_share: Option<f64>,
-    /// When Hedged sends its second try; `None`: after the 95th percentile of its own recent latencies.
+    /// When Hedged sends its second try; `None`: after the 95th percentile of recent latencies.
     pub hedge: Option<Span>,
     /// Clients in all, for C3.
     pub clients: u32,

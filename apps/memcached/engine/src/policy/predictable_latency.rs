@@ -1,5 +1,5 @@
 //! Epochs on drives with Predictable Latency Mode (NVMe Base 8.1.18): a drive with a token is in the non-deterministic window, in which it
-//! collects; a drive that is read is in the deterministic one, in which it does no work of its own.
+//! collects; a drive that is read is in the deterministic one, without background work.
 //!
 //! The host chooses when a drive may collect, and not how much: the drive reports how long its work takes at least after little and after
 //! much use, and the policy leaves it a time between the two, by what was written. A drive that ended its deterministic window by itself gets

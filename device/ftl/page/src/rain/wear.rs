@@ -22,7 +22,7 @@ pub(super) struct Wear {
     erases: Vec<u64>,
     counters: Vec<u16>,
     counted: u32,
-    /// Stripes that a group has in excess of its own, or lacks.
+    /// Stripes of a group beyond its share, or below it.
     surplus: Vec<i64>,
 }
 

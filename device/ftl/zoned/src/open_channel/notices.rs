@@ -30,19 +30,19 @@ pub(super) struct Notices {
     /// The latest first.
     latest: RefCell<VecDeque<Notice>>,
     count: Cell<u64>,
-    told: RefCell<Box<dyn Fn()>>,
+    changed: RefCell<Box<dyn Fn()>>,
 }
 
 impl Default for Notices {
     fn default() -> Notices {
-        Notices { latest: RefCell::default(), count: Cell::new(0), told: RefCell::new(Box::new(|| ())) }
+        Notices { latest: RefCell::default(), count: Cell::new(0), changed: RefCell::new(Box::new(|| ())) }
     }
 }
 
 impl OpenChannel {
-    /// Calls `told` after each notice.
-    pub fn on_notice(&self, told: Box<dyn Fn()>) {
-        *self.notices.told.borrow_mut() = told;
+    /// Calls `changed` after each notice.
+    pub fn on_notice(&self, changed: Box<dyn Fn()>) {
+        *self.notices.changed.borrow_mut() = changed;
     }
 
     /// The latest notices with their numbers, counted from 1, the latest first.
@@ -57,7 +57,7 @@ impl OpenChannel {
         latest.push_front(notice);
         drop(latest);
         self.notices.count.set(self.notices.count.get() + 1);
-        (self.notices.told.borrow())();
+        (self.notices.changed.borrow())();
     }
 
     /// Wear of a chunk, from 0 (new) to 255 (as often erased as the flash is rated for).

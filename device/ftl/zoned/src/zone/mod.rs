@@ -230,9 +230,9 @@ impl ZoneFtl {
         }
     }
 
-    /// Calls `told` with the zone whenever the drive itself has changed a zone: when it becomes read-only.
-    pub fn on_change(&self, told: Box<dyn Fn(u32)>) {
-        *self.on_change.borrow_mut() = told;
+    /// Calls `changed` with the zone whenever the drive itself has changed a zone: when it becomes read-only.
+    pub fn on_change(&self, changed: Box<dyn Fn(u32)>) {
+        *self.on_change.borrow_mut() = changed;
     }
 
     /// Whether operations of the flash may be started.
