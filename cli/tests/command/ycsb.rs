@@ -32,6 +32,8 @@ fn both_forms_have_the_same_operations_and_their_own_figures() {
     let report: Value = serde_json::from_str(&succeed(&[&SMALL[..], &layers].concat())).expect("one JSON object");
     assert_eq!(report["runs"][0]["form"], "conventional");
     refuse(&[&SMALL[..], &["--over", "raid5:3"]].concat(), &["--form conventional is valid"]);
+    let chunks = ["--drive", "dfc-mlc", "--set", "buffer.mode=through", "--set", "geometry.blocks_per_plane=32"];
+    succeed(&[&SMALL[..], &["--form", "conventional", "--over", "ftl"], &chunks].concat());
     // The bytes of the two write amplifications are the same.
     let report: Value = serde_json::from_str(&succeed(&[&SMALL[..], &["--json"]].concat())).expect("one JSON object");
     for run in 0..2 {
