@@ -165,7 +165,7 @@ fn failure(error: WallError) -> Failure {
     if input { Failure::Input(error.into()) } else { Failure::Run(error.into()) }
 }
 
-/// The settings of the block layer, if there are any, and the changes of the drive. Unless told otherwise, the drive decides what is late.
+/// The settings of the block layer, if there are any, and the changes of the drive. By default, the drive decides what is late.
 fn block_and_drive(set: &[String]) -> Result<(Option<Config>, Vec<String>), Failure> {
     let (block, of_drive) = block_words::split(set)?;
     let config = |BlockOver { config, is_chosen }: BlockOver| match is_chosen {

@@ -149,7 +149,7 @@ pub(crate) fn drive_of(
     defaults: &[(&str, &str)],
     policy: &str,
 ) -> Result<Resolved, Failure> {
-    // A profile file says what it wants.
+    // A profile file has its own values.
     let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == name);
     let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
     let defaults = defaults.iter().chain(needed(policy)).filter(|(key, _)| is_built_in && !is_set(key));

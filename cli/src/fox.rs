@@ -25,7 +25,7 @@ const MOST: i64 = 1 << 30;
 /// Measure an open-channel drive: uFLIP-OC, and patterns on chosen parallel units.
 ///
 /// An open-channel drive shows its flash to the host: channels, parallel units (PUs), blocks and pages. FOX sends reads, writes and
-/// erases of whole pages to chosen places, from threads that each have one command at a time and PUs of their own.
+/// erases of whole pages to chosen places, from threads with one command at a time each, on separate PUs.
 #[derive(Args)]
 #[command(group(ArgGroup::new("place").required(true)))]
 #[command(after_help = "\
@@ -96,7 +96,7 @@ pub(crate) struct FoxArgs {
     /// The first block of each PU to use; oc-1 wears this one
     #[arg(long, value_name = "N", default_value_t = 0)]
     first_block: u32,
-    /// Cycles of oc-1 at the most [default: 1000]
+    /// At most this many cycles of oc-1 [default: 1000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST as u64))]
     cycles: Option<u64>,
     /// Cycles that a line of oc-1 sums up [default: a twentieth]

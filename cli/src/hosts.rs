@@ -56,7 +56,7 @@ Exit status: 0 when measured, 1 when a measurement failed, 2 for bad usage, or a
 
 #[derive(Args)]
 struct MeasureArgs {
-    /// The host, by name or file, whose costs are taken for those that cannot be measured
+    /// The host, by name or file, whose costs replace those that cannot be measured
     #[arg(long, value_name = "HOST", default_value = "server")]
     base: String,
     /// Samples of a figure; figures whose samples take long have fewer

@@ -210,7 +210,7 @@ fn only<'v, 'a>(views: &'v [View<'a>], option: &str) -> Result<&'v View<'a>, Fai
             Err(Failure::Input(anyhow!("{option}: part {name} is in memory; the file has nothing of it")))
         }
         [view] => Ok(view),
-        _ => Err(Failure::Input(anyhow!("{option}: the drive has several parts; say which with --part"))),
+        _ => Err(Failure::Input(anyhow!("{option}: the drive has several parts; --part selects one"))),
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) struct LsmArgs {
     set: Vec<String>,
     #[command(flatten)]
     layers: StoreLayers,
-    /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. A store of the form that is there goes on.
+    /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. An existing store of the form is continued.
     /// Else one is made, if the drive has no data, and stays. One client may use a drive at a time
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "over", "cores", "experiment"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
@@ -86,7 +86,7 @@ pub(crate) struct LsmArgs {
     /// Print write amplification end to end, and its parts, with each of these numbers of keys; in simulated time
     #[arg(long, value_name = "KEYS,...", value_delimiter = ',', conflicts_with = "keys", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     experiment: Vec<u64>,
-    /// With --experiment, seeds of which the mean and the range are told, from --seed on
+    /// With --experiment, the number of seeds from --seed on, whose mean and range are printed
     #[arg(long, value_name = "N", default_value_t = 1, requires = "experiment", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     seeds: u64,
     /// Bytes of a key
@@ -234,7 +234,7 @@ impl LsmArgs {
 
     fn spec(&self, form: Form) -> Result<Spec, Failure> {
         let (layers, set) = self.layers.resolve(&self.set)?;
-        // A profile file says what it wants, and chunks below the FTL of a host have none of these keys.
+        // A profile file has its own values, and chunks below the FTL of a host have none of these keys.
         let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive) && !is_over_chunks(&layers);
         let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
         let of_form = if form == Form::Runs { &RUNS[..] } else { &[] };

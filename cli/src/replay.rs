@@ -111,7 +111,7 @@ fn page_of(drive: &ReplayedDrive) -> Page<'_> {
     Page { name, report, details: details.as_ref(), profile_toml }
 }
 
-/// Tells the notes of all drives, each once.
+/// Prints the notes of all drives, each once.
 fn tell(replayed: &Replayed) {
     let ours = env!("CARGO_PKG_VERSION");
     if replayed.version != ours {

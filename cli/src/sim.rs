@@ -85,7 +85,7 @@ pub(crate) struct SimArgs {
     /// them: NAME=P
     #[arg(long, value_name = "P", required_unless_present_any = ["replay", "from_state"])]
     pub(crate) drive: Option<String>,
-    /// Make an array of drives of the profile, each with a seed of its own: LEVEL:N with level raid0, raid1, raid5, raid6 or raid10,
+    /// Make an array of drives of the profile, each with its own seed: LEVEL:N with level raid0, raid1, raid5, raid6 or raid10,
     /// such as raid5:4. Its keys are set with --set: array.technique=base, proactive, tea1, tea2, teafa, speculative, preempt,
     /// harmonia or rails; array.chunk=4KiB; array.windows=static or dynamic; array.window=100ms; docs/techniques/array.md has them all
     #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay"])]
@@ -314,7 +314,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     if args.age.is_some()
         && args.set.iter().any(|change| change.split('=').next().is_some_and(|key| key.trim() == "wear.age"))
     {
-        return Err(Failure::input(anyhow::anyhow!("--age and --set wear.age=... say the same: give one of them")));
+        return Err(Failure::input(anyhow::anyhow!("--age and --set wear.age=... set the same key: give one of them")));
     }
     let set: Vec<String> =
         args.set.iter().cloned().chain(args.age.iter().map(|age| format!("wear.age={age}"))).collect();

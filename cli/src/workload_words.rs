@@ -104,7 +104,7 @@ pub(crate) struct WorkloadWords {
     /// Write by Zone Append, any number to a zone at a time; a write waits for the one before it in its zone
     #[arg(long, requires = "zonemode")]
     zone_append: bool,
-    /// The part of a zone's capacity that is written before the job goes on to another zone: 4KiB or 25% [default: 100%]
+    /// The part of a zone's capacity that is written before the job continues in another zone: 4KiB or 25% [default: 100%]
     #[arg(long, value_name = "SIZE", requires = "zonemode")]
     zone_fill: Option<Share>,
     /// Finish a zone that is left before it is full

@@ -58,7 +58,7 @@ pub(crate) struct YcsbArgs {
     set: Vec<String>,
     #[command(flatten)]
     layers: StoreLayers,
-    /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. A store of the form that is there goes on.
+    /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. An existing store of the form is continued.
     /// Else one is made, if the drive has no data, and stays. One client may use a drive at a time
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "over", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
@@ -183,7 +183,7 @@ impl YcsbArgs {
 
     fn simulate(&self, form: Form, load: Load) -> Result<Outcome, Failure> {
         let (layers, set) = self.layers.resolve(&self.set)?;
-        // A profile file says what it wants, and chunks below the FTL of a host have none of these keys.
+        // A profile file has its own values, and chunks below the FTL of a host have none of these keys.
         let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive) && !is_over_chunks(&layers);
         let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
         let defaults = DEFAULTS.iter().filter(|(key, _)| is_built_in && !is_set(key));

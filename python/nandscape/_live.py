@@ -40,7 +40,7 @@ class Live:
             raise InputError(f"control: {os.fspath(control)}: {error.strerror or error}; the socket of a server is valid", "control") from error
         self._replies = self._socket.makefile("r", encoding="utf-8")
         self.places: list[str] = []
-        """Where clients find the drives, as the server says it; of a server that `serve` has started."""
+        """The addresses of the drives for clients, as the server printed them; for a server that `serve` started."""
         self.figures: dict[str, Any] | None = None
         """What the server printed when it ended; of a server that `serve` has started."""
 

@@ -39,7 +39,7 @@ pub(crate) fn beside<T: Send + 'static>(
             Ok(value) => return Ok(Ended { value, interrupt }),
             Err(RecvTimeoutError::Disconnected) => {
                 let _ = thread.join();
-                return Err(crate::error::run(py, "the simulator stopped at a fault of its own, please report it"));
+                return Err(crate::error::run(py, "the simulator stopped at an internal fault, please report it"));
             }
             Err(RecvTimeoutError::Timeout) => {}
         }

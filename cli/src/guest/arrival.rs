@@ -22,7 +22,7 @@ pub(super) fn of(transport: Transport, server: &Server) -> Result<Arrival, Failu
         Transport::VfioUser => Ok(Arrival { devices: vec![Device::VfioUser(server.socket())], first: String::new() }),
         Transport::NvmeTcp => {
             let (port, nqn) = tcp(server.place()).ok_or_else(|| {
-                Failure::Run(anyhow::anyhow!("the server does not say where it serves: {:?}", server.place()))
+                Failure::Run(anyhow::anyhow!("the server printed no address: {:?}", server.place()))
             })?;
             let first = format!("nvme connect -t tcp -a {GATEWAY} -s {port} -n '{nqn}'");
             Ok(Arrival { devices: Vec::new(), first })

@@ -63,7 +63,7 @@ pub(crate) struct GuestArgs {
     /// Run this in the guest, in sh, instead of a shell on the terminal
     #[arg(long, value_name = "COMMAND")]
     run: Option<String>,
-    /// Give the guest a copy of a file, in /root unless said otherwise; may be repeated
+    /// Give the guest a copy of a file, by default in /root; may be repeated
     #[arg(long, value_name = "FILE[:PATH]")]
     file: Vec<FileArg>,
     /// Also give the guest QEMU's own NVMe drive, to compare with: this many bytes that read as zeros, stored nowhere

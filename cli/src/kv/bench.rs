@@ -43,7 +43,7 @@ pub(super) struct BenchArgs {
     /// Requests that are measured, for each policy; a tenth as many run before
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     requests: u64,
-    /// The values are there already
+    /// The store already holds the values
     #[arg(long)]
     loaded: bool,
     /// Policies, separated by commas

@@ -27,7 +27,7 @@ use crate::output;
 
 /// Three servers on this machine, one with a noisy neighbour: gets with and without fail-fast.
 ///
-/// Starts three server processes, each with a drive in memory, at sockets in a folder of their own. Another tenant writes 64 KiB blocks to
+/// Starts three server processes, each with a drive in memory, at sockets in a temporary folder. Another tenant writes 64 KiB blocks to
 /// the first drive all the time. A client gets values, from the first server in the first place: waiting for it (Base), and with a
 /// deadline beyond which the drive rejects the read and the next server is asked (Mitt). The first row is Base with a server first that
 /// has no such neighbour.
@@ -81,7 +81,7 @@ impl Said {
         match (line.strip_prefix("note: "), line.strip_prefix("error: ")) {
             (Some(note), _) => output::note(note),
             (_, Some(error)) => output::error(&error),
-            _ => output::note(&format!("a server says: {line}")),
+            _ => output::note(&format!("a server reports: {line}")),
         }
     }
 }
@@ -101,7 +101,7 @@ impl Processes {
         let (processes, folder) = (self.clone(), folder.to_owned());
         spawn(move || {
             let Some(signal) = signals.forever().next() else { return };
-            // Nobody starts another one while it is locked.
+            // While it is locked, no other one starts.
             let mut children = processes.lock();
             end(&mut children);
             let _ = std::fs::remove_dir_all(&folder);
@@ -115,7 +115,7 @@ impl Processes {
         for (number, child) in self.lock().iter_mut().enumerate() {
             if let Some(status) = child.try_wait()? {
                 anyhow::bail!(
-                    "server {number} has ended meanwhile ({status}), and what was measured is not what the row says"
+                    "server {number} ended during the measurement ({status}): the row does not count"
                 );
             }
         }

@@ -20,7 +20,7 @@ use crate::sim::resolve;
 /// Serve a store on a drive, in real time.
 ///
 /// The store has one half of the drive; what --noise writes goes to the other. A line on standard output tells that clients can
-/// connect, and where. A drive in a file goes on with its values, even after kill -9.
+/// connect, and where. A drive in a file keeps its values, even after kill -9.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -35,7 +35,7 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "P", default_value = "default")]
     drive: String,
     /// Change a key of the drive's profile; may be repeated. block.predictor=ssd and other keys of block are those of the block layer between
-    /// the drive and the store: docs/techniques/mittos.md. Left out, the drive tells how long it keeps a read (block.predictor=told)
+    /// the drive and the store: docs/techniques/mittos.md. Left out, the drive reports how long it keeps a read (block.predictor=told)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Where the flash is: ram, or a file, which is made if it does not exist

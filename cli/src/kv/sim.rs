@@ -20,7 +20,7 @@ use crate::sim::resolve;
 
 /// A cluster in simulated time, under several policies of its clients.
 ///
-/// Each server has a drive of its own: the store has one half of it, noise the other. Clients get values of uniformly chosen keys. The
+/// Each server has a separate drive: the store has one half of it, noise the other. Clients get values of uniformly chosen keys. The
 /// first row is Base without noise. Each policy has the same keys, the same noise and the same drives.
 #[derive(Args)]
 #[command(after_help = "\

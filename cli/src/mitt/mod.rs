@@ -20,7 +20,7 @@ use crate::progress::Runs;
 ///
 /// Three servers have a replica of every value, and the first one has a noisy tenant. A get with a deadline is rejected at once when the
 /// server predicts that it would miss it, and the client asks the next replica. The first row is without the tenant; then come the
-/// policies, each beside the same tenant. The second table tells how often predictions were wrong, under this load and under heavier
+/// policies, each next to the same tenant. The second table shows how often predictions were wrong, under this load and under heavier
 /// ones, where none rejects: a false positive was in time, a false negative was late.
 #[derive(Args)]
 #[command(after_help = "\

@@ -27,7 +27,7 @@ fn errors(right: &Right) -> Histogram {
 pub(super) fn text(of: &Experiment, report: &Report) -> String {
     let load = &of.spec.load;
     let head = format!(
-        "{}: {} servers, {} beside a tenant; {} clients, {} gets a request; deadline {} us, hedge after {} us\n",
+        "{}: {} servers, {} next to a tenant; {} clients, {} gets a request; deadline {} us, hedge after {} us\n",
         of.spec.subject.name(),
         of.spec.servers,
         of.spec.noisy,

@@ -104,7 +104,7 @@ pub(crate) struct ServeArgs {
     /// The layers below the array.
     #[arg(skip)]
     under: Vec<String>,
-    /// Make the array anew on drives that are there already: what they hold is lost
+    /// Make the array anew on existing drives, whose data is lost
     #[arg(long)]
     array_create: bool,
     /// Open an array without those of its drives that are out of reach or whose files cannot be read: they are rebuilt when they
@@ -147,12 +147,11 @@ pub(crate) struct ServeArgs {
     /// state. Use --from-state to start from a saved state
     #[arg(long, value_name = "none|full|steady", value_parser = live_state, default_value = "none")]
     precondition: Precondition,
-    /// Have a drive begin in the state of a file that `nandscape sim --save-state` has written; with several drives, say which.
+    /// Start a drive in a state saved by `nandscape sim --save-state`; with several drives, name one.
     /// Its profile may differ in policies, times, buffer and faults. May be repeated
     #[arg(long, value_name = "[NAME=]FILE")]
     from_state: Vec<String>,
-    /// Save the state that a drive is in when the server ends to a file, for --from-state; with several drives, say which. May be
-    /// repeated
+    /// At the end, save the state of a drive to a file, for --from-state; with several drives, name one. May be repeated
     #[arg(long, value_name = "[NAME=]FILE", visible_alias = "save-state-after")]
     save_state: Vec<String>,
     /// Seed of everything random [default: 1]; a drive that is in a file already keeps its own
@@ -197,7 +196,7 @@ pub(crate) struct ServeArgs {
     /// Threads that the drives are spread over
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) reactors: usize,
-    /// Keep each of those threads on a core of its own
+    /// Keep each of those threads on a separate core
     #[arg(long)]
     pub(super) pin: bool,
     /// Record everything that arrives, for `nandscape sim --replay`

@@ -52,7 +52,7 @@ impl ArrayArg {
                     .map(|number| (format!("{name}-{number}"), Named::Profile(profile)))
                     .collect()),
                 (name, _) => input(format!(
-                    "--array {}: drive {name:?} is one drive; give {wanted} of them, each with a --drive of its own",
+                    "--array {}: drive {name:?} is one drive; give {wanted} of them, each with its own --drive",
                     self.shape
                 )),
             },
@@ -147,7 +147,7 @@ impl ArrayArg {
         }
         if is_degraded && config.journal == JournalMode::None {
             return refused(
-                "--array-degraded needs records that tell which drive was out of reach, and array.journal=none has none: the drive would be taken \
+                "--array-degraded needs records of the drive that was out of reach, and array.journal=none has none: the drive would be taken \
                  for a current one when it is back"
                     .to_owned(),
             );
@@ -211,7 +211,7 @@ mod tests {
         let five: Vec<_> = (0..5).map(|number| (number.to_string(), Named::Url("nvme-tcp://h:1/nqn.x"))).collect();
         assert!(array.members(five, 1).err().unwrap().to_string().contains("named one by one"));
         let url = vec![("a".to_owned(), Named::Url("nvme-tcp://h:1/nqn.x"))];
-        assert!(array.members(url, 0).err().unwrap().to_string().contains("each with a --drive of its own"));
+        assert!(array.members(url, 0).err().unwrap().to_string().contains("each with its own --drive"));
     }
 
     #[test]

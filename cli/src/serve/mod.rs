@@ -195,7 +195,7 @@ fn check_zones(plan: &[plan::Part], args: &ServeArgs) -> Result<(), Failure> {
     };
     let name = drive.name();
     Err(Failure::Input(anyhow::anyhow!(
-        "--nbd {address}: drive {name} has {has}, which NBD cannot tell its clients; --vfio-user and --nvme-tcp can"
+        "--nbd {address}: drive {name} has {has}, which NBD cannot report to its clients; --vfio-user and --nvme-tcp can"
     )))
 }
 

@@ -22,7 +22,7 @@ pub(super) fn of_each(option: &str, words: &[String], names: &[String]) -> Resul
             (None, _) => {
                 let names = names.join(", ");
                 return Err(Failure::Input(anyhow!(
-                    "{option} {word}: of several drives, say which one it is for: NAME={word}, with a name of {names}"
+                    "{option} {word}: there are several drives: name one with NAME={word}, NAME one of {names}"
                 )));
             }
         };
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(of(&[], &["a"]), Ok(vec![None]));
         assert_eq!(of(&["x=y"], &["a"]), Ok(vec![file("x=y")]));
         assert_eq!(of(&["b=x"], &["a", "b"]), Ok(vec![None, file("x")]));
-        assert!(of(&["x"], &["a", "b"]).unwrap_err().contains("say which one it is for: NAME=x, with a name of a, b"));
+        assert!(of(&["x"], &["a", "b"]).unwrap_err().contains("name one with NAME=x, NAME one of a, b"));
         assert!(of(&["a=x", "a=y"], &["a", "b"]).unwrap_err().contains("has a file already"));
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<StoreArg
     for word in words {
         if let Some(kind) = kind(word) {
             if rest.replace(kind).is_some() {
-                return input(word, "ram or none is given twice; it is for all drives that have no store of their own");
+                return input(word, "ram or none is given twice; it is for all drives without a --store for their name");
             }
             continue;
         }
@@ -55,7 +55,7 @@ pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<StoreArg
 /// The drive in a file, and its name, if `--drive` does not name the served drive: the only word is its file.
 pub(super) fn held(words: &[String]) -> Result<(String, StoredDrive), Failure> {
     let missing = |problem: &str| {
-        let valid = "give --drive, or the file of one drive that is there already: --store file:PATH";
+        let valid = "give --drive, or the existing file of one drive: --store file:PATH";
         Err(Failure::Input(anyhow::anyhow!("no --drive is given, and {problem}; {valid}")))
     };
     let [word] = words else { return missing(&format!("there are {} --store", words.len())) };
@@ -109,7 +109,7 @@ fn split(word: &str, names: &[String]) -> Result<(usize, StoreArg), Failure> {
             if let Some((name, _)) = word.split_once('=').filter(|_| !word.starts_with("file:")) {
                 return input(word, &format!("there is no drive {name:?}; the drives are {known}"));
             }
-            return input(word, &format!("of several drives, say which one it is for: NAME=PATH with one of {known}"));
+            return input(word, &format!("there are several drives: name one with NAME=PATH, NAME one of {known}"));
         }
     };
     if let Some(kind) = kind(path) {
@@ -303,7 +303,7 @@ fn open(
     let was_killed =
         if file.before().in_use { ", which was not closed in order: it has found its tables again" } else { "" };
     if spec.precondition != Precondition::None {
-        output::note(&format!("--precondition has no effect on drive {}, which is there already", spec.name));
+        output::note(&format!("--precondition has no effect on drive {}, which exists already", spec.name));
     }
     let own = spec.store_specs(seed).map_err(Failure::input)?;
     if args.seed.is_some() && own[0].seed != file.spec().seed {
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(of(&["a=none", "b=file:none"]).unwrap(), [StoreArg::None, file("none")]);
         assert_eq!(of(&["none", "b=ram"]).unwrap(), [StoreArg::None, StoreArg::Ram]);
         let error = |words: &[&str]| of(words).unwrap_err().to_string();
-        assert!(error(&["x"]).contains("--store x: of several drives, say which one it is for: NAME=PATH"));
+        assert!(error(&["x"]).contains("--store x: there are several drives: name one with NAME=PATH"));
         assert!(error(&["a=x", "a=y"]).contains("has a store already"));
         assert!(error(&["ram", "none"]).contains("is given twice"));
         assert!(error(&["a=nbd://h/x"]).contains("nbd:// names no flash; nvme-tcp://HOST:PORT/NQN does"));

@@ -75,7 +75,7 @@ mod tests {
             let page = roff::page(&command);
             let name = roff::file_name(&command);
             assert!(page.contains(".SH NAME") && page.contains(".SH SYNOPSIS"), "{name}: {page}");
-            assert!(page.contains("Exit status: 0 "), "{name} does not say its exit status: {page}");
+            assert!(page.contains("Exit status: 0 "), "{name} does not list its exit status: {page}");
         }
     }
 

@@ -29,8 +29,8 @@ use crate::sweep::words::{Seeds, Setting, Varied};
 
 /// Run a sweep: a simulation for every combination of chosen values, each with several seeds.
 ///
-/// The results are a table and a page with figures against the parameters. Each point is kept in a file of its own as it ends:
-/// a run that was interrupted goes on where it stopped, and a point is measured once.
+/// The results are a table and a page with figures against the parameters. Each point is kept in a separate file as it ends:
+/// an interrupted run continues where it stopped, and a point is measured once.
 #[derive(Args)]
 #[command(after_help = "\
 A key is drive, array (raid5:4) or a setting of one (array.technique), over (block,depth=8 raid1:2 cache) or a setting of a layer (cache.memory),
@@ -57,7 +57,7 @@ Examples:
   nandscape sweep suspension.toml --set capacity=8GiB \\
       --vary job.writes.rate_iops=1000,2000 --list")]
 pub(crate) struct SweepArgs {
-    /// A sweep as a TOML file; options add to it, and replace what it says of the same keys
+    /// A sweep as a TOML file; options add to it, and replace its values of the same keys
     #[arg(value_name = "FILE", required_unless_present_any = ["vary", "seeds"])]
     file: Option<PathBuf>,
     /// Set a key for all points; may be repeated
@@ -191,7 +191,7 @@ fn finish(args: &SweepArgs, outcome: &Outcome, out: &Path) -> Result<(), Failure
     if outcome.missing() > 0 {
         let done = outcome.states.len() - outcome.missing();
         return Err(Failure::Run(anyhow::anyhow!(
-            "interrupted: {done} of {} points are kept in {}; the same command goes on with the others",
+            "interrupted: {done} of {} points are kept in {}; the same command continues with the others",
             outcome.states.len(),
             out.display()
         )));

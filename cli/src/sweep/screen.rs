@@ -87,8 +87,8 @@ pub(super) fn name_point_of_a_panic() {
         before(info);
         if let Some(point) = nandscape_lab_sweep::point_of_thread() {
             output::note(&format!(
-                "the simulator stopped at a fault of its own in {point}; please report it. Points that are done are kept: \
-                 the same command without this one goes on"
+                "the simulator stopped at an internal fault in {point}; please report it. Points that are done are kept: \
+                 the same command without this one continues"
             ));
         }
     }));

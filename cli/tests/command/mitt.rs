@@ -26,7 +26,7 @@ fn each_subject_has_a_row_for_each_policy_and_predictions_under_three_loads() {
 #[test]
 fn the_table_says_what_it_is_of() {
     let text = succeed(&["mitt", "vm", "--requests", "300", "--deadline", "5ms"]);
-    for part in ["vm: 3 servers, 1 beside a tenant", "deadline 5000.0 us", "no noise", "hedged", "false negatives"] {
+    for part in ["vm: 3 servers, 1 next to a tenant", "deadline 5000.0 us", "no noise", "hedged", "false negatives"] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     // Base tries each get once.

@@ -204,7 +204,7 @@ section! {
         /// Shares of the pages that need one retry, two, and so on, up to 16: `["2%", "0.1%"]`. Which pages do is drawn from the
         /// seed, and stays until their block is erased.
         probability: Shares,
-        /// Time of a retry on the array besides sensing: `"10us"`. It moves and decodes the page again, too.
+        /// Time of a retry on the array in addition to sensing: `"10us"`. It moves and decodes the page again, too.
         time: Text<Span>,
     }
 }
@@ -218,12 +218,12 @@ section! {
         program: Text<Span>,
         /// The same of an erase.
         erase: Text<Span>,
-        /// From resuming until the operation goes on.
+        /// Time from the resume until the operation continues.
         resume: Text<Span>,
         /// The least that an operation runs before it is suspended, each time: what keeps many reads from holding it up for
         /// good.
         min_run: Text<Span>,
-        /// Suspensions of an operation at the most; 0 is no limit.
+        /// At most this many suspensions of an operation; 0 is no limit.
         limit: u32,
     }
 }
@@ -253,7 +253,7 @@ section! {
         /// The bytes after which a transfer gives others in its direction a turn, a power of two from 128 to 1MiB: `"4KiB"`.
         /// Without it, transfers are served whole.
         packet: Text<Bytes>,
-        /// Time of every command on the link, besides its data: `"1us"`.
+        /// Time of every command on the link, in addition to its data: `"1us"`.
         latency: Text<Span>,
     }
 }
@@ -281,8 +281,8 @@ section! {
         weights: Text<Weights>,
         /// The order in which planes and channels serve: `"fifo"` or `"reads_first"`.
         priority: Text<Choice<Priority>>,
-        /// Whether hosts can have [Predictable Latency Mode](techniques/teafa.md), in whose deterministic window the drive does no
-        /// work of its own. The drive tells of its one NVM Set then. For one FTL of the kind `"page"`.
+        /// Whether hosts can have [Predictable Latency Mode](techniques/teafa.md), in whose deterministic window the drive
+        /// does no background work. The drive then reports its one NVM Set. For one FTL of the kind `"page"`.
         predictable_latency: bool,
         /// Whether PCI hosts see a [subsystem with several controllers](nvme.md#what-a-kernel-decides-by), over which Linux puts a
         /// multipath device. Left out, `false`; `serve` reports several for a drive that has a second PCI function, or that NVMe/TCP hosts
@@ -320,8 +320,8 @@ section! {
         /// Work on 1 KiB that crosses the link, copies to and from sockets: `"1us"`. Left out, it is 2.8us, an assumption: as much as
         /// leaves seven cores of a Dragon Fire Card busy with what its two Ethernet ports move (OX 3.5.1).
         kib_time: Text<Span>,
-        /// Work on a page of a [buffer or a batch](techniques/ox-eleos.md) of a log-structured store, besides `unit_time`: its entry
-        /// is parsed and checked: `"100ns"`, an assumption, which counts when left out.
+        /// Work on a page of a [buffer or a batch](techniques/ox-eleos.md) of a log-structured store, in addition to
+        /// `unit_time`, to parse and check its entry: `"100ns"`, an assumption, which counts when left out.
         page_time: Text<Span>,
         /// Work on an operation of the flash, those of collections, logs and checkpoints too: `"2us"`. It keeps processors busy, and
         /// the operation does not wait for it. Left out, it is 22.2us, as a command: another pair of queues (OX 3.5).
@@ -417,8 +417,8 @@ section! {
         /// What the channels are made of: `"nand"`, which is as `timing` says; or `"ram"`, memory that keeps its contents without
         /// power, has no time of an array, no errors and no wear.
         media: Text<Choice<MediaKind>>,
-        /// Where its flash is when the drive is in a file (`serve --store`): `"drive"`, in the file; or `"ram"`, in memory of the
-        /// process, so that it is new at each start. At least one part is where the drive is.
+        /// Place of its flash when the drive is in a file (`serve --store`): `"drive"`, in the file; or `"ram"`, in memory
+        /// of the process, new at each start. At least one part is in the file.
         store: Text<Choice<PartStore>>,
         /// Bytes of its namespace: `"8GiB"`. Left out, its share of the drive's capacity by channels, or by dies.
         capacity: Text<Bytes>,
@@ -460,8 +460,8 @@ section! {
         /// Pages moved before the host gets a turn at what was kept from it, by a collector that keeps in step with the
         /// host's writes; 0 is a whole block, without pacing.
         batch: u32,
-        /// Free blocks of a plane, beside the open ones, that its collector keeps; with `batch = 0`, at or
-        /// below which it begins. 2 or more: `2`. They are not part of the over-provisioning.
+        /// Free blocks of a plane, not counting open ones, that its collector keeps; with `batch = 0`, it begins at or below
+        /// this number. 2 or more: `2`. They are not part of the over-provisioning.
         free_blocks: u32,
     }
 }
@@ -473,8 +473,8 @@ section! {
         /// Equal ranges of the capacity that may have windows at different times, 2 to 63; 0 is none. Each has an open block on
         /// every plane, and one for what is moved.
         ranges: u32,
-        /// What each range has for itself: `"blocks"`, on all planes; or `"planes"`, a part of them, so that a collection of one range
-        /// keeps no read of another waiting. Then the number of planes is a multiple of `ranges`.
+        /// What each range has for itself: `"blocks"`, on all planes; or `"planes"`, a part of them, so that a collection of
+        /// one range delays no read of another. With `"planes"`, the number of planes is a multiple of `ranges`.
         ranges_own: Text<Choice<RangesOwn>>,
         /// The share of a block that is current when it is collected: `"25%"`.
         valid: Text<Ratio>,
@@ -482,8 +482,8 @@ section! {
         write_rate: Text<Rate>,
         /// Collections of a plane that are to end in a window: `1`.
         collections: u32,
-        /// Free blocks of a plane beyond `ftl.gc.free_blocks` up to which it is collected in a window at the most. Left out, `0`; with
-        /// `ranges` or `controller.predictable_latency`, a quarter of the over-provisioned ones.
+        /// A window collects a plane up to this many free blocks beyond `ftl.gc.free_blocks`. Left out, `0`; with `ranges`
+        /// or `controller.predictable_latency`, a quarter of the over-provisioned ones.
         free_blocks: u32,
         /// The same in windows that are as long as the over-provisioned space bears, and longer ones. Left out, `free_blocks` if that is given, else a
         /// quarter of the over-provisioned ones.
@@ -492,14 +492,14 @@ section! {
 }
 
 section! {
-    /// Reads of the host that background work is in the way of: collections, and programs of data whose writes have ended.
+    /// Host reads that background work delays: collections, and programs of data whose writes have ended.
     ReadKeys at "ftl.read" {
-        /// What becomes of them: `"serve"`, they wait; or `"fail_fast"`, they wait, but those with the
-        /// [fast-fail bit](techniques/teafa.md) fail at once, and the host is told how long they would have waited; or
+        /// Reads that background work delays: `"serve"`, they wait; `"fail_fast"`, those with the
+        /// [fast-fail bit](techniques/teafa.md) fail at once, and the host learns how long they would have waited; or
         /// `"reconstruct"`, with `ftl.rain`, their data comes from the other members of their stripe where that is sooner
         /// ([GC-tolerant read](techniques/ttflash.md)).
         policy: Text<Choice<ReadRule>>,
-        /// With `"fail_fast"`: up to which wait such reads are served all the same: `"0us"`.
+        /// With `"fail_fast"`: reads that would wait at most this long are still served: `"0us"`.
         fail_above: Text<Span>,
     }
 }
@@ -511,8 +511,9 @@ section! {
         /// Pages of a stripe, of which one is parity: `8`. From 2 to 32, and a divisor of `geometry.channels`; 0 is no stripes. The
         /// parity comes on top of the capacity and its over-provisioning.
         width: u32,
-        /// Which stripe of the write buffer is written next: `"in_order"`, the one that has waited longest; or `"gc_tolerant"`, full
-        /// stripes first, and those whose planes do not collect, with reads for their parity that go round a collecting plane.
+        /// The stripe of the write buffer that is written next: `"in_order"`, the one that has waited longest; or
+        /// `"gc_tolerant"`, full stripes first, and those whose planes do not collect; reads for their parity avoid a
+        /// collecting plane.
         flush: Text<Choice<FlushOrder>>,
         /// The share of the write buffer in use above which stripes are written: `"80%"`. Below 1.
         flush_above: Text<Ratio>,
@@ -555,8 +556,8 @@ section! {
 section! {
     /// [Streams](techniques/placement.md#streams) of the FTL `"page"`, which exclude `ftl.fdp.handles`.
     StreamKeys at "ftl.streams" {
-        /// Streams that can be open at a time, beside the data of no stream (MSL): up to 63; 0 is no Streams directive. Each
-        /// takes what a further handle of `ftl.fdp.handles` takes.
+        /// Streams that can be open at a time, in addition to the data of no stream (MSL): up to 63; 0 is no Streams
+        /// directive. Each takes what a further handle of `ftl.fdp.handles` takes.
         count: u32,
         /// Whether data of different streams may share blocks once garbage collection has moved it, as
         /// `ftl.fdp.isolation`.
@@ -567,8 +568,8 @@ section! {
 section! {
     /// OX-Block.
     OxBlockKeys at "ftl.ox_block" {
-        /// Whether each write is a transaction: after a power cut all of it is there, or nothing. Up to the size of the write
-        /// buffer.
+        /// Whether each write is a transaction: after a power cut all of it is present, or nothing. Up to the size of the
+        /// write buffer.
         transactions: bool,
         /// With `buffer.mode = "programmed"`, whether a transaction completes when its Commit is durable (`true`), or when its data
         /// is on flash and its Commit in the log's memory (`false`, commit without waiting): a power cut may take it back as a whole
@@ -583,8 +584,8 @@ section! {
         map_memory: Text<Bytes>,
         /// Channels that are collected at a time, as long as there is room for the host's data. Without it, half of them.
         gc_slots: u32,
-        /// The share of a channel's blocks in use from which it is collected: `"70%"`; or an amount of flash in use, of all
-        /// channels together, `"10GiB"`, which counts as a share of the flash in steps of 0.1%.
+        /// The share of a channel's blocks in use from which it is collected: `"70%"`; or an amount of flash in use on all
+        /// channels together, `"10GiB"`, rounded to a share in steps of 0.1%.
         gc_threshold: Text<ShareOrBytes>,
         /// The share of garbage from which a block of such a channel is always collected: `"90%"`. The fuller the channel, the
         /// less it takes.
@@ -611,8 +612,8 @@ section! {
         max_active: u32,
         /// Zones that may be open at a time: `14`. Without it, or with `0`, as many as may be active.
         max_open: u32,
-        /// Firmware work of a Write or Copy into a zone, besides `controller.firmware_time`: `"4.7us"`. One processor does this and
-        /// `append_time` for all zones, a command at a time.
+        /// Firmware work of a Write or Copy into a zone, in addition to `controller.firmware_time`: `"4.7us"`. One processor
+        /// does this and `append_time` for all zones, a command at a time.
         write_time: Text<Span>,
         /// The same of a Zone Append: `"8.1us"`.
         append_time: Text<Span>,
@@ -640,7 +641,7 @@ section! {
     LsmKeys at "ftl.lsm" {
         /// Places for runs: `1024`. As many runs may there be at a time, logs included.
         runs: u32,
-        /// Bytes of a run at the most: `"64MiB"`.
+        /// Most bytes of a run: `"64MiB"`.
         run_size: Text<Bytes>,
         /// Whether a run begins in the zone in which the last one of its level ended (`true`), or in an empty one.
         share: bool,
@@ -684,8 +685,8 @@ section! {
         mapping: String,
         /// P6-LOG, the log: `"chain"`.
         log: String,
-        /// P7-REC, checkpoints and replay: `"keyed"`; or `"flushed_first"`, which writes the tables before it takes the head of the log and
-        /// again after it, so that there is less to replay.
+        /// P7-REC, checkpoints and replay: `"keyed"`; or `"flushed_first"`, which writes the tables before and after it
+        /// takes the head of the log, so that less is replayed.
         checkpoint: String,
         /// P8-GC, which block is collected next: `"most_garbage"`, `"cost_benefit"` or `"oldest"`; or `"by_address"`, the first with the
         /// units of a block moved in the order of their addresses.

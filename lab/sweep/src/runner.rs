@@ -153,5 +153,5 @@ fn work(tasks: &Tasks, tell: &Sender<Event>) {
 /// Does something that may panic. A program that is built to end at a panic ends here.
 fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|_| Err("the simulator stopped at a fault of its own, please report it".to_owned()))
+        .unwrap_or_else(|_| Err("the simulator stopped at an internal fault, please report it".to_owned()))
 }

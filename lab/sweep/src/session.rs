@@ -19,7 +19,7 @@ pub struct Session {
     pub fresh: bool,
 }
 
-/// Told how a run goes, on the thread that started it.
+/// Notified of the progress of a run, on the thread that started it.
 pub trait Watch {
     /// A note for the user.
     fn note(&mut self, _text: &str) {}

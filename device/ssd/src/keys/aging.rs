@@ -10,15 +10,16 @@ use crate::values::Text;
 section! {
     /// How the flash ages, and how old it is. Without any of these keys it does not age.
     AgingKeys at "wear" {
-        /// The [raw bit error rate](techniques/aging.md) by erases, hours since the program, and reads of the block for each of its
-        /// pages: `"tlc-72-layers"`, `"qlc-from-tlc"`; nine numbers, base, a, k, b, m, n, c, p, q of `base + a e^k + b e^m t^n + c e^p r^q`; or `"none"`.
-        /// Left out, flash of tlc and qlc has its model if any other key of `wear` is given, and else none. Without a model bits do not fail;
-        /// `erase_growth`, `erase_failures`, `program_failures`, `failure_shape`, `cycles` and `cycles_spread` are valid then.
+        /// The [raw bit error rate](techniques/aging.md) by erases, hours since the program, and reads of the block for each
+        /// of its pages: `"tlc-72-layers"`, `"qlc-from-tlc"`; nine numbers, base, a, k, b, m, n, c, p, q of `base + a e^k +
+        /// b e^m t^n + c e^p r^q`; or `"none"`. Left out, flash of tlc and qlc has its model if another key of `wear` is
+        /// given, else none. Without a model bits do not fail; `erase_growth`, `erase_failures`, `program_failures`,
+        /// `failure_shape`, `cycles` and `cycles_spread` are valid then.
         rber: ErrorModel,
         /// Errors of a codeword (`timing.ecc.codeword`) that are corrected: `288`. Left out, 72 for each KiB; of qlc, 115.
         correctable: u32,
-        /// How often a page that could not be corrected is read again at other voltages, 0 to 16: `8`. A retry takes
-        /// `timing.read_retry.time` besides sensing, a transfer and decoding.
+        /// Retries of a page that could not be corrected, at other voltages, 0 to 16: `8`. A retry takes
+        /// `timing.read_retry.time` in addition to sensing, a transfer and decoding.
         retry_steps: u32,
         /// The share of the errors of retention and disturb that is left after each retry: `"50%"`.
         retry_keeps: Text<Ratio>,
@@ -44,15 +45,16 @@ section! {
         /// In which time each block is read once, with `ftl.kind = "page"` and `refresh`: `"60s"`. Left out or 0, blocks are not read for
         /// that.
         scrub: Text<Span>,
-        /// For how long a new drive has been in use when a run begins: `"18months"`, `"2years"`, `"90days"` or `"12h"`. A drive in
-        /// a file or from a state has its own age.
+        /// Time that a new drive was in use before a run: `"18months"`, `"2years"`, `"90days"` or `"12h"`. A drive in a file
+        /// or from a state has its own age.
         age: Text<Age>,
         /// Writes of the whole capacity on each day of `age`, 0 to 1000: `1`.
         writes_per_day: f64,
-        /// Write amplification of the time before a run, 1 to 1000: `1`. The erases that follow from `writes_per_day` are multiplied by it,
-        /// and the writes of hosts that SMART tells for `cycles` are divided by it.
+        /// Write amplification of the time before a run, 1 to 1000: `1`. It multiplies the erases that follow from
+        /// `writes_per_day`, and divides the host writes that SMART reports for `cycles`.
         write_amplification: f64,
-        /// Reads of the whole capacity on each day of `age`, 0 to 1000: `1`. The data that is there has been read so since it was written.
+        /// Reads of the whole capacity on each day of `age`, 0 to 1000: `1`. The present data was read at this rate since it
+        /// was written.
         reads_per_day: f64,
         /// Erases of each block when a run begins, in the mean: `1500`. Left out, those of `age`, `writes_per_day` and
         /// `write_amplification`.

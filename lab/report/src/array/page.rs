@@ -85,7 +85,7 @@ fn ranges(document: &ArrayDocument<'_>, by_range: bool) -> &'static str {
     match (several, by_range) {
         (false, _) => "",
         (true, true) => {
-            "A drive has one for each range of its logical blocks, which has planes of its own: at any time another range."
+            "A drive has one for each range of its logical blocks, with separate planes: at any time another range."
         }
         (true, false) => {
             "A drive has one for each range of its logical blocks, at any time for another; ranges share planes, so the lines do not \
@@ -150,7 +150,7 @@ fn sent(array: &ArrayReport) -> Vec<Value> {
     let mut rows = vec![
         row("stripe reads", array.stripe_reads, "what requests read of one stripe each"),
         row("reads sent", array.reads, "to the drives, for them"),
-        row("extra reads", array.extra_reads, "of those, of chunks that nobody asked for"),
+        row("extra reads", array.extra_reads, "of those, of chunks that no request needed"),
         row("resubmissions", array.resubmissions, "of those, sent again after a busy answer"),
         row("reconstructions", array.reconstructions, "stripe reads that were put together from other chunks"),
         row("stripe writes", array.stripe_writes, "what requests write of one stripe each"),

@@ -38,7 +38,7 @@ fn busy(report: &Value) -> Option<Sentence> {
     cite.value("array.busy_sub_ios");
     let together = cite.number("array.reconstructions")?;
     Some(cite.finding(format!(
-        "Of {} stripe reads, {} ({}) met a drive that was busy with work of its own, {} of them two or more; {} were put together from other \
+        "Of {} stripe reads, {} ({}) met a drive that was busy with background work, {} of them two or more; {} were reconstructed from other \
          drives.",
         count(all as u64),
         count(once as u64),
@@ -95,7 +95,7 @@ fn rebuilt(report: &Value) -> Option<Sentence> {
     let mut cite = Cite::of(report);
     let (reads, stripes) = of_rebuilds(report, &mut cite).filter(|(_, stripes)| *stripes > 0.0)?;
     Some(cite.finding(format!(
-        "Rebuilding took {} reads and {} writes, a write for each stripe, beside those of the requests.",
+        "Rebuilding took {} reads and {} writes, a write for each stripe, in addition to those of the requests.",
         count(reads as u64),
         count(stripes as u64)
     )))
@@ -188,7 +188,7 @@ fn technique(report: &Value) -> Option<Sentence> {
     cite.value("array.busy_sub_ios");
     match technique {
         "base" if once >= WORTH && number(report, "array.tolerates")? > 0.0 => Some(cite.advice(
-            "Let the array read around drives that are busy, if they can say so: --set array.technique=tea2, or teafa, whose drives take turns."
+            "Let the array read around drives that report being busy: --set array.technique=tea2, or teafa, whose drives take turns."
                 .to_owned(),
         )),
         "tea1" | "tea2" if twice > 0.0 => Some(cite.advice(

@@ -117,7 +117,7 @@ fn of_an_array_busy_drives_writes_and_missing_members_are_told() {
     let found = told(&base, Kind::Finding);
     assert!(
         found.contains(
-            "Of 1,000 stripe reads, 100 (10.0%) met a drive that was busy with work of its own, 10 of them two or more"
+            "Of 1,000 stripe reads, 100 (10.0%) met a drive that was busy with background work, 10 of them two or more"
         ),
         "{found}"
     );

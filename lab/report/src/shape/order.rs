@@ -65,7 +65,7 @@ fn as_long(histogram: &Value, place: &str) -> Result<(), Wrong> {
     let (latencies, counts) = (&histogram["latency_us"], &histogram["requests"]);
     match latencies.as_array().map(Vec::len) == counts.as_array().map(Vec::len) {
         true => Ok(()),
-        false => Err(Wrong::value(&joined(place, "requests"), counts, "a list as long as latency_us beside it")),
+        false => Err(Wrong::value(&joined(place, "requests"), counts, "a list as long as latency_us next to it")),
     }
 }
 
