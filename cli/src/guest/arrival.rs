@@ -21,9 +21,8 @@ pub(super) fn of(transport: Transport, server: &Server) -> Result<Arrival, Failu
     match transport {
         Transport::VfioUser => Ok(Arrival { devices: vec![Device::VfioUser(server.socket())], first: String::new() }),
         Transport::NvmeTcp => {
-            let (port, nqn) = tcp(server.place()).ok_or_else(|| {
-                Failure::Run(anyhow::anyhow!("the server printed no address: {:?}", server.place()))
-            })?;
+            let (port, nqn) = tcp(server.place())
+                .ok_or_else(|| Failure::Run(anyhow::anyhow!("the server printed no address: {:?}", server.place())))?;
             let first = format!("nvme connect -t tcp -a {GATEWAY} -s {port} -n '{nqn}'");
             Ok(Arrival { devices: Vec::new(), first })
         }

@@ -114,9 +114,7 @@ impl Processes {
     fn check(&self) -> anyhow::Result<()> {
         for (number, child) in self.lock().iter_mut().enumerate() {
             if let Some(status) = child.try_wait()? {
-                anyhow::bail!(
-                    "server {number} ended during the measurement ({status}): the row does not count"
-                );
+                anyhow::bail!("server {number} ended during the measurement ({status}): the row does not count");
             }
         }
         Ok(())

@@ -39,7 +39,10 @@ pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<StoreArg
     for word in words {
         if let Some(kind) = kind(word) {
             if rest.replace(kind).is_some() {
-                return input(word, "ram or none is given twice; it is for all drives without a --store for their name");
+                return input(
+                    word,
+                    "ram or none is given twice; it is for all drives without a --store for their name",
+                );
             }
             continue;
         }

@@ -381,7 +381,7 @@ section! {
         gc: GcKeys,
         /// Windows in which the drive does its own work.
         windows: WindowKeys,
-        /// Reads that background work is in the way of.
+        /// What happens to reads that background work delays.
         read: ReadKeys,
         /// Stripes with parity.
         rain: RainKeys,

@@ -26,7 +26,8 @@ struct Entry {
 #[derive(Default)]
 struct Group {
     full: BTreeSet<(u64, u32)>,
-    partial: BTreeSet<(u64, u32)>,
+    /// With the members that have data, which the policy is shown.
+    partial: BTreeMap<(u64, u32), u32>,
     /// Stripes that are being written.
     under_way: u32,
 }
@@ -66,6 +67,9 @@ impl Dirty {
                 group.partial.remove(&key);
                 group.full.insert(key);
             }
+            Some(group) if entry.members != before => {
+                self.groups[group as usize].partial.insert(key, entry.members);
+            }
             Some(_) => {}
             None if is_free => self.list(layout, stripe),
             None => {}
@@ -79,8 +83,12 @@ impl Dirty {
         let group = layout.place(stripe).group;
         entry.group = Some(group);
         let lists = &mut self.groups[group as usize];
-        let list = if entry.members == layout.data(stripe) { &mut lists.full } else { &mut lists.partial };
-        list.insert((entry.arrival, stripe));
+        let key = (entry.arrival, stripe);
+        if entry.members == layout.data(stripe) {
+            lists.full.insert(key);
+        } else {
+            lists.partial.insert(key, entry.members);
+        }
     }
 
     /// A stripe begins to be written: its members with data, which are not waiting any more.
@@ -123,8 +131,9 @@ impl Dirty {
             if is_empty || group.under_way >= most(number) {
                 continue;
             }
-            for &(arrival, stripe) in group.full.first().into_iter().chain(group.partial.iter().take(SHOWN)) {
-                let members = self.stripes[&stripe].members;
+            let full = group.full.first().map(|&(arrival, stripe)| (arrival, stripe, layout.data(stripe)));
+            let partial = group.partial.iter().map(|(&(arrival, stripe), &members)| (arrival, stripe, members));
+            for (arrival, stripe, members) in full.into_iter().chain(partial.take(SHOWN)) {
                 let is_full = members == layout.data(stripe);
                 let rank = policy.rank(&FlushCandidate { is_full, collecting: collecting(stripe, members) });
                 if best.is_none_or(|(least, oldest, _)| (rank, arrival) < (least, oldest)) {
@@ -139,6 +148,12 @@ impl Dirty {
     pub(crate) fn check(&self, waiting: &BTreeMap<u32, u32>) -> Result<(), String> {
         let listed: BTreeMap<u32, u32> = self.stripes.iter().map(|(stripe, entry)| (*stripe, entry.members)).collect();
         let wrong = listed.iter().find(|(stripe, members)| waiting.get(stripe) != Some(members));
+        let shown = self.groups.iter().flat_map(|group| &group.partial);
+        if let Some(((_, stripe), members)) =
+            shown.into_iter().find(|((_, stripe), members)| listed.get(stripe) != Some(members))
+        {
+            return Err(format!("stripe {stripe} is shown with members {members:b}, which are not those that it has"));
+        }
         match wrong {
             Some((stripe, members)) => {
                 let found = waiting.get(stripe).copied().unwrap_or_default();
