@@ -107,6 +107,9 @@ struct RunArgs {
     /// Measure existing points again
     #[arg(long)]
     fresh: bool,
+    /// Refused: an experiment fixes its parameters
+    #[arg(long, value_name = "KEY=VALUE", hide = true, value_parser = no_set)]
+    set: Option<String>,
     /// Exit with status 1 if a claim is missed or not measured
     #[arg(long)]
     strict: bool,
@@ -247,6 +250,13 @@ fn measure(args: &RunArgs) -> Result<(), Failure> {
         output::result(&outcome::to_json(&outcomes))?;
     }
     judge(&outcomes, args.strict)
+}
+
+fn no_set(change: &str) -> Result<String, String> {
+    Err(format!(
+        "an experiment fixes its parameters. `nandscape lab list ID` shows its drive and load: run them with \
+         `nandscape sim --set {change} ...`, or change the experiment's file below papers/claims (docs/lab.md)"
+    ))
 }
 
 /// The run has failed if claims failed, or with `--strict` were not reproduced.

@@ -5,6 +5,7 @@
 //! seed, so both runs give the same figures.
 //!
 //!     cargo run --release -p nandscape --example victim_policy
+//!     cargo run --release -p nandscape --example victim_policy -- --chances 0.1,0.5 --rate-iops 20000
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -12,11 +13,23 @@ use std::io::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use clap::Parser;
 use nandscape::policy::{Candidate, OwnPolicies, VictimPolicy};
-use nandscape::run::{Precondition, Simulation, StoreKind};
+use nandscape::run::{Precondition, Report, Simulation, StoreKind};
 use nandscape::sim::Rng;
 use nandscape::ssd::Profile;
-use nandscape::workload::{JobSpec, Limit, Workload};
+use nandscape::workload::{JobSpec, Limit, Rate, RateProcess, Workload};
+
+/// Compares d-choices with greedy: write amplification and the tail of reads.
+#[derive(Parser)]
+struct Args {
+    /// Chances with which a block is drawn.
+    #[arg(long, value_delimiter = ',', default_values_t = [0.5, 0.2])]
+    chances: Vec<f64>,
+    /// Requests a second, half of them reads.
+    #[arg(long, default_value_t = 10_000)]
+    rate_iops: u64,
+}
 
 /// Each block is drawn with this chance; drawn blocks rank by their garbage, all others below them.
 struct DChoices {
@@ -28,18 +41,20 @@ impl VictimPolicy for DChoices {
     fn merit(&self, candidate: &Candidate) -> u64 {
         let garbage = u64::from(candidate.units - candidate.valid);
         let is_drawn = self.rng.borrow_mut().chance(self.chance);
-        if is_drawn { garbage << 1 | 1 } else { garbage.min(1) }
+        // The largest merit wins. A drawn block ranks by its garbage, above all others; these count if none was drawn.
+        if is_drawn { 2 * garbage + 1 } else { garbage.min(1) }
     }
 }
 
-/// Write amplification of a small drive in steady state, with greedy or with d-choices.
-fn write_amplification(chance: Option<f64>) -> Result<f64, Box<dyn Error>> {
+/// A run on a small drive in steady state, with greedy or with d-choices.
+fn run(args: &Args, chance: Option<f64>) -> Result<Report, Box<dyn Error>> {
     let mut profile = Profile::load("default")?;
     profile.set_all(["capacity=256MiB", "geometry.channels=2", "geometry.dies_per_channel=2"])?;
     let victim = chance.map(|chance| -> nandscape::policy::MakePolicy<dyn VictimPolicy> {
         Arc::new(move |_, seed| Box::new(DChoices { chance, rng: RefCell::new(seed.child("d-choices").rng()) }))
     });
-    let job = JobSpec { rw: "randwrite".parse()?, iodepth: 16, ..JobSpec::default() };
+    let rate = Some(Rate { iops: args.rate_iops as f64, process: RateProcess::Poisson });
+    let job = JobSpec { rw: "randrw".parse()?, rate, ..JobSpec::default() };
     let simulation = Simulation {
         profile: profile.resolve()?.with_policies(OwnPolicies { victim, ..OwnPolicies::default() })?,
         store: StoreKind::None,
@@ -52,19 +67,26 @@ fn write_amplification(chance: Option<f64>) -> Result<f64, Box<dyn Error>> {
         block: None,
         host: None,
     };
-    let report = simulation.run(Rc::new(()))?.report;
-    report.waf.ok_or_else(|| "nothing was written".into())
+    Ok(simulation.run(Rc::new(()))?.report)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let args = Args::parse();
     let mut out = std::io::stdout().lock();
-    let greedy = write_amplification(None)?;
-    writeln!(out, "greedy: write amplification {greedy:.3}")?;
-    for chance in [0.5, 0.2] {
-        let own = write_amplification(Some(chance))?;
-        writeln!(out, "d-choices of {:.0}% of the blocks: {own:.3}", chance * 100.0)?;
-        assert!(own > greedy, "under uniform writes, fewer blocks to choose from cannot move less");
+    writeln!(out, "{:<28} write amplification  read p99.9, us", "")?;
+    let mut greedy = 0.0;
+    for chance in std::iter::once(None).chain(args.chances.iter().copied().map(Some)) {
+        let report = run(&args, chance)?;
+        let name = chance.map_or("greedy".to_owned(), |chance| format!("d-choices of {:.0}%", chance * 100.0));
+        let waf = report.waf.ok_or("nothing was written")?;
+        let tail = report.latency_us.get("read").and_then(|read| read.p99_9).ok_or("too few reads")?;
+        writeln!(out, "{name:<28} {waf:>19.3}  {tail:>14.1}")?;
+        match chance {
+            None => greedy = waf,
+            Some(_) => assert!(waf > greedy, "under uniform writes, fewer blocks to choose from cannot move less"),
+        }
     }
-    assert_eq!(write_amplification(Some(0.2))?, write_amplification(Some(0.2))?, "one seed, one result");
+    let waf = |chance| Ok::<_, Box<dyn Error>>(run(&args, chance)?.waf);
+    assert_eq!(waf(Some(0.2))?, waf(Some(0.2))?, "one seed, one result");
     Ok(())
 }

@@ -190,6 +190,8 @@ fn what_cannot_be_is_refused() {
     let (kept, out) = folder();
     refuse(&["lab"], &["Usage: nandscape lab", "list", "run", "report", "score"]);
     refuse(&["lab", "run"], &["<ID>"]);
+    let change = ["lab", "run", "femu-registers", "--set", "capacity=1GiB"];
+    refuse(&change, &["an experiment fixes its parameters", "nandscape sim --set capacity=1GiB"]);
     refuse(&["lab", "run", "femu-register", "--out", &out], &["\"femu-register\"", "did you mean femu-registers"]);
     refuse(&["lab", "list", "xyzzy"], &["\"xyzzy\"", "femu-gc-schemes"]);
     refuse(&["lab", "run", "all", "--jobs", "0", "--out", &out], &["--jobs"]);

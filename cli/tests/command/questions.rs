@@ -116,6 +116,8 @@ fn flushes_pauses_and_groups_have_fios_meaning() {
     assert_eq!(number(&report, "/latency_us/write/count"), 200.0);
     // What was written before the measured phase counts: 6 or 7 multiples of 32 lie within 200 writes.
     assert!((6.0..=7.0).contains(&number(&report, "/latency_us/flush/count")), "{report}");
+    let commits = ["/operations_us/commit/count", "/latency_us/flush/count"].map(|path| number(&report, path));
+    assert!((0.0..=1.0).contains(&(commits[1] - commits[0])), "{report}");
     let lines = report["inputs"]["workload_lines"].to_string();
     assert!(lines.contains(" fsync=32") && lines.contains(" ramp_time=5ms"), "{lines}");
     let idle = sim(&["--rw", "randwrite", "--fsync", "1", "--io-count", "50"]);

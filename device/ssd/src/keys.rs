@@ -300,7 +300,7 @@ section! {
     /// [Notices ahead of completions](techniques/precompletion.md). Without a window the drive has none. For one FTL of the kind
     /// `"page"`.
     PrecompletionKeys at "controller.precompletion" {
-        /// How long before the end of a read its notice is due, unless the host says, 1ns to 1s: `"16us"`. The host of `sim` and of sweeps
+        /// How long before the end of a read its notice is due, unless the host sets it, 1ns to 1s: `"16us"`. The host of `sim` and of sweeps
         /// asks for notices, and the report has `precompletion`.
         window: Text<Span>,
     }
@@ -334,9 +334,9 @@ section! {
 section! {
     /// The write buffer.
     BufferKeys at "buffer" {
-        /// `"capacitor"`: survives a power cut, a write completes when it is in. `"volatile"`: the same, but lost
-        /// in a power cut; Flush waits until it is on flash. `"register"`: a write completes when its page is in the
-        /// register of its die, which then programs it; Flush waits as with `"volatile"`. `"programmed"`, with
+        /// `"capacitor"`: a write completes in the buffer, which survives a power cut (power-loss protection). `"volatile"`:
+        /// the same without this protection; Flush waits until the data is on flash. `"register"`: a write completes when
+        /// its page is in the register of its die, which then programs it; Flush waits as with `"volatile"`. `"programmed"`, with
         /// `ftl.kind = "ox_block"`: a write completes when its page is programmed, without waiting for the log; Flush, FUA and
         /// transactions wait for the log. `"through"`: a write completes when it is on flash, with OX-Block its log too.
         mode: Text<Choice<BufferMode>>,
@@ -374,7 +374,7 @@ section! {
         /// rebuild it.
         tables: Text<Choice<Tables>>,
         /// [Several FTLs in one drive](techniques/parts.md), each of which owns channels and is an NVM Set with a namespace: a table
-        /// `[[ftl.parts]]` for each. Other keys of `ftl` hold for all parts that do not say otherwise.
+        /// `[[ftl.parts]]` for each. Other keys of `ftl` hold for all parts that do not override them.
         parts: Vec<PartKeys>,
     } with {
         /// Garbage collection.

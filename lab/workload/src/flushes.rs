@@ -2,10 +2,14 @@
 //!
 //! A flush follows every N-th write that a job issues. It takes a slot of `iodepth`, as with fio's `io_uring`, and is no part of
 //! `io_count`. A drive without a volatile cache gets neither a flush nor Force Unit Access: Linux sends it none.
+//!
+//! A closed job with one slot commits as a database writes its log: from the submission of the write that a flush follows to the
+//! end of the flush, or of the write where none is sent. These times are the operation `commit`.
 
 use std::cell::Cell;
 
 use nandscape_drive::DriveInfo;
+use nandscape_sim::Time;
 
 use crate::record::Direction;
 use crate::request::Request;
@@ -90,16 +94,25 @@ pub(crate) const FLUSH: Request = Request { direction: Direction::Flush, offset:
 
 /// The writes of a running job, and the flush that follows them.
 pub(crate) struct Syncs {
+    /// What the drive gets.
     flushes: Flushes,
+    /// What the job was given.
+    given: Flushes,
     writes: Cell<u64>,
     is_due: Cell<bool>,
+    /// Whether its commits are timed.
+    has_one_slot: bool,
+    /// When the write of the commit under way was submitted.
+    committing: Cell<Option<Time>>,
 }
 
 impl Syncs {
     /// Of a job on a drive.
     pub(crate) fn new(spec: &JobSpec, info: &DriveInfo) -> Syncs {
         let flushes = if info.volatile_cache { spec.flushes } else { Flushes::default() };
-        Syncs { flushes, writes: Cell::new(0), is_due: Cell::new(false) }
+        let has_one_slot = spec.iodepth == 1 && !spec.is_open();
+        let (writes, is_due, committing) = Default::default();
+        Syncs { flushes, given: spec.flushes, writes, is_due, has_one_slot, committing }
     }
 
     /// The note of a job whose words have no effect on this drive.
@@ -118,15 +131,22 @@ impl Syncs {
     /// A request of a direction is issued. Returns the direction in which it goes: a write of a synchronous job with Force Unit
     /// Access.
     #[inline(always)]
-    pub(crate) fn issued(&self, direction: Direction) -> Direction {
+    pub(crate) fn issued(&self, direction: Direction, now: Time) -> Direction {
         if !direction.is_write() {
             return direction;
         }
         self.writes.set(self.writes.get() + 1);
-        if self.flushes.is_due(self.writes.get()) {
-            self.is_due.set(true);
+        if self.given.is_due(self.writes.get()) {
+            self.is_due.set(self.flushes.is_due(self.writes.get()));
+            self.committing.set(self.has_one_slot.then_some(now));
         }
         if self.flushes.sync { Direction::Fua } else { direction }
+    }
+
+    /// A request has ended. Returns when its commit began, if it ends one.
+    #[inline(always)]
+    pub(crate) fn ended(&self) -> Option<Time> {
+        if self.is_due.get() { None } else { self.committing.take() }
     }
 
     /// Whether a flush is to be issued now, once.

@@ -107,9 +107,10 @@ impl Job {
     /// Issues a request, now.
     #[inline(always)]
     pub(crate) fn issue(&self, request: Request, measured: bool) {
-        let request = Request { direction: self.syncs.issued(request.direction), ..request };
+        let now = self.runner.sim.now();
+        let request = Request { direction: self.syncs.issued(request.direction, now), ..request };
         let commands = Commands::of(&request, &self.info);
-        let entry = InFlight::new(request, self.runner.sim.now(), measured, &commands);
+        let entry = InFlight::new(request, now, measured, &commands);
         let tag = self.in_flight.borrow_mut().insert(entry).to_bits();
         if let Some(thinking) = self.thinking.as_ref().filter(|_| request.direction != Direction::Flush) {
             thinking.count(Counts::Issued);
@@ -212,6 +213,9 @@ impl Sink for Job {
         self.runner.completed(&request, submitted, measured, &done);
         if let Some(flow) = self.flow.filter(|_| measured && done.status.is_success()) {
             self.runner.flowed(flow, &request, submitted, &done);
+        }
+        if let Some(begun) = self.syncs.ended().filter(|_| done.status.is_success()) {
+            self.runner.operation("commit", begun);
         }
         if let Some(thinking) = self.thinking.as_ref().filter(|_| request.direction != Direction::Flush) {
             thinking.count(Counts::Completed);

@@ -75,6 +75,20 @@ fn a_flush_follows_every_so_many_writes_but_the_last() {
 }
 
 #[test]
+fn a_commit_of_one_slot_is_a_write_and_its_flush() {
+    let commits = |info, depth| {
+        let lines = format!("rw = \"randwrite\"\niodepth = {depth}\nfsync = 5\n");
+        let (outcome, _) = run_on(info, &job(&lines, Limit::Requests(101)));
+        outcome.operations.get("commit").map(|times| (times.count(), times.mean_ns()))
+    };
+    assert_eq!(commits(INFO, 1), Some((20, 20_000.0)));
+    // Where the drive needs no flush, the write alone commits.
+    assert_eq!(commits(testing::INFO, 1), Some((20, 10_000.0)));
+    // With more slots, a flush does not wait for the write.
+    assert_eq!(commits(INFO, 2), None);
+}
+
+#[test]
 fn flushes_count_per_job_and_only_its_writes() {
     let lines = "rw = \"randwrite\"\niodepth = 1\nnumjobs = 2\nfdatasync = 8\n";
     let (outcome, _) = run(&job(lines, Limit::Requests(64)));

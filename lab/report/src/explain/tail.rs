@@ -7,7 +7,7 @@ use super::cite::{Cite, Sentence, at, number};
 use super::words::parts;
 use crate::format::{count, percent, seconds, us};
 
-/// Directions whose tails are explained.
+/// Directions whose tails are explained, and for which there is advice.
 pub(super) const WAYS: [&str; 2] = ["read", "write"];
 /// The share of a mean from which a part of it is mentioned.
 const TOLD: f64 = 0.15;
@@ -31,7 +31,26 @@ pub(super) fn sentences(report: &Value) -> Vec<Sentence> {
         all.into_iter().flatten().collect::<Vec<_>>()
     };
     let each = WAYS.iter().flat_map(of_way);
-    each.chain([overload(report), omission(report), collection(report)].into_iter().flatten()).collect()
+    let commits = [distance(report, "flush"), waits(report, "flush"), commits(report)];
+    let rest = [overload(report), omission(report), collection(report)];
+    each.chain(commits.into_iter().chain(rest).flatten()).collect()
+}
+
+/// The time of a commit: the last write before a flush, and the flush.
+fn commits(report: &Value) -> Option<Sentence> {
+    let mut cite = Cite::of(report);
+    let mean = cite.number("operations_us.commit.mean")?;
+    let tail = cite.number("operations_us.commit.p99_9").or_else(|| cite.number("operations_us.commit.p99"))?;
+    let with = match number(report, "latency_us.flush.count") {
+        Some(_) => "a write and its flush",
+        None => "a write, as the drive needs no flush",
+    };
+    Some(cite.finding(format!(
+        "A commit, {with}, takes {} µs on average, and one in a {} more than {} µs.",
+        us(mean),
+        if number(report, "operations_us.commit.p99_9").is_some() { "thousand" } else { "hundred" },
+        us(tail)
+    )))
 }
 
 /// The place of the slowest requests of a direction.

@@ -57,6 +57,22 @@ fn reads_behind_programs_are_told_and_suspension_is_advised_once() {
 }
 
 #[test]
+fn flushes_and_commits_are_explained() {
+    let mut report = report(json!({"gc": 10.0}), keys(Value::Null));
+    report["latency_us"]["flush"] = json!({"count": 5_000, "mean": 500.0, "p50": 490.0, "p99": 510.0});
+    report["breakdown_us"]["flush"] = json!({"queue": 480.0, "queue_by": {"host_write": 480.0}, "array": 20.0});
+    report["operations_us"] = json!({"commit": {"count": 5_000, "mean": 506.0, "p50": 500.0, "p99": 520.0}});
+    let found = told(&report, Kind::Finding);
+    for words in [
+        "Half of the flushes take up to 490.0 µs",
+        "The flushes take 500.0 µs on average: 480.0 µs (96.0%) is waiting in the queue or for the write buffer behind writes",
+        "A commit, a write and its flush, takes 506.0 µs on average, and one in a hundred more than 520.0 µs.",
+    ] {
+        assert!(found.contains(words), "{words}\n{found}");
+    }
+}
+
+#[test]
 fn what_bounds_the_rate_is_a_finding() {
     let mut report = report(json!({"host_write": 850.0}), keys(Value::Null));
     assert!(!told(&report, Kind::Finding).contains("bounded"));

@@ -183,11 +183,11 @@ impl ZonedJob {
         let moves = self.info.keeps_data && direction != Direction::Trim;
         let mem = if moves { HostMem::zeroed((blocks * lba_bytes) as usize) } else { HostMem::none() };
         let measured = self.runner.admit().ok_or(Over)?;
-        let direction = self.syncs.issued(direction);
+        let submitted = self.runner.sim.now();
+        let direction = self.syncs.issued(direction, submitted);
         if direction == Direction::Fua {
             entry.cdw12 = (entry.cdw12.get() | FUA).into();
         }
-        let submitted = self.runner.sim.now();
         let done = self.issuer.execute(&*self.drive, entry, mem).await;
         let request = Request { direction, offset: at * lba_bytes, bytes: blocks * lba_bytes };
         Ok(self.completed(&request, (submitted, measured), &done))
@@ -209,6 +209,9 @@ impl ZonedJob {
         let is_done = done.status.is_success();
         if let Some(flow) = self.flow.filter(|_| measured && is_done) {
             self.runner.flowed(flow, request, submitted, done);
+        }
+        if let Some(begun) = self.syncs.ended().filter(|_| is_done) {
+            self.runner.operation("commit", begun);
         }
         is_done
     }

@@ -80,8 +80,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "how often",
-            taken: "three runs of each with different seeds; every run of a scheme must be in order with every run of \
-                the next",
+            taken: "three runs of each with different seeds; the means of neighbouring schemes must differ by more than \
+                the larger spread of the two",
             why: "a tail consists of few requests, so the spread between seeds must not decide",
         },
     ],
