@@ -35,6 +35,9 @@ pub trait SubmissionMemory {
 
     /// The entry at `index`, which stays; `None` when the memory cannot be reached.
     fn peek(&self, index: u16) -> Option<Peeked>;
+
+    /// The controller has deleted the queue, and no command of it is in work.
+    fn released(&self) {}
 }
 
 /// The fields of an entry that can be read before it is fetched.

@@ -51,8 +51,13 @@ pub(crate) enum Search {
     Unfinished(u16),
 }
 
-/// A submission queue was deleted, and perhaps a completion queue, whose memory the caller must notify.
-pub(crate) struct Released(pub(crate) Option<Rc<dyn CompletionMemory>>);
+/// A submission queue was deleted, and perhaps its completion queue. The caller must notify the memory of each.
+pub(crate) struct Released {
+    pub(crate) submissions: Rc<dyn SubmissionMemory>,
+    pub(crate) completions: Option<Rc<dyn CompletionMemory>>,
+    /// Queues that post to the same completion queue may be fetched from again.
+    pub(crate) is_unblocked: bool,
+}
 
 /// Names a submission queue for as long as it exists.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -171,12 +176,18 @@ impl Queues {
     pub(crate) fn end_deletion(&mut self, id: QueueId) -> Option<Released> {
         let slot = &mut self.submission[usize::from(id.0)];
         let queue = slot.take_if(|queue| queue.deletion.is_some() && queue.in_work == 0)?;
-        self.completions(queue.to).users -= 1;
-        if queue.deletion == Some(true) {
-            let slot = &mut self.completion[usize::from(queue.to.0)];
-            return Some(Released(slot.take_if(|queue| queue.users == 0).map(|queue| queue.memory)));
+        let completions = self.completions(queue.to);
+        completions.users -= 1;
+        // A command without a completion by now never gets one (Base 5.2.4).
+        let waited = completions.overflow.len();
+        completions.overflow.retain(|posted| posted.entry.sq_id.get() != id.0);
+        let is_unblocked = waited > 0 && completions.overflow.is_empty();
+        if is_unblocked {
+            self.set_blocked(queue.to, false);
         }
-        Some(Released(None))
+        let slot = &mut self.completion[usize::from(queue.to.0)];
+        let deleted = slot.take_if(|completions| queue.deletion == Some(true) && completions.users == 0);
+        Some(Released { submissions: queue.memory, completions: deleted.map(|queue| queue.memory), is_unblocked })
     }
 
     /// The submission queues that exist.
