@@ -49,6 +49,8 @@ pub struct Peeked {
     pub cid: u16,
     /// CDW2.
     pub cdw2: u32,
+    /// CDW3.
+    pub cdw3: u32,
     /// When the host submitted it.
     pub submitted: Time,
 }
@@ -56,7 +58,8 @@ pub struct Peeked {
 impl Peeked {
     /// The visible fields of an entry, which was submitted at `submitted`.
     pub fn of(entry: &SubmissionEntry, submitted: Time) -> Peeked {
-        Peeked { flags: entry.flags, cid: entry.cid.get(), cdw2: entry.cdw2.get(), submitted }
+        let (cdw2, cdw3) = (entry.cdw2.get(), entry.cdw3.get());
+        Peeked { flags: entry.flags, cid: entry.cid.get(), cdw2, cdw3, submitted }
     }
 }
 

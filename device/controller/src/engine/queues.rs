@@ -8,7 +8,7 @@ use std::rc::Rc;
 use nandscape_drive::queue_memory::MIN_ENTRIES;
 use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{CompletionMemory, QueueId, SubmissionMemory};
-use nandscape_sim::{Sim, Time};
+use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::vendor::{Attributes, QueueDepth};
 use nandscape_wire_nvme::{CompletionEntry, Status};
 
@@ -38,6 +38,8 @@ pub struct Head {
     pub submitted: Time,
     /// Its class and tenant.
     pub attributes: Attributes,
+    /// How long after its submission it is due (CDW3); `None` without a deadline.
+    pub deadline: Option<Span>,
 }
 
 /// The progress of a search through a submission queue.
@@ -348,7 +350,8 @@ impl Queues {
     pub fn head(&self, id: QueueId) -> Option<Head> {
         let queue = self.submission.get(usize::from(id.0))?.as_ref().filter(|queue| queue.has_next())?;
         let next = queue.memory.peek(queue.head)?;
-        Some(Head { submitted: next.submitted, attributes: Attributes(next.cdw2) })
+        let deadline = (next.cdw3 > 0).then(|| Span::from_us(next.cdw3.into()));
+        Some(Head { submitted: next.submitted, attributes: Attributes(next.cdw2), deadline })
     }
 
     /// The time.
