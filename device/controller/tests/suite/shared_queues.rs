@@ -91,7 +91,6 @@ fn queues_that_share_pass_the_checks_of_every_drive() {
 #[test]
 fn each_command_of_each_queue_ends_once_and_in_order() {
     let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(43, |text| text.parse().expect("it is a number"));
-    println!("NANDSCAPE_TEST_SEED={seed}");
     for round in 0..12 {
         let mut rng = Seed::new(seed).child("shared queues").nth(round).rng();
         with(ControllerConfig { command_slots: 1 + rng.below(8) as u32, ..config() }, async |sim, drive| {
@@ -104,10 +103,12 @@ fn each_command_of_each_queue_ends_once_and_in_order() {
             }
             sim.sleep(LONG).await;
             let ended = log.ended.borrow().len();
-            assert_eq!(ended, 200, "{lengths:?}");
-            assert!(log.ended.borrow().iter().all(|(_, status)| *status == Status::SUCCESS));
+            let at = format!("NANDSCAPE_TEST_SEED={seed}, round {round}, {lengths:?}");
+            assert_eq!(ended, 200, "{at}");
+            assert!(log.ended.borrow().iter().all(|(_, status)| *status == Status::SUCCESS), "{at}");
             for queue in &queues {
-                assert!(log.of(queue.id()).is_sorted(), "queue {:?}: {:?}", queue.id(), log.of(queue.id()));
+                let ended = log.of(queue.id());
+                assert!(ended.is_sorted(), "{at}: queue {:?}: {ended:?}", queue.id());
             }
         });
     }

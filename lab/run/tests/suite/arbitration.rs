@@ -49,7 +49,6 @@ fn the_tail_of_a_shallow_queue_next_to_a_deep_one_depends_on_the_arbiter() {
     let due = p99("deadline", [us(200), us(10_000)]);
     let figures =
         [("round_robin", turns), ("class", class), ("class_weighted", weighted), ("oldest", oldest), ("deadline", due)];
-    println!("p99 of the shallow and of the deep queue, us: {figures:?}");
     // In order of age a command waits for all 256 before it.
     assert!(oldest.0 > 0.8 * oldest.1, "{figures:?}");
     // Bursts of eight keep it waiting for less, and a class, a weight or a deadline for the next free slot alone.
