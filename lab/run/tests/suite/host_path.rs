@@ -156,9 +156,8 @@ fn completion_queues_are_fewer_than_submission_queues_and_interrupt_their_proces
         assert_eq!((cpu(&report).queue_pairs, report.errors.len()), (8, 0), "{changes:?}");
         assert!((mean(&report, "read") - sum(&report, "read")).abs() < 0.01, "{changes:?}");
     }
-    // One processor takes all completions: fewer interrupts, and a hop to the others.
+    // One processor takes all completions, and passes them to the others.
     let one = of(&["host.completion_queues=1"]);
-    assert!(cpu(&one).interrupts_per_request < cpu(&plain).interrupts_per_request);
     assert!(stage(&one, "read", "ipi") > 0.0 && stage(&plain, "read", "ipi") == 0.0);
 }
 
