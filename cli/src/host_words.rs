@@ -98,9 +98,10 @@ pub(crate) fn stages(ways: &[&Value]) -> Vec<(String, Vec<f64>)> {
 pub(crate) fn render(cpu: Option<&CpuReport>) -> String {
     let Some(cpu) = cpu else { return String::new() };
     let CpuReport { host, completion, path, processors, queue_pairs, threads, .. } = cpu;
+    let shared = completion_queues(cpu);
     let load = cpu.load.map_or(String::new(), |load| format!(", computing threads {}", percent(load)));
     let mut text = format!(
-        "host {host}: {completion}, path {path}, {} processors, {} queue pairs, {} threads; busy {}{load}\n",
+        "host {host}: {completion}, path {path}, {} processors, {} queue pairs{shared}, {} threads; busy {}{load}\n",
         count(*processors),
         count(*queue_pairs),
         count(*threads),
@@ -121,6 +122,13 @@ pub(crate) fn render(cpu: Option<&CpuReport>) -> String {
         ));
     }
     text + &woken(cpu.woken.as_ref())
+}
+
+/// The completion queues, if the settings name any.
+fn completion_queues(cpu: &CpuReport) -> String {
+    let Some(queues) = &cpu.completion_queues else { return String::new() };
+    let processors: Vec<String> = queues.iter().map(|queue| count(queue.processor)).collect();
+    format!(", {} completion queues that interrupt processors {}", count(queues.len() as u64), processors.join(", "))
 }
 
 /// How the host used the drive's notices.

@@ -15,7 +15,7 @@ use crate::output;
 use crate::trace::TraceWords;
 
 /// The options that describe a job: a workload, a job file or a trace comes in their place.
-pub(crate) const JOB_WORDS: [&str; 30] = [
+pub(crate) const JOB_WORDS: [&str; 31] = [
     "rw",
     "bs",
     "iodepth",
@@ -46,6 +46,7 @@ pub(crate) const JOB_WORDS: [&str; 30] = [
     "thinktime_spin",
     "class",
     "tenant",
+    "deadline",
 ];
 
 /// fio's options. Each has a default, unless a workload file is given.
@@ -150,6 +151,10 @@ pub(crate) struct WorkloadWords {
     /// Tenant of the commands, 0 to 4095: the process that block.scheduler=cfq knows a command by [default: 0]
     #[arg(long, value_name = "N", value_parser = whole_32, allow_negative_numbers = true)]
     tenant: Option<u32>,
+    /// When each read and write is due after its submission: 500us; a number alone is microseconds. The arbiter
+    /// controller.arbiter=deadline and the block layer use it [default: none]
+    #[arg(long, value_name = "TIME")]
+    deadline: Option<Pause>,
     /// Accepted as in fio: a job waits for those before it, which only a file of jobs has
     #[arg(long)]
     stonewall: bool,
@@ -228,7 +233,7 @@ impl WorkloadWords {
         workload
     }
 
-    /// Gives jobs the class and the tenant.
+    /// Gives jobs the class, the tenant and the deadline.
     fn attribute(&self, jobs: &mut [JobSpec]) -> Result<(), Failure> {
         let fits = |word: &str, given: Option<u32>, most: u32| match given.unwrap_or(0) {
             value if value > most => {
@@ -237,7 +242,9 @@ impl WorkloadWords {
             value => Ok(value),
         };
         let (class, tenant) = (fits("class", self.class, 15)? as u8, fits("tenant", self.tenant, 4_095)? as u16);
-        jobs.iter_mut().for_each(|job| (job.class, job.tenant) = (class, tenant));
+        for job in jobs {
+            (job.class, job.tenant, job.deadline) = (class, tenant, self.deadline.map(|Pause(span)| span));
+        }
         Ok(())
     }
 
@@ -309,6 +316,7 @@ impl WorkloadWords {
             think: think.think().map_err(refused)?,
             class: 0,
             tenant: 0,
+            deadline: None,
             stonewall: false,
         };
         let mut jobs = match &self.rate_iops {

@@ -47,6 +47,19 @@ pub trait Controller {
         completions: Rc<dyn CompletionMemory>,
     ) -> Result<(), Status>;
 
+    /// Begins to serve submission queue `id`, which posts to the completion queue of pair `to`: completions name their submission
+    /// queue (SQID). [`Controller::delete_queue_pair`] deletes it, after which [`SubmissionMemory::released`] is called. The completion
+    /// queue is deleted with the last submission queue that posts to it.
+    ///
+    /// # Errors
+    /// Those of [`Controller::create_queue_pair`]; Completion Queue Invalid when no completion queue `to` exists.
+    fn create_submission_queue(
+        &self,
+        id: QueueId,
+        to: QueueId,
+        submissions: Rc<dyn SubmissionMemory>,
+    ) -> Result<(), Status>;
+
     /// Begins to delete a pair: the controller fetches no more entries, and completes or stops its commands. After
     /// the last of them no memory of the host is touched, the number is free, and [`CompletionMemory::released`] is
     /// called. That may happen before this returns. A command without a completion by then never gets one (Base

@@ -59,8 +59,8 @@ impl Coming {
 /// from it again.
 pub type Came = Rc<dyn Fn(QueueId, u16)>;
 
-/// Bytes of an entry that [`Peeked`] shows: CDW0 to CDW2.
-const PEEKED: usize = 12;
+/// Bytes of an entry that [`Peeked`] shows: CDW0 to CDW3.
+const PEEKED: usize = 16;
 /// Entries that are requested at once.
 const ENTRIES_AN_ASK: u16 = 64;
 
@@ -208,7 +208,7 @@ impl SubmissionMemory for GuestSubmissions {
         self.remote.is_asked.get()
     }
 
-    /// Reads the first three dwords alone.
+    /// Reads the first four dwords alone.
     fn peek(&self, index: u16) -> Option<Peeked> {
         let mut entry = SubmissionEntry::default();
         let address = self.base.checked_add(u64::from(index) * size_of::<SubmissionEntry>() as u64)?;

@@ -1,12 +1,15 @@
 //! A drive over one queue pair of a controller: assigns command identifiers, fills the submission queue and reaps
 //! completions when notified. Commands beyond the queue's depth wait here in order.
 //!
+//! Several drives may share a completion queue: the drive that created it reaps, and passes each completion to the drive whose
+//! submission queue the completion names. That first drive is not dropped before the others.
+//!
 //! Dropping the drive deletes its pair. Its commands complete when the controller has released them: until then their
 //! memory is in use.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::{Rc, Weak};
 
 use nandscape_sim::{Sim, Span};
@@ -34,6 +37,29 @@ pub struct QueueDrive {
     deleted: Cell<bool>,
     /// Dropped when the pair is deleted.
     kept: Cell<Option<Box<dyn Any>>>,
+    /// The other drives whose commands complete here.
+    followers: Followers,
+    /// The drive where its own commands complete, unless that is this one.
+    leader: Option<Rc<QueueDrive>>,
+}
+
+/// Drives that complete in the queue of another, by the number of their submission queue, until that is deleted.
+type Followers = Rc<RefCell<BTreeMap<u16, Follower>>>;
+
+struct Follower {
+    drive: Weak<QueueDrive>,
+    /// Its state once it is dropped.
+    orphans: Rc<RefCell<State>>,
+}
+
+impl Follower {
+    /// The token of a command that has completed.
+    fn take(&self, cid: u16) -> Option<Token> {
+        match self.drive.upgrade() {
+            Some(drive) => drive.state.borrow_mut().take(cid),
+            None => self.orphans.borrow_mut().take(cid),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -79,44 +105,81 @@ impl QueueDrive {
         entries: u32,
     ) -> Result<Rc<QueueDrive>, Status> {
         let drive = Rc::new_cyclic(|weak: &Weak<QueueDrive>| {
-            let (weak, orphans) = (weak.clone(), Rc::new(RefCell::new(State::default())));
-            let dropped = orphans.clone();
+            let orphans: Rc<RefCell<State>> = Rc::default();
+            let (weak, dropped, followers) = (weak.clone(), orphans.clone(), Followers::default());
+            let of_dropped = followers.clone();
             let notify = |ring: Weak<Ring>| {
                 move || match weak.upgrade() {
                     Some(drive) => drive.reap(),
-                    None => State::reap(&dropped, &ring),
+                    None => State::reap((&dropped, id), &ring, &of_dropped),
                 }
             };
-            let depth = (entries - 1) as u16;
-            QueueDrive {
-                sim: sim.clone(),
-                nsid,
-                controller,
-                id,
-                created: Cell::new(false),
-                ring: Rc::new_cyclic(|ring| Ring::new(entries, Some(Rc::new(notify(ring.clone()))))),
-                state: RefCell::new(State {
-                    tail: 0,
-                    head: 0,
-                    phase: true,
-                    tokens: (0..depth).map(|_| None).collect(),
-                    free_ids: (0..depth).rev().collect(),
-                    backlog: VecDeque::new(),
-                }),
-                orphans,
-                deleted: Cell::new(false),
-                kept: Cell::new(None),
-            }
+            let ring = Rc::new_cyclic(|ring| Ring::new(entries, Some(Rc::new(notify(ring.clone())))));
+            QueueDrive::unserved((sim, controller, nsid), (id, ring), (orphans, followers, None))
         });
-        let weak = Rc::downgrade(&drive);
-        drive.ring.on_release(Box::new(move |_| {
+        drive.when_released();
+        drive.controller.create_queue_pair(id, drive.ring.clone(), drive.ring.clone())?;
+        drive.created.set(true);
+        Ok(drive)
+    }
+
+    /// A further submission queue `id` of the controller, with `entries` entries, on the same namespace. Its commands complete in the
+    /// completion queue of this drive, whose queues exist until all drives that share them are dropped.
+    ///
+    /// # Errors
+    /// Those of [`Controller::create_submission_queue`].
+    pub fn sharing(self: &Rc<Self>, id: QueueId, entries: u32) -> Result<Rc<QueueDrive>, Status> {
+        let leader = self.leader.as_ref().unwrap_or(self);
+        let ring = Rc::new(Ring::of_submissions(entries));
+        let of = (&self.sim, self.controller.clone(), self.nsid);
+        let shared = (Rc::default(), Followers::default(), Some(leader.clone()));
+        let drive = Rc::new(QueueDrive::unserved(of, (id, ring), shared));
+        drive.when_released();
+        drive.controller.create_submission_queue(id, leader.id, drive.ring.clone())?;
+        let follower = Follower { drive: Rc::downgrade(&drive), orphans: drive.orphans.clone() };
+        leader.followers.borrow_mut().insert(id.0, follower);
+        drive.created.set(true);
+        Ok(drive)
+    }
+
+    /// A drive whose queues the controller does not serve yet.
+    fn unserved(
+        (sim, controller, nsid): (&Sim, Rc<dyn Controller>, Option<u32>),
+        (id, ring): (QueueId, Rc<Ring>),
+        (orphans, followers, leader): (Rc<RefCell<State>>, Followers, Option<Rc<QueueDrive>>),
+    ) -> QueueDrive {
+        let depth = (ring.entries() - 1) as u16;
+        QueueDrive {
+            sim: sim.clone(),
+            nsid,
+            controller,
+            id,
+            created: Cell::new(false),
+            ring,
+            state: RefCell::new(State {
+                tail: 0,
+                head: 0,
+                phase: true,
+                tokens: (0..depth).map(|_| None).collect(),
+                free_ids: (0..depth).rev().collect(),
+                backlog: VecDeque::new(),
+            }),
+            orphans,
+            deleted: Cell::new(false),
+            kept: Cell::new(None),
+            followers,
+            leader,
+        }
+    }
+
+    /// Has its commands aborted when the controller deletes its queues.
+    fn when_released(self: &Rc<Self>) {
+        let weak = Rc::downgrade(self);
+        self.ring.on_release(Box::new(move |_| {
             if let Some(drive) = weak.upgrade() {
                 drive.was_deleted();
             }
         }));
-        drive.controller.create_queue_pair(id, drive.ring.clone(), drive.ring.clone())?;
-        drive.created.set(true);
-        Ok(drive)
     }
 
     /// Keeps something until the pair is deleted, such as its number's reservation.
@@ -127,6 +190,9 @@ impl QueueDrive {
     /// The controller was reset: all commands are aborted.
     fn was_deleted(&self) {
         self.deleted.set(true);
+        if let Some(leader) = &self.leader {
+            leader.forget(self.id);
+        }
         drop(self.kept.take());
         self.state.take().abort();
     }
@@ -177,9 +243,19 @@ impl QueueDrive {
     #[inline(always)]
     fn reap(&self) {
         let mut reaped = false;
-        while let Some((token, completion)) = self.next_completion() {
+        let mut others = Vec::new();
+        while let Some(posted) = self.next_completion() {
             reaped = true;
-            token.complete(completion);
+            if posted.entry.sq_id.get() != self.id.0 {
+                pass_on(&self.followers, posted, &mut others);
+                continue;
+            }
+            let id = posted.entry.cid.get();
+            let token = self.state.borrow_mut().take(id);
+            let Some(token) = token else {
+                unreachable!("queue {:?}: completion of command {id}, which is not outstanding", self.id)
+            };
+            token.complete(completion(posted));
         }
         if reaped {
             let state = self.state.borrow();
@@ -189,25 +265,46 @@ impl QueueDrive {
             if has_backlog {
                 self.fill();
             }
+            others.iter().for_each(|drive| drive.fill());
         }
     }
 
-    /// Takes the next new completion, and the token of its command.
-    #[inline(always)]
-    fn next_completion(&self) -> Option<(Token, Completion)> {
-        let state = &mut *self.state.borrow_mut();
-        let Posted { entry, breakdown } = self.ring.reap(state.head, state.phase)?;
-        state.head = self.ring.next(state.head);
-        state.phase ^= state.head == 0;
-        let id = entry.cid.get();
-        let token = state.tokens.get_mut(usize::from(id)).and_then(Option::take);
-        let Some(token) = token else {
-            unreachable!("queue {:?}: completion of command {id}, which is not outstanding", self.id)
-        };
-        state.free_ids.push(id);
-        let (status, dw0, dw1) = (entry.status(), entry.dw0.get(), entry.dw1.get());
-        Some((token, Completion { status, dw0, dw1, breakdown }))
+    /// The controller has deleted the submission queue of a follower. What it has posted is reaped first: a later queue of that number
+    /// must not get it.
+    fn forget(&self, follower: QueueId) {
+        self.reap();
+        self.followers.borrow_mut().remove(&follower.0);
     }
+
+    /// Takes the next new completion.
+    #[inline(always)]
+    fn next_completion(&self) -> Option<Posted> {
+        self.state.borrow_mut().next(&self.ring)
+    }
+}
+
+/// Completes a command of a follower. A follower that may have more to submit is added to `others`.
+#[cold]
+fn pass_on(followers: &Followers, posted: Posted, others: &mut Vec<Rc<QueueDrive>>) {
+    let followers = followers.borrow();
+    // A queue that is deleted has no commands any more.
+    let Some(follower) = followers.get(&posted.entry.sq_id.get()) else { return };
+    let (token, drive) = (follower.take(posted.entry.cid.get()), follower.drive.upgrade());
+    drop(followers);
+    let Some(token) = token else {
+        // Those of a dropped drive are aborted when its queue is deleted.
+        assert!(drive.is_none(), "queue {}: completion of a command that is not outstanding", posted.entry.sq_id.get());
+        return;
+    };
+    token.complete(completion(posted));
+    if let Some(drive) = drive.filter(|drive| !others.iter().any(|other| Rc::ptr_eq(other, drive))) {
+        others.push(drive);
+    }
+}
+
+#[inline(always)]
+fn completion(Posted { entry, breakdown }: Posted) -> Completion {
+    Completion { status: entry.status(), dw0: entry.dw0.get(), dw1: entry.dw1.get(), breakdown }
 }
 
 impl Drive for QueueDrive {
@@ -264,20 +361,36 @@ impl QueueDrive {
 }
 
 impl State {
+    /// Takes the next new completion.
+    #[inline(always)]
+    fn next(&mut self, ring: &Ring) -> Option<Posted> {
+        let posted = ring.reap(self.head, self.phase)?;
+        self.head = ring.next(self.head);
+        self.phase ^= self.head == 0;
+        Some(posted)
+    }
+
+    /// Takes the token of an outstanding command, whose identifier is free again.
+    #[inline(always)]
+    fn take(&mut self, cid: u16) -> Option<Token> {
+        let token = self.tokens.get_mut(usize::from(cid)).and_then(Option::take)?;
+        self.free_ids.push(cid);
+        Some(token)
+    }
+
     /// Reaps new completions of a dropped drive. There is room for all of them: at the drop, all earlier completions
     /// had been reaped.
-    fn reap(orphans: &RefCell<State>, ring: &Weak<Ring>) {
+    fn reap((orphans, id): (&RefCell<State>, QueueId), ring: &Weak<Ring>, followers: &Followers) {
         let Some(ring) = ring.upgrade() else { return };
         loop {
-            let mut state = orphans.borrow_mut();
-            let Some(Posted { entry, breakdown }) = ring.reap(state.head, state.phase) else { return };
-            state.head = ring.next(state.head);
-            state.phase ^= state.head == 0;
-            let token = state.tokens[usize::from(entry.cid.get())].take();
-            drop(state);
-            let (status, dw0, dw1) = (entry.status(), entry.dw0.get(), entry.dw1.get());
-            let token = token.expect("a command completes once");
-            token.complete(Completion { status, dw0, dw1, breakdown });
+            let posted = orphans.borrow_mut().next(&ring);
+            let Some(posted) = posted else { return };
+            if posted.entry.sq_id.get() != id.0 {
+                pass_on(followers, posted, &mut Vec::new());
+                continue;
+            }
+            let token = orphans.borrow_mut().take(posted.entry.cid.get());
+            token.expect("a command completes once").complete(completion(posted));
         }
     }
 
@@ -297,8 +410,12 @@ impl Drop for QueueDrive {
         }
         let (orphans, kept, sim) = (self.orphans.clone(), self.kept.take(), self.sim.clone());
         orphans.replace(self.state.take());
+        let (leader, id) = (self.leader.as_ref().map(Rc::downgrade), self.id);
         self.ring.on_release(Box::new(move |_| {
             drop(kept);
+            if let Some(leader) = leader.and_then(|leader| leader.upgrade()) {
+                leader.forget(id);
+            }
             if !sim.is_stopped() {
                 orphans.take().abort();
             }

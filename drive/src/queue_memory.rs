@@ -35,6 +35,9 @@ pub trait SubmissionMemory {
 
     /// The entry at `index`, which stays; `None` when the memory cannot be reached.
     fn peek(&self, index: u16) -> Option<Peeked>;
+
+    /// The controller has deleted the queue, and no command of it is in work.
+    fn released(&self) {}
 }
 
 /// The fields of an entry that can be read before it is fetched.
@@ -46,6 +49,8 @@ pub struct Peeked {
     pub cid: u16,
     /// CDW2.
     pub cdw2: u32,
+    /// CDW3.
+    pub cdw3: u32,
     /// When the host submitted it.
     pub submitted: Time,
 }
@@ -53,7 +58,8 @@ pub struct Peeked {
 impl Peeked {
     /// The visible fields of an entry, which was submitted at `submitted`.
     pub fn of(entry: &SubmissionEntry, submitted: Time) -> Peeked {
-        Peeked { flags: entry.flags, cid: entry.cid.get(), cdw2: entry.cdw2.get(), submitted }
+        let (cdw2, cdw3) = (entry.cdw2.get(), entry.cdw3.get());
+        Peeked { flags: entry.flags, cid: entry.cid.get(), cdw2, cdw3, submitted }
     }
 }
 

@@ -70,6 +70,14 @@ impl Ring {
         }
     }
 
+    /// A submission queue alone, empty, whose commands complete in the ring of another queue.
+    ///
+    /// # Panics
+    /// As [`Ring::new`].
+    pub fn of_submissions(entries: u32) -> Ring {
+        Ring { completions: RefCell::default(), ..Ring::new(entries, None) }
+    }
+
     /// Replaces the function that is called when the controller has deleted the queues.
     pub fn on_release(&self, told: OnRelease) {
         self.on_release.set(Some(told));
@@ -84,6 +92,14 @@ impl Ring {
     #[inline(always)]
     pub fn next(&self, index: u16) -> u16 {
         if u32::from(index) + 1 == self.entries { 0 } else { index + 1 }
+    }
+
+    /// The host is notified once, and the memory of its commands is free again.
+    fn free(&self) {
+        self.submissions.borrow_mut().iter_mut().for_each(|submission| submission.mem = HostMem::none());
+        if let Some(told) = self.on_release.take() {
+            told(self);
+        }
     }
 
     /// Host: puts an entry at `tail`.
@@ -118,6 +134,13 @@ impl SubmissionMemory for Ring {
         let Submission { entry, submitted, .. } = &self.submissions.borrow()[usize::from(index)];
         Some(Peeked::of(entry, *submitted))
     }
+
+    fn released(&self) {
+        // The memory of a pair is released with its completion queue.
+        if self.completions.borrow().is_empty() {
+            self.free();
+        }
+    }
 }
 
 impl CompletionMemory for Ring {
@@ -136,10 +159,6 @@ impl CompletionMemory for Ring {
     }
 
     fn released(&self) {
-        // The host is notified once, and the memory of its commands is free again.
-        self.submissions.borrow_mut().iter_mut().for_each(|submission| submission.mem = HostMem::none());
-        if let Some(told) = self.on_release.take() {
-            told(self);
-        }
+        self.free();
     }
 }

@@ -273,8 +273,8 @@ section! {
         max_transfer: Text<Bytes>,
         /// Which submission queue is fetched from next, unless the host chooses ([arbitration](techniques/arbitration.md)):
         /// `"round_robin"`; `"class"`, the most urgent class first; `"class_weighted"`, classes by `weights`; `"oldest"`, the command
-        /// that was submitted first; `"longest"`, the queue with most entries. Left out,
-        /// `"round_robin"`.
+        /// that was submitted first; `"longest"`, the queue with most entries; `"deadline"`, the command that is due first. Left
+        /// out, `"round_robin"`.
         arbiter: Text<Choice<ArbiterKind>>,
         /// Commands of a round of high, medium and low priority, 1 to 256 each: `"8:4:1"`. They are the default of the Arbitration
         /// feature, for `arbiter = "class_weighted"` and for hosts that choose weighted round robin. Left out, `"1:1:1"`.

@@ -35,7 +35,7 @@ impl Manual {
     /// Completes the command fetched first.
     fn step(&self) {
         let Submission { entry, .. } = self.fetched.borrow_mut().remove(0);
-        let mut completion = CompletionEntry { cid: entry.cid, ..CompletionEntry::default() };
+        let mut completion = CompletionEntry { cid: entry.cid, sq_id: 1.into(), ..CompletionEntry::default() };
         completion.set_status(Status::SUCCESS, self.phase.get());
         let (_, completions) = self.queues();
         completions.post(self.cq_tail.get(), Posted { entry: completion, ..Posted::default() });
@@ -78,6 +78,11 @@ impl Controller for Manual {
         self.phase.set(true);
         *self.queues.borrow_mut() = Some((submissions, completions));
         Ok(())
+    }
+
+    /// It has room for one pair.
+    fn create_submission_queue(&self, _: QueueId, _: QueueId, _: Rc<dyn SubmissionMemory>) -> Result<(), Status> {
+        Err(Status::INVALID_QUEUE_ID)
     }
 
     fn delete_queue_pair(&self, _: QueueId) -> Result<(), Status> {

@@ -144,8 +144,12 @@ pub struct Config {
     pub path: PathKind,
     /// How often a thread looks for completions instead of interrupts (strategies); zero is all the time. `None`: interrupts.
     pub poll_thread: Option<Span>,
-    /// Queue pairs; 0 is one a processor, or as many as the drive has.
+    /// Submission queues; 0 is one a processor, or as many as the drive has.
     pub queues: usize,
+    /// Completion queues, which submission queues use in turn; 0 is one for each submission queue.
+    pub completion_queues: usize,
+    /// The processors that the completion queues interrupt, in turn. Empty: each interrupts the first processor that submits to it.
+    pub affinity: Vec<usize>,
     /// The part of the mean that `hybrid` sleeps before it polls.
     pub poll_sleep: f64,
     /// The part of the latency that polling has to save so that `adaptive` polls.
@@ -220,7 +224,7 @@ impl ConfigError {
 }
 
 /// The keys, with a line on each; those of the machine follow.
-pub const KEYS: [(&str, &str); 24] = [
+pub const KEYS: [(&str, &str); 26] = [
     ("host.completion", "how a thread learns of a completion: interrupt, poll, hybrid, adaptive or precompletion"),
     (
         "host.path",
@@ -230,7 +234,15 @@ pub const KEYS: [(&str, &str); 24] = [
         "host.poll_thread",
         "interval at which a thread polls instead of interrupts, such as 16us; off (non_blocking and further)",
     ),
-    ("host.queues", "queue pairs of path nvme; 0 is one a processor, or as many as the drive has"),
+    ("host.queues", "submission queues of path nvme; 0 is one a processor, or as many as the drive has"),
+    (
+        "host.completion_queues",
+        "completion queues, which submission queues use in turn; 0 is one for each submission queue",
+    ),
+    (
+        "host.affinity",
+        "processors that the completion queues interrupt, in turn, such as 0:2; auto is the first that submits",
+    ),
     ("host.poll_sleep", "part of the mean that hybrid sleeps before it polls, such as 50%"),
     ("host.poll_gain", "part of the latency that polling has to save so that adaptive polls, such as 5%"),
     ("host.window", "how long ahead precompletion is notified: drive, adaptive, or a time such as 16us"),
@@ -253,6 +265,8 @@ pub const KEYS: [(&str, &str); 24] = [
     ("host.ring_entry", "cost of an entry of io_uring, by application and kernel, such as 50ns"),
 ];
 
+/// Interrupts are raised where the first processor of a queue submits.
+const AUTO: &str = "auto";
 /// No thread polls.
 const OFF: &str = "off";
 /// The longest cost.
@@ -269,6 +283,8 @@ impl Config {
             path: PathKind::Nvme,
             poll_thread: None,
             queues: 0,
+            completion_queues: 0,
+            affinity: Vec::new(),
             poll_sleep: 0.5,
             poll_gain: 0.05,
             window: Window::Drive,
@@ -312,6 +328,13 @@ impl Config {
                 self.poll_thread = Some(time(value).ok_or_else(|| wrong("off, 0, or a time such as 16us"))?);
             }
             "host.queues" => self.queues = whole()?,
+            "host.completion_queues" => self.completion_queues = whole()?,
+            "host.affinity" if value == AUTO => self.affinity.clear(),
+            "host.affinity" => {
+                let numbers = value.split(':').map(|number| number.trim().parse().ok());
+                let valid = "auto, or processors such as 0:2";
+                self.affinity = numbers.collect::<Option<_>>().ok_or_else(|| wrong(valid))?;
+            }
             "host.load" => self.load = whole()?,
             "host.coalesce" => self.coalesce = value.parse().map_err(|_| wrong("a whole number from 1 to 256"))?,
             "host.poll_sleep" => self.poll_sleep = part(value).ok_or_else(|| wrong("a percentage such as 50%"))?,
@@ -343,6 +366,9 @@ impl Config {
                 "host.ring" => self.ring.name().to_owned(),
                 "host.poll_thread" => self.poll_thread.map_or_else(|| OFF.to_owned(), |span| span.to_string()),
                 "host.queues" => self.queues.to_string(),
+                "host.completion_queues" => self.completion_queues.to_string(),
+                "host.affinity" if self.affinity.is_empty() => AUTO.to_owned(),
+                "host.affinity" => self.affinity.iter().map(usize::to_string).collect::<Vec<_>>().join(":"),
                 "host.poll_sleep" => self.poll_sleep.to_string(),
                 "host.poll_gain" => self.poll_gain.to_string(),
                 "host.window" => self.window.to_string(),
@@ -393,6 +419,15 @@ impl Config {
         }
         if self.path == PathKind::Scsi && self.queues > 1 {
             return bad("host.queues", self.queues.to_string(), "0 or 1 with host.path=scsi".to_owned());
+        }
+        let most = self.queue_pairs(cpus);
+        if self.completion_queues > most {
+            let valid = format!("0 to {most}, which is one for each submission queue");
+            return bad("host.completion_queues", self.completion_queues.to_string(), valid);
+        }
+        if let Some(cpu) = self.affinity.iter().find(|cpu| **cpu >= cpus) {
+            let valid = format!("auto, or processors from 0 to {}", cpus - 1);
+            return bad("host.affinity", format!("processor {cpu}"), valid);
         }
         for (key, part) in [("host.poll_sleep", self.poll_sleep), ("host.poll_gain", self.poll_gain)] {
             if !(0.0..=1.0).contains(&part) {
@@ -461,7 +496,20 @@ impl Config {
         if self.path == PathKind::Scsi { self.costs.midlayer } else { Span::ZERO }
     }
 
-    /// Queue pairs on a drive that has room for `most`.
+    /// Completion queues of so many submission queues.
+    pub fn completion_queues(&self, submission: usize) -> usize {
+        if self.completion_queues == 0 { submission } else { self.completion_queues.min(submission) }
+    }
+
+    /// The processor that completion queue `number` interrupts.
+    pub fn processor_of(&self, number: usize) -> usize {
+        match self.affinity.len() {
+            0 => number,
+            count => self.affinity[number % count],
+        }
+    }
+
+    /// Submission queues on a drive that has room for `most`.
     pub fn queue_pairs(&self, most: usize) -> usize {
         let wanted = match (self.path, self.queues) {
             (PathKind::Scsi, _) => 1,
@@ -512,7 +560,8 @@ mod tests {
             let value = match key {
                 "host.completion" => "hybrid",
                 "host.path" => "scsi",
-                "host.queues" => "1",
+                "host.queues" | "host.completion_queues" => "1",
+                "host.affinity" => "1:0",
                 "host.poll_sleep" => "25%",
                 "host.poll_gain" => "10%",
                 "host.window" => "adaptive",
@@ -559,6 +608,9 @@ mod tests {
             ("host.poll_sleep=half", "a percentage such as 50%"),
             ("host.coalesce=-1", "from 1 to 256"),
             ("host.load=-1", "a whole number"),
+            ("host.completion_queues=all", "a whole number"),
+            ("host.affinity=0:x", "auto, or processors such as 0:2"),
+            ("host.affinity=", "auto, or processors such as 0:2"),
             ("host.cores=none", "a number such as 4"),
             ("host.colour=red", "valid are host.completion"),
             ("host.syscall", "KEY=VALUE"),
@@ -569,6 +621,8 @@ mod tests {
         for (change, problem) in [
             ("host.cores=0", "1 to 1024 cores"),
             ("host.queues=5", "0 to 4"),
+            ("host.completion_queues=5", "0 to 4, which is one for each submission queue"),
+            ("host.affinity=0:4", "host.affinity: processor 4 is not valid; valid is auto, or processors from 0 to 3"),
             ("host.poll_sleep=101%", "0% to 100%"),
             ("host.poll_gain=101%", "0% to 100%"),
             ("host.window=0ns", "1ns to 1s"),
@@ -586,6 +640,9 @@ mod tests {
         let mut config = Config::default();
         ["host.path=scsi", "host.queues=2"].iter().for_each(|change| config.set(change).unwrap());
         assert!(config.check().unwrap_err().to_string().contains("0 or 1 with host.path=scsi"));
+        let mut config = Config::default();
+        ["host.queues=2", "host.completion_queues=3"].iter().for_each(|change| config.set(change).unwrap());
+        assert!(config.check().unwrap_err().to_string().contains("3 is not valid; valid is 0 to 2"));
         let mut config = Config::default();
         ["host.ring=iopoll", "host.completion=poll"].iter().for_each(|change| config.set(change).unwrap());
         assert!(config.check().unwrap_err().to_string().contains("interrupt with host.ring=iopoll"));

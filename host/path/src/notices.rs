@@ -116,7 +116,7 @@ impl Path {
             waits
         });
         if waits == Some(true) && self.announced.post(key) {
-            self.interrupts.set(self.interrupts.get() + 1);
+            self.announced.count_interrupt();
             let path = self.me();
             self.sim.spawn(async move { path.handle_notices().await });
         }

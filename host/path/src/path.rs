@@ -33,7 +33,7 @@ pub struct Path {
     /// Queue pairs, each of one processor or several, or the ports of a controller.
     pub(crate) ports: Vec<Port>,
     stripe: Option<Stripe>,
-    /// The interrupts of the queues; one for all ports of a controller.
+    /// The interrupts of the completion queues; one for all ports of a controller.
     pub(crate) vectors: Vec<Vector>,
     /// The softirqs of the processors.
     pub(crate) softirqs: Vec<Vector>,
@@ -45,8 +45,6 @@ pub struct Path {
     pub(crate) figures: RefCell<NoticeFigures>,
     pub(crate) window: Cell<Option<Span>>,
     pub(crate) set_window: RefCell<Option<SetWindow>>,
-    /// Interrupts that were raised.
-    pub(crate) interrupts: Cell<u64>,
     /// The processor time of the longest handler of an interrupt of the drive.
     pub(crate) longest_handler: Cell<Span>,
     /// The threads that issue requests without a tag (path SCSI), one a processor.
@@ -64,7 +62,7 @@ type SetWindow = Box<dyn Fn(Span)>;
 /// A command in the drive, or on its way back.
 pub(crate) struct Flight {
     pub(crate) notice: Notice,
-    /// The queue whose interrupt ends it.
+    /// The completion queue whose interrupt ends it.
     pub(crate) queue: usize,
     /// Where it is issued; `None` of a command for several ports.
     pub(crate) port: Option<usize>,
@@ -120,7 +118,8 @@ pub struct Waiting {
 const LOAD_STEP: Span = Span::from_ms(1);
 
 impl Path {
-    /// The way to a drive with queue pairs, at least one and at most one a processor. The load begins to compute.
+    /// The way to a drive with submission queues, at least one and at most one a processor. Number `n` completes in completion queue
+    /// `n` modulo [`Config::completion_queues`]. The load begins to compute.
     ///
     /// # Errors
     /// That the host is impossible: the key, and what would be valid.
@@ -176,7 +175,7 @@ impl Path {
         let queue_runs = if has_queue_runs { machine.cpus() } else { 0 };
         let path = Rc::new_cyclic(|me| Path {
             sim: sim.clone(),
-            vectors: vectors(if stripe.is_some() { 1 } else { drives.len() }),
+            vectors: vectors(if stripe.is_some() { 1 } else { config.completion_queues(drives.len()) }),
             softirqs: vectors(machine.cpus()),
             under_way: vec![Cell::new(0); machine.cpus()],
             announced: Vector::default(),
@@ -191,7 +190,6 @@ impl Path {
             ports: drives.into_iter().map(|drive| Port::new(drive, tags)).collect(),
             stripe,
             flights: RefCell::default(),
-            interrupts: Cell::new(0),
             longest_handler: Cell::new(Span::ZERO),
             load,
             me: me.clone(),
@@ -215,7 +213,12 @@ impl Path {
         self.policy.asks()
     }
 
-    /// Queue pairs, or ports, in use.
+    /// For each completion queue, the processor that it interrupts and the interrupts that it has raised.
+    pub fn completion_queues(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.vectors.iter().enumerate().map(|(number, vector)| (self.config.processor_of(number), vector.interrupts()))
+    }
+
+    /// Submission queues, or ports, in use.
     pub fn queues(&self) -> usize {
         self.ports.len()
     }
@@ -232,7 +235,7 @@ impl Path {
 
     /// Interrupts that the drive has raised.
     pub fn interrupts(&self) -> u64 {
-        self.interrupts.get()
+        self.vectors.iter().chain([&self.announced]).map(Vector::interrupts).sum()
     }
 
     /// The time that the load has had, by kind.
@@ -349,7 +352,7 @@ impl Path {
         let pair = cpu % self.ports.len();
         let (port, queue) = match &self.stripe {
             Some(stripe) => (stripe.port_of(&mut command, self.ports.len(), self.ports[0].drive.info()), 0),
-            None => (Some(pair), pair),
+            None => (Some(pair), pair % self.vectors.len()),
         };
         let under_way = &self.under_way[cpu];
         under_way.set(under_way.get() + 1);

@@ -1,4 +1,4 @@
-//! The interrupt of a queue. Its handler takes completions as long as there are some, and finishes each, or has a softirq of the
+//! The interrupt of a completion queue, on the processor that the settings name. Its handler takes completions as long as there are some, and finishes each, or has a softirq of the
 //! processor that submitted do so.
 
 use std::cell::{Cell, RefCell};
@@ -13,7 +13,7 @@ use crate::path::Path;
 use crate::ring::Ended;
 use crate::stages::stage;
 
-/// The interrupt of a queue, or the softirq of a processor.
+/// The interrupt of a completion queue, or the softirq of a processor.
 #[derive(Default)]
 pub(crate) struct Vector {
     /// I/Os to be finished.
@@ -21,6 +21,8 @@ pub(crate) struct Vector {
     /// Its handler runs, or is about to.
     raised: Cell<bool>,
     raised_at: Cell<Time>,
+    /// How often it was raised.
+    interrupts: Cell<u64>,
     /// The number of the timer that will raise it; 0 is none.
     timer: Cell<u64>,
     /// Timers so far.
@@ -31,6 +33,16 @@ impl Vector {
     /// I/Os that wait for it.
     pub(crate) fn waiting(&self) -> usize {
         self.posted.borrow().len()
+    }
+
+    /// How often it was raised.
+    pub(crate) fn interrupts(&self) -> u64 {
+        self.interrupts.get()
+    }
+
+    /// It is raised once more.
+    pub(crate) fn count_interrupt(&self) {
+        self.interrupts.set(self.interrupts.get() + 1);
     }
 
     /// Adds an I/O; whether the handler has to be started.
@@ -102,25 +114,30 @@ impl Path {
         let vector = &self.vectors[queue];
         vector.raised_at.set(self.sim.now());
         vector.timer.set(0);
-        self.interrupts.set(self.interrupts.get() + 1);
+        vector.count_interrupt();
         let path = self.me();
         self.sim.spawn(async move { path.handle(queue).await });
     }
 
-    /// The handler of a queue, on the first processor of the queue.
+    /// The interrupt of a completion queue, on its processor.
+    pub(crate) fn enter_interrupt(&self, queue: usize) -> Context {
+        self.machine.interrupt(self.config.processor_of(queue)).expect("the settings name a processor that exists")
+    }
+
+    /// The handler of a completion queue.
     async fn handle(&self, queue: usize) {
-        let vector = &self.vectors[queue];
-        let irq = self.machine.interrupt(queue).expect("there are no more queues than processors");
+        let (vector, here) = (&self.vectors[queue], self.config.processor_of(queue));
+        let irq = self.enter_interrupt(queue);
         while let Some(key) = vector.next() {
             self.mark_until(key, stage::COALESCING, vector.raised_at.get());
             irq.work(self.config.costs.handler, Mode::Kernel).await;
             self.mark(key, stage::INTERRUPT);
             let Some(cpu) = self.submitted_on(key) else { continue };
-            if self.config.path == PathKind::Nvme && cpu == queue {
+            if self.config.path == PathKind::Nvme && cpu == here {
                 self.finish(&irq, key).await;
             } else if self.softirqs[cpu].post(key) {
                 let path = self.me();
-                self.sim.spawn(async move { path.handle_softirq(cpu, cpu != queue).await });
+                self.sim.spawn(async move { path.handle_softirq(cpu, cpu != here).await });
             }
         }
         self.handled(&irq);

@@ -28,8 +28,11 @@ pub struct CpuReport {
     pub path: &'static str,
     /// Processors: hardware threads of all cores.
     pub processors: u64,
-    /// Queue pairs.
+    /// Submission queues.
     pub queue_pairs: u64,
+    /// The completion queues; left out if each submission queue has its own and interrupts the processor that submits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completion_queues: Option<Vec<CompletionQueueReport>>,
     /// Threads of all jobs.
     pub threads: u64,
     /// Processor time a request by kind, without the load of `host.load`; null without requests.
@@ -48,6 +51,15 @@ pub struct CpuReport {
     /// How the host used the drive's notices; left out unless it asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub woken: Option<WokenReport>,
+}
+
+/// A completion queue of the host in the measured phase.
+#[derive(Copy, Clone, Debug, Serialize)]
+pub struct CompletionQueueReport {
+    /// The processor that it interrupts.
+    pub processor: u64,
+    /// Interrupts that it has raised, a request of the whole run; null without requests.
+    pub interrupts_per_request: Option<f64>,
 }
 
 /// The share of time from which the processors are saturated, as for the parts of a drive.
@@ -81,7 +93,9 @@ struct Account {
     /// Of all, by kind, without the load.
     times: [Span; Kind::ALL.len()],
     load: Span,
+    /// Of all, and of each completion queue.
     interrupts: u64,
+    interrupts_of: Vec<u64>,
 }
 
 /// Threads of a job whose requests come at their own times, such as those of a trace.
@@ -116,8 +130,15 @@ impl Host {
         profile.config.check().map_err(|error| RunError::Workload(error.to_string()))?;
         let free = usize::from(rig.profile(0).max_queue_pairs()).saturating_sub(rig.pairs_in_use(0));
         let pairs = profile.config.queue_pairs(free);
-        let connect = |_| Ok(over(rig.connect_to(0, 1, u32::MAX)?));
-        let drives = (0..pairs).map(connect).collect::<Result<Vec<_>, RunError>>()?;
+        let completion_queues = profile.config.completion_queues(pairs);
+        let mut queues: Vec<Rc<QueueDrive>> = Vec::new();
+        for number in 0..pairs {
+            queues.push(match number < completion_queues {
+                true => rig.connect_to(0, 1, u32::MAX)?,
+                false => rig.connect_sharing(0, &queues[number % completion_queues], u32::MAX)?,
+            });
+        }
+        let drives = queues.into_iter().map(over).collect();
         // A strategy sees whether a tag is free; with other paths, commands beyond the queue's depth wait in the queue itself.
         let tags = match profile.config.path.strategy() {
             Some(_) => rig.profile(0).max_queue_entries() as usize - 1,
@@ -267,6 +288,7 @@ impl Host {
             path: config.path.name(),
             processors,
             queue_pairs: self.path.queues() as u64,
+            completion_queues: self.completion_queues((begun, &ended), requests),
             threads: self.of_rings.get()
                 + self.threads.borrow().iter().map(|threads| u64::from(threads.count())).sum::<u64>(),
             request_us_by: some.then(|| spent.iter().map(|(name, span)| (*name, each(*span))).collect()),
@@ -277,6 +299,24 @@ impl Host {
             longest_interrupt_us: self.path.longest_handler().as_us(),
             woken: self.path.asks().then(|| WokenReport::of(self.path.window(), &self.path.notices())),
         }
+    }
+}
+
+impl Host {
+    /// The completion queues between two accounts, if the settings name any.
+    fn completion_queues(
+        &self,
+        (begun, ended): (&Account, &Account),
+        requests: u64,
+    ) -> Option<Vec<CompletionQueueReport>> {
+        let config = self.path.config();
+        let is_plain = config.completion_queues == 0 && config.affinity.is_empty();
+        let raised = begun.interrupts_of.iter().zip(&ended.interrupts_of);
+        let queue = |((processor, _), (before, after)): ((usize, u64), (&u64, &u64))| CompletionQueueReport {
+            processor: processor as u64,
+            interrupts_per_request: (requests > 0).then(|| (after - before) as f64 / requests as f64),
+        };
+        (!is_plain).then(|| self.path.completion_queues().zip(raised).map(queue).collect())
     }
 }
 
@@ -293,6 +333,7 @@ impl Account {
             times: Kind::ALL.map(|(_, kind)| total.by(kind) - of_loads(kind)),
             load: loads.iter().map(|times| times.busy()).sum(),
             interrupts: path.interrupts(),
+            interrupts_of: path.completion_queues().map(|(_, interrupts)| interrupts).collect(),
         }
     }
 }

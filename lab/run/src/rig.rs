@@ -213,6 +213,24 @@ impl Rig {
         Ok(queue)
     }
 
+    /// A further submission queue of drive `number`, which completes in the completion queue of another.
+    ///
+    /// # Errors
+    /// When the drive has no submission queue left.
+    pub fn connect_sharing(
+        &self,
+        number: usize,
+        with: &Rc<QueueDrive>,
+        entries: u32,
+    ) -> Result<Rc<QueueDrive>, RunError> {
+        let Placed { given, queues, .. } = &self.drives[number];
+        let id = queues.get() + 1;
+        let entries = entries.clamp(2, given.profile.max_queue_entries());
+        let queue = with.sharing(QueueId(id), entries).map_err(|status| RunError::Queues { id, status })?;
+        queues.set(id);
+        Ok(queue)
+    }
+
     /// The admin queue of drive `number`, for one host.
     ///
     /// # Errors

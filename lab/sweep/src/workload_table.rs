@@ -8,7 +8,7 @@ use crate::spec::WorkloadFrom;
 use crate::value::Value;
 
 /// Keys of a job. Without a job's name they apply to all jobs.
-const JOB_WORDS: [&str; 31] = [
+const JOB_WORDS: [&str; 32] = [
     "rw",
     "bs",
     "iodepth",
@@ -39,6 +39,7 @@ const JOB_WORDS: [&str; 31] = [
     "thinktime_spin",
     "class",
     "tenant",
+    "deadline",
     "stonewall",
 ];
 /// Keys of the whole workload.

@@ -142,6 +142,7 @@ struct JobKeys {
     thinktime_spin: Option<NumberOrText>,
     class: Option<u8>,
     tenant: Option<u16>,
+    deadline: Option<NumberOrText>,
     stonewall: Option<bool>,
 }
 
@@ -343,6 +344,7 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         think: think.think().map_err(of_job)?,
         class: keys.class.unwrap_or(0),
         tenant: keys.tenant.unwrap_or(0),
+        deadline: pause("deadline", keys.deadline)?.map(|Pause(span)| span),
         stonewall: keys.stonewall.unwrap_or(false),
         name: name.clone(),
     };

@@ -24,7 +24,7 @@
 //! | `placement` | jobs that choose where their writes go |
 //! | `flushes` | jobs that flush, or write with Force Unit Access |
 //! | `think` | jobs that pause |
-//! | `attributes` | class and tenant of a job's commands |
+//! | `attributes` | class, tenant and deadline of a job's commands |
 //! | `client` | requests of tasks to a drive: of a load, or of any other host |
 //! | `flight` | a request in flight and its commands |
 //! | `record` | the measurements |

@@ -93,6 +93,8 @@ pub struct JobSpec {
     pub class: u8,
     /// The tenant of its commands, 0 to 4,095 (CDW2 15:4).
     pub tenant: u16,
+    /// How long after its submission each Read and Write is due (CDW3), if the job has a deadline.
+    pub deadline: Option<Span>,
     /// Whether it waits until the jobs before it have ended, and the jobs after it with it.
     pub stonewall: bool,
 }
@@ -165,6 +167,7 @@ impl Default for JobSpec {
             think: None,
             class: 0,
             tenant: 0,
+            deadline: None,
             stonewall: false,
         }
     }

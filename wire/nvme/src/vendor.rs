@@ -8,7 +8,8 @@
 //! [`WINDOWS`] where the FTL is the page-mapping FTL, and preempt where collections admit urgent reads; [`RUN_OPEN`], [`RUN_COMMIT`]
 //! and [`RUN_REPORT`] where the FTL is that for LSM-trees. A host's block layer, and a drive that is served behind one,
 //! honour deadline, class and tenant. [`GC_CONTROL`], [`GC_STATUS`] and [`READY_FOR_READ`] are admin commands of drives
-//! with one page-mapping FTL without parity stripes. [`ARBITER`] is a feature of all drives; an arbiter sees the class.
+//! with one page-mapping FTL without parity stripes. [`ARBITER`] is a feature of all drives; an arbiter sees the
+//! class and the deadline.
 //! Notice, the buffer-free count and [`NOTICES`] are for drives with a precompletion window. [`PAGE_MOVE`] and
 //! [`DEDUPLICATE`] are layouts that no drive honours.
 //!
@@ -297,6 +298,8 @@ pub mod arbiter {
     pub const OLDEST: u32 = 4;
     /// The queue first that has most entries.
     pub const LONGEST: u32 = 5;
+    /// The command first that is due first, by its deadline.
+    pub const DEADLINE: u32 = 6;
 }
 
 /// Notices: a feature whose value is [`Notices`]. For reads with [`NOTICE`], the drive announces the end in a

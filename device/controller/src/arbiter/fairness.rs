@@ -239,6 +239,55 @@ fn the_oldest_command_comes_first() {
     });
 }
 
+#[test]
+fn the_command_that_is_due_first_comes_first() {
+    let due = |filled: &Filled, id: u16| {
+        let head = filled.queues.head(QueueId(id)).expect("it waits");
+        head.submitted + head.deadline.unwrap_or(PATIENCE)
+    };
+    each_seed(|rng| {
+        let count = 2 + rng.below(8);
+        let (mut filled, mut arbiter) = (Filled::new(count as u16), ArbiterKind::Deadline.arbiter());
+        let mut now = 0;
+        for _ in 0..STEPS {
+            let id = rng.below(count) as u16;
+            for _ in 0..rng.below(6) {
+                now += rng.below(3_000);
+                let deadline = if rng.chance(0.3) { 0 } else { 1 + rng.below(20_000) as u32 };
+                let _ = filled.put_due(id, (rng.below(16) as u8, deadline), Time::from_ns(now));
+            }
+            let waiting: Vec<u16> = filled.queues.waiting().all_from(0).map(|id| id.0).collect();
+            let Some(first) = waiting.iter().map(|id| due(&filled, *id)).min() else { continue };
+            let id = arbiter.next(&filled.queues, Some(1 + rng.below(5) as u32));
+            assert!(if waiting[0] == 0 { id.0 == 0 } else { due(&filled, id.0) == first }, "{id:?} of {waiting:?}");
+            let _ = filled.fetch(id);
+        }
+    });
+}
+
+/// Next to commands that are due soon and never end, a command without a deadline waits for its patience and no longer.
+#[test]
+fn a_command_without_a_deadline_does_not_starve() {
+    let (mut filled, mut arbiter) = (Filled::new(3), ArbiterKind::Deadline.arbiter());
+    let step = Span::from_us(100);
+    assert!(filled.put(1, 0, Time::ZERO));
+    let (mut fetched, mut waited) = (0, None);
+    while waited.is_none() {
+        let now = filled.sim.now();
+        while filled.put_due(2, (0, 500), now) {}
+        let id = arbiter.next(&filled.queues, Some(8));
+        let (_, submitted) = filled.fetch(id);
+        waited = (id.0 == 1).then(|| now - submitted);
+        fetched += 1;
+        assert!(fetched < 1_000, "its turn comes");
+        let sim = filled.sim.clone();
+        filled.executor.block_on(async move { sim.sleep(step).await }).expect("time passes");
+    }
+    // The queue of the others holds commands of the last 6.3 ms, which were due 500 us after they came.
+    let waited = waited.expect("its turn has come");
+    assert!(waited > PATIENCE - Span::from_us(500) && waited <= PATIENCE + step * 64, "{waited}");
+}
+
 /// A queue of one command, next to a queue that is always refilled, waits for its patience and no longer.
 #[test]
 fn the_longest_queue_comes_first_and_nobody_waits_for_longer_than_the_patience() {

@@ -1,5 +1,5 @@
 //! Whose turn it is when several submission queues have entries (Base 3.4.4). An arbiter sees which queues have entries, how many, the
-//! class, tenant and time of the first of each, and the clock.
+//! class, tenant, deadline and time of the first of each, and the clock.
 //!
 //! | file | next is |
 //! |---|---|
@@ -9,11 +9,13 @@
 //! | `class_weighted` | real time, best effort and idle commands, each by its weight |
 //! | `oldest` | the command that was submitted first |
 //! | `longest` | the queue with most entries |
-//! | `by_key` | what the last four share |
+//! | `deadline` | the command that is due first |
+//! | `by_key` | what the last five share |
 
 mod by_key;
 mod class;
 mod class_weighted;
+mod deadline;
 #[cfg(test)]
 mod fairness;
 mod longest;
@@ -29,6 +31,7 @@ use nandscape_wire_nvme::vendor::arbiter;
 pub use crate::engine::{Head, Queues, Waiting};
 pub use class::ByClass;
 pub use class_weighted::WeightedByClass;
+pub use deadline::EarliestDeadline;
 pub use longest::LongestFirst;
 pub use oldest::OldestFirst;
 pub use round_robin::RoundRobin;
@@ -60,16 +63,19 @@ pub enum ArbiterKind {
     Oldest,
     /// [`LongestFirst`].
     Longest,
+    /// [`EarliestDeadline`].
+    Deadline,
 }
 
 impl ArbiterKind {
     /// All, by their names in profiles.
-    pub const ALL: [(&str, ArbiterKind); 5] = [
+    pub const ALL: [(&str, ArbiterKind); 6] = [
         ("round_robin", ArbiterKind::RoundRobin),
         ("class", ArbiterKind::Class),
         ("class_weighted", ArbiterKind::ClassWeighted),
         ("oldest", ArbiterKind::Oldest),
         ("longest", ArbiterKind::Longest),
+        ("deadline", ArbiterKind::Deadline),
     ];
 
     /// The one that a value of the feature [`ARBITER`](nandscape_wire_nvme::vendor::ARBITER) names.
@@ -80,6 +86,7 @@ impl ArbiterKind {
             arbiter::CLASS_WEIGHTED => Some(ArbiterKind::ClassWeighted),
             arbiter::OLDEST => Some(ArbiterKind::Oldest),
             arbiter::LONGEST => Some(ArbiterKind::Longest),
+            arbiter::DEADLINE => Some(ArbiterKind::Deadline),
             _ => None,
         }
     }
@@ -92,6 +99,7 @@ impl ArbiterKind {
             ArbiterKind::ClassWeighted => Box::new(WeightedByClass::default()),
             ArbiterKind::Oldest => Box::new(OldestFirst::default()),
             ArbiterKind::Longest => Box::new(LongestFirst::default()),
+            ArbiterKind::Deadline => Box::new(EarliestDeadline::default()),
         }
     }
 }

@@ -35,11 +35,17 @@ impl Filled {
 
     /// Submits a command of a class at a time. Returns whether its queue had room.
     pub(super) fn put(&mut self, id: u16, class: u8, submitted: Time) -> bool {
+        self.put_due(id, (class, 0), submitted)
+    }
+
+    /// The same with a deadline in microseconds; 0 is none.
+    pub(super) fn put_due(&mut self, id: u16, (class, deadline_us): (u8, u32), submitted: Time) -> bool {
         if self.queues.depth(QueueId(id)) == ENTRIES - 1 {
             return false;
         }
         let (ring, tail) = &mut self.rings[usize::from(id)];
-        let entry = SubmissionEntry { cdw2: Attributes::of(class, 0).0.into(), ..SubmissionEntry::default() };
+        let cdw2 = Attributes::of(class, 0).0.into();
+        let entry = SubmissionEntry { cdw2, cdw3: deadline_us.into(), ..SubmissionEntry::default() };
         ring.put(*tail, Submission { entry, mem: HostMem::none(), submitted });
         *tail = ring.next(*tail);
         let rung = self.queues.set_sq_tail(QueueId(id), *tail);

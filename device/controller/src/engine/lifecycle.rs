@@ -92,15 +92,20 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
 
     /// Ends the deletion of a submission queue if none of its commands is in work.
     pub(super) fn end_deletion(&self, id: QueueId) {
-        let Some(Released(memory)) = self.queues.borrow_mut().end_deletion(id) else { return };
+        let ended = self.queues.borrow_mut().end_deletion(id);
+        let Some(Released { submissions, completions, is_unblocked }) = ended else { return };
         if id == QueueId::ADMIN {
             self.admin.forget_event_requests();
         }
-        if let Some(memory) = memory {
+        submissions.released();
+        if let Some(memory) = completions {
             self.queue_deleted(&memory);
         }
         self.deleted.notify();
         self.end_clearing();
+        if is_unblocked {
+            self.fetch();
+        }
     }
 
     /// Deletes a submission queue, and waits for the deletion and the queue's commands in work.

@@ -324,6 +324,16 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
     }
 
+    /// Whether a host in this process may create a queue now.
+    fn check_takes(&self, id: QueueId) -> Result<(), Status> {
+        // A connecting host has its admin queue before it enables the controller.
+        let takes_queues = id == QueueId::ADMIN || self.registers.borrow().is_ready();
+        match self.clearing.get().is_none() && takes_queues {
+            true => Ok(()),
+            false => Err(Status::COMMAND_SEQUENCE_ERROR.final_()),
+        }
+    }
+
     /// Lets the controllers fetch that waited for a slot.
     #[cold]
     fn fetch_in_turn(&self) {
@@ -371,12 +381,22 @@ impl<C: DirectSet + ?Sized> Controller for NvmeController<C> {
         submissions: Rc<dyn SubmissionMemory>,
         completions: Rc<dyn CompletionMemory>,
     ) -> Result<(), Status> {
-        // A connecting host has its admin queue before it enables the controller.
-        let takes_queues = id == QueueId::ADMIN || self.registers.borrow().is_ready();
-        if self.clearing.get().is_some() || !takes_queues {
-            return Err(Status::COMMAND_SEQUENCE_ERROR.final_());
-        }
+        self.check_takes(id)?;
         self.queues.borrow_mut().create_pair(id, submissions, completions)
+    }
+
+    fn create_submission_queue(
+        &self,
+        id: QueueId,
+        to: QueueId,
+        submissions: Rc<dyn SubmissionMemory>,
+    ) -> Result<(), Status> {
+        self.check_takes(id)?;
+        if id == QueueId::ADMIN || to == QueueId::ADMIN {
+            return Err(Status::INVALID_QUEUE_ID.final_());
+        }
+        let entries = submissions.entries();
+        self.queues.borrow_mut().create_submission(id, to, entries, || submissions)
     }
 
     fn delete_queue_pair(&self, id: QueueId) -> Result<(), Status> {

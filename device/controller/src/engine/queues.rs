@@ -8,7 +8,7 @@ use std::rc::Rc;
 use nandscape_drive::queue_memory::MIN_ENTRIES;
 use nandscape_drive::ring::{Posted, Submission};
 use nandscape_drive::{CompletionMemory, QueueId, SubmissionMemory};
-use nandscape_sim::{Sim, Time};
+use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::vendor::{Attributes, QueueDepth};
 use nandscape_wire_nvme::{CompletionEntry, Status};
 
@@ -38,6 +38,8 @@ pub struct Head {
     pub submitted: Time,
     /// Its class and tenant.
     pub attributes: Attributes,
+    /// How long after its submission it is due (CDW3); `None` without a deadline.
+    pub deadline: Option<Span>,
 }
 
 /// The progress of a search through a submission queue.
@@ -51,8 +53,13 @@ pub(crate) enum Search {
     Unfinished(u16),
 }
 
-/// A submission queue was deleted, and perhaps a completion queue, whose memory the caller must notify.
-pub(crate) struct Released(pub(crate) Option<Rc<dyn CompletionMemory>>);
+/// A submission queue was deleted, and perhaps its completion queue. The caller must notify the memory of each.
+pub(crate) struct Released {
+    pub(crate) submissions: Rc<dyn SubmissionMemory>,
+    pub(crate) completions: Option<Rc<dyn CompletionMemory>>,
+    /// Queues that post to the same completion queue may be fetched from again.
+    pub(crate) is_unblocked: bool,
+}
 
 /// Names a submission queue for as long as it exists.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -171,12 +178,18 @@ impl Queues {
     pub(crate) fn end_deletion(&mut self, id: QueueId) -> Option<Released> {
         let slot = &mut self.submission[usize::from(id.0)];
         let queue = slot.take_if(|queue| queue.deletion.is_some() && queue.in_work == 0)?;
-        self.completions(queue.to).users -= 1;
-        if queue.deletion == Some(true) {
-            let slot = &mut self.completion[usize::from(queue.to.0)];
-            return Some(Released(slot.take_if(|queue| queue.users == 0).map(|queue| queue.memory)));
+        let completions = self.completions(queue.to);
+        completions.users -= 1;
+        // A command without a completion by now never gets one (Base 5.2.4).
+        let waited = completions.overflow.len();
+        completions.overflow.retain(|posted| posted.entry.sq_id.get() != id.0);
+        let is_unblocked = waited > 0 && completions.overflow.is_empty();
+        if is_unblocked {
+            self.set_blocked(queue.to, false);
         }
-        Some(Released(None))
+        let slot = &mut self.completion[usize::from(queue.to.0)];
+        let deleted = slot.take_if(|completions| queue.deletion == Some(true) && completions.users == 0);
+        Some(Released { submissions: queue.memory, completions: deleted.map(|queue| queue.memory), is_unblocked })
     }
 
     /// The submission queues that exist.
@@ -337,7 +350,8 @@ impl Queues {
     pub fn head(&self, id: QueueId) -> Option<Head> {
         let queue = self.submission.get(usize::from(id.0))?.as_ref().filter(|queue| queue.has_next())?;
         let next = queue.memory.peek(queue.head)?;
-        Some(Head { submitted: next.submitted, attributes: Attributes(next.cdw2) })
+        let deadline = (next.cdw3 > 0).then(|| Span::from_us(next.cdw3.into()));
+        Some(Head { submitted: next.submitted, attributes: Attributes(next.cdw2), deadline })
     }
 
     /// The time.

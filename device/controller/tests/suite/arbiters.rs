@@ -59,6 +59,34 @@ fn a_drive_serves_by_its_arbiter() {
     assert_eq!(served(ArbiterKind::Oldest, [15, 5, 1], [2, 2, 2], Span::from_us(1)), [3, 1, 1, 2, 2, 3]);
 }
 
+/// Deadlines in microseconds from submission; 0 is none, which is due after 10 ms.
+#[test]
+fn the_command_that_is_due_first_is_served_first() {
+    let served = |chosen: bool| {
+        let kind = if chosen { ArbiterKind::RoundRobin } else { ArbiterKind::Deadline };
+        with(of(kind), async |sim, drive| {
+            if chosen {
+                assert_eq!(set(sim, drive, ARBITER, arbiter::DEADLINE).await, Status::SUCCESS);
+            }
+            let pairs: Vec<Pair> = (1..=3).map(|id| Pair::new(sim, drive, id, 64)).collect();
+            for (pair, deadlines) in pairs.iter().zip([[0, 0], [9_000, 11_000], [300, 1_000]]) {
+                for us in deadlines {
+                    pair.put(SubmissionEntry { cdw3: us.into(), ..read(0, 1) }, HostMem::none());
+                }
+            }
+            pairs.iter().for_each(Pair::ring);
+            let mut order = Vec::new();
+            while order.len() < 6 {
+                sim.sleep(Span::from_ns(500)).await;
+                pairs.iter().for_each(|pair| order.extend(pair.reap_all().iter().map(|_| pair.id.0)));
+            }
+            order
+        })
+    };
+    // The first finds the slot free.
+    assert_eq!((served(false), served(true)), (vec![1, 3, 3, 2, 1, 2], vec![1, 3, 3, 2, 1, 2]));
+}
+
 #[test]
 fn weights_of_a_drive_are_the_default_of_arbitration() {
     with(of(ArbiterKind::ClassWeighted), async |sim, drive| {
@@ -80,7 +108,7 @@ fn a_host_changes_the_arbiter_while_the_drive_runs() {
         let turns = [3, 1, 2, 3, 2];
         assert_eq!(served, [turns, [3, 2, 2, 1, 3], turns, [3, 2, 3, 1, 2], turns]);
         let admin = host(sim, drive, QueueId::ADMIN);
-        for wrong in [6, 255, u32::MAX] {
+        for wrong in [7, 255, u32::MAX] {
             let ended = admin.execute(SubmissionEntry::set_features(ARBITER, wrong), HostMem::none()).await.unwrap();
             assert_eq!(ended.status.meaning(), Status::INVALID_FIELD, "{wrong}");
         }

@@ -32,6 +32,7 @@ mod reservations;
 mod sanitize;
 mod sanitize_media;
 mod several;
+mod shared_queues;
 mod storm;
 mod streams;
 mod traced;

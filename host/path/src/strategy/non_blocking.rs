@@ -71,7 +71,7 @@ impl Path {
     /// Raises the interrupt of a queue, unless its handler is about to run.
     pub(super) fn raise_events(&self, queue: usize) {
         if !self.vectors[queue].is_raised(true) {
-            self.interrupts.set(self.interrupts.get() + 1);
+            self.vectors[queue].count_interrupt();
             let path = self.me();
             self.sim.spawn(async move { path.handle_events(queue).await });
         }
@@ -80,7 +80,7 @@ impl Path {
     /// The handler. It reads the status once: what the drive finishes later raises the interrupt again.
     async fn handle_events(self: Rc<Path>, queue: usize) {
         let vector = &self.vectors[queue];
-        let irq = self.machine.interrupt(queue).expect("there are no more queues than processors");
+        let irq = self.enter_interrupt(queue);
         irq.work(self.config.costs.poll, Mode::Kernel).await;
         for _ in 0..vector.waiting() {
             if !self.take_event(&irq, queue, (None, stage::INTERRUPT)).await {

@@ -107,6 +107,46 @@ fn with_fewer_queues_another_processor_finishes_in_a_softirq_of_the_submitter() 
 }
 
 #[test]
+fn a_completion_queue_of_all_interrupts_the_processor_that_its_affinity_names() {
+    for (changes, interrupted) in [
+        (&["host.completion_queues=1"][..], [0, 0, 0, 0]),
+        (&["host.completion_queues=1", "host.affinity=2"], [2, 2, 2, 2]),
+        (&["host.completion_queues=2"], [0, 1, 0, 1]),
+        (&["host.completion_queues=2", "host.affinity=3:1"], [3, 1, 3, 1]),
+        (&["host.affinity=3:2:1:0"], [3, 2, 1, 0]),
+    ] {
+        let mut rig = rig(config(4, changes));
+        assert_eq!(rig.path.queues(), 4);
+        for (cpu, here) in interrupted.into_iter().enumerate() {
+            let before: Vec<Span> = (0..4).map(|cpu| rig.path.machine().usage(cpu).by(Kind::Interrupt)).collect();
+            let (latency, completion) = rig.reads(&[cpu]).remove(0);
+            let is_there = cpu == here;
+            let crossed = if is_there { 0 } else { 4 + 2 };
+            assert_eq!(latency, IN + DRIVE_US + (1 + 7) + crossed + 9 + 11 + 16 + OUT, "{changes:?}, {cpu}");
+            let crosses = stages(&completion.breakdown).contains(&(stage::IPI, 4));
+            assert_eq!(crosses, !is_there, "{changes:?}, {cpu}");
+            let spent = |at: usize| (rig.path.machine().usage(at).by(Kind::Interrupt) - before[at]).ns() / 1_000;
+            assert_eq!(spent(here), if is_there { 1 + 7 + 9 + 11 } else { 1 + 7 }, "{changes:?}, {cpu}");
+        }
+        let mut raised = [0; 4];
+        rig.path.completion_queues().for_each(|(processor, interrupts)| raised[processor] += interrupts);
+        let mut expected = [0; 4];
+        interrupted.iter().for_each(|cpu| expected[*cpu] += 1);
+        assert_eq!((raised, rig.path.interrupts()), (expected, 4), "{changes:?}");
+    }
+}
+
+#[test]
+fn completions_of_several_submission_queues_share_a_handler() {
+    // The first interrupt is entered; the other three completions find its handler at work.
+    let mut rig = rig(config(4, &["host.completion_queues=1"]));
+    rig.reads(&[0, 1, 2, 3]);
+    assert_eq!(rig.path.interrupts(), 1);
+    let interrupt = rig.path.machine().usage(0).by(Kind::Interrupt);
+    assert_eq!(interrupt, Span::from_us(1 + 4 * 7 + 9 + 11));
+}
+
+#[test]
 fn the_path_of_scsi_has_a_softirq_on_the_interrupted_processor_too() {
     let mut rig = rig(config(2, &["host.path=scsi"]));
     assert_eq!(rig.path.queues(), 1);

@@ -26,6 +26,8 @@ pub(crate) fn any_host(rng: &mut Rng) -> Config {
         one_of(rng, &["host.patience=0", "host.patience=5us", "host.patience=200us"]),
         one_of(rng, &["host.path=nvme", "host.path=scsi"]),
         one_of(rng, &["host.queues=0", "host.queues=1"]),
+        one_of(rng, &["host.completion_queues=0", "host.completion_queues=1"]),
+        one_of(rng, &["host.affinity=auto", "host.affinity=0"]),
         one_of(rng, &["host.coalesce=1", "host.coalesce=3"]),
         one_of(rng, &["host.sched=cfs", "host.sched=eevdf"]),
         one_of(rng, &["host.load=0", "host.load=2"]),
@@ -52,6 +54,7 @@ fn any_strategy(rng: &mut Rng) -> (Config, (usize, usize, Option<u64>)) {
     let one_of = |rng: &mut Rng, all: &[&str]| all[rng.below(all.len() as u64) as usize].to_owned();
     let path = one_of(rng, &["scsi", "non_blocking", "lazy", "cooperative", "cooperative"]);
     let mut changes = vec![format!("host.path={path}"), "host.queues=0".to_owned()];
+    changes.push(one_of(rng, &["host.completion_queues=0", "host.completion_queues=1"]));
     if path != "scsi" {
         let poll = one_of(rng, &["off", "off", "0", "16us", "100us"]);
         changes.extend(["host.completion=interrupt".to_owned(), "host.coalesce=1".to_owned()]);

@@ -133,6 +133,35 @@ fn a_drive_with_few_queue_pairs_is_shared_by_the_processors() {
 }
 
 #[test]
+fn completion_queues_are_fewer_than_submission_queues_and_interrupt_their_processors() {
+    let jobs = [JobSpec { numjobs: 8, ..job("randread", 4) }];
+    let of = |changes: &[&str]| run(Some(server(&[&["host.cores=8"], changes].concat())), &jobs, &[]);
+    let plain = of(&[]);
+    assert!(cpu(&plain).completion_queues.is_none());
+    for (changes, processors) in [
+        (&["host.completion_queues=1"][..], &[0][..]),
+        (&["host.completion_queues=1", "host.affinity=5"], &[5]),
+        (&["host.completion_queues=2", "host.affinity=6:3"], &[6, 3]),
+        (&["host.path=cooperative", "host.completion_queues=2"], &[0, 1]),
+        (&["host.path=non_blocking", "host.completion_queues=1", "host.affinity=7"], &[7]),
+        (&["host.ring=defer_taskrun", "host.completion_queues=3"], &[0, 1, 2]),
+    ] {
+        let report = of(changes);
+        let queues = cpu(&report).completion_queues.as_ref().expect("the settings name them");
+        let there: Vec<u64> = queues.iter().map(|queue| queue.processor).collect();
+        assert_eq!(there, processors, "{changes:?}");
+        assert!(queues.iter().all(|queue| queue.interrupts_per_request > Some(0.0)), "{queues:?} of {changes:?}");
+        let raised: f64 = queues.iter().filter_map(|queue| queue.interrupts_per_request).sum();
+        assert!((raised - cpu(&report).interrupts_per_request.unwrap()).abs() < 1e-9, "{changes:?}");
+        assert_eq!((cpu(&report).queue_pairs, report.errors.len()), (8, 0), "{changes:?}");
+        assert!((mean(&report, "read") - sum(&report, "read")).abs() < 0.01, "{changes:?}");
+    }
+    // One processor takes all completions, and passes them to the others.
+    let one = of(&["host.completion_queues=1"]);
+    assert!(stage(&one, "read", "ipi") > 0.0 && stage(&plain, "read", "ipi") == 0.0);
+}
+
+#[test]
 fn computing_threads_delay_what_sleeps_and_their_share_is_reported() {
     let host = |changes: &[&str]| server(&[&["host.cores=1"], changes].concat());
     let busy = run(Some(host(&["host.load=1"])), &[job("randread", 1)], &[]);

@@ -4,6 +4,7 @@
 
 mod ahci;
 mod alone;
+mod arbitration;
 mod array;
 mod cancel;
 mod capacity;

@@ -1,7 +1,7 @@
 //! The supported options of job files, and those without effect here.
 
 /// Options of a job, in the order of messages. A test reads each.
-pub(super) const UNDERSTOOD: [&str; 43] = [
+pub(super) const UNDERSTOOD: [&str; 44] = [
     "rw",
     "bs",
     "bssplit",
@@ -45,6 +45,7 @@ pub(super) const UNDERSTOOD: [&str; 43] = [
     "prioclass",
     "class",
     "tenant",
+    "deadline",
 ];
 
 /// Options for fio's access to a device, preparation of data, logs and reports: requests are the same without them.

@@ -270,6 +270,15 @@ size=50%
             classes.map(|text| class(text).unwrap()),
             [(0, 0), (1, 0), (1, 0), (5, 0), (12, 0), (15, 0), (9, 7), (9, 0)]
         );
+        let deadline = |text: &str| {
+            let parsed = parse_fio("x.fio", &format!("[a]\nrw=read\nsize=1m\n{text}"), None);
+            parsed.map(|parsed| parsed.workload.jobs[0].deadline).map_err(|error| error.to_string())
+        };
+        assert_eq!(
+            [deadline("deadline=500"), deadline("deadline=2ms")],
+            [500, 2_000].map(|us| Ok(Some(Span::from_us(us))))
+        );
+        assert!(deadline("deadline=0").unwrap_err().contains("from 1us"));
         assert!(class("prio=8").unwrap_err().contains("from 0 to 7"));
         assert!(class("class=16").unwrap_err().contains("class = 16 is out of range; from 0 to 15 is valid"));
     }

@@ -148,6 +148,7 @@ impl Read {
             "stonewall" | "wait_for_previous" => spec.stonewall = given.is_on(),
             "class" => spec.class = word(given)?,
             "tenant" => spec.tenant = word(given)?,
+            "deadline" => spec.deadline = pause(given)?.map(|Pause(span)| span),
             "prio" => self.prio = Some(priority(given, 7)?),
             "prioclass" => self.prioclass = Some(priority(given, 3)?),
             "time_based" => self.time_based = given.is_on(),
@@ -207,16 +208,12 @@ impl Read {
 
     /// fio's words about pauses.
     fn set_think(&mut self, given: &Given) -> Result<(), Wrong> {
-        let pause = || match time_of(&given.value, Span::from_us(1)) {
-            Some(span) => Ok(Some(Pause(span))),
-            None => word(given).map(Some),
-        };
         match given.key.as_str() {
-            "thinktime" => self.think.time = pause()?,
+            "thinktime" => self.think.time = pause(given)?,
             "thinktime_blocks" => self.think.blocks = Some(whole(given)?),
             "thinktime_blocks_type" => self.think.counts = Some(given.value.clone()),
             _ => {
-                self.think.spin = pause()?;
+                self.think.spin = pause(given)?;
                 let note = "thinktime_spin counts as a part of thinktime: the processor is free during it";
                 self.notes.push(note.to_owned());
             }
@@ -341,6 +338,14 @@ where
     T::Err: Display,
 {
     given.value.parse().map_err(|error: T::Err| wrong(given, error))
+}
+
+/// A time; a number alone is of microseconds.
+fn pause(given: &Given) -> Result<Option<Pause>, Wrong> {
+    match time_of(&given.value, Span::from_us(1)) {
+        Some(span) => Ok(Some(Pause(span))),
+        None => word(given).map(Some),
+    }
 }
 
 /// An I/O priority or its class, from 0 to `most`.

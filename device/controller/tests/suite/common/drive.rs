@@ -61,6 +61,15 @@ impl Controller for TestDrive {
         self.controller.create_queue_pair(id, submissions, completions)
     }
 
+    fn create_submission_queue(
+        &self,
+        id: QueueId,
+        to: QueueId,
+        submissions: Rc<dyn SubmissionMemory>,
+    ) -> Result<(), Status> {
+        self.controller.create_submission_queue(id, to, submissions)
+    }
+
     fn delete_queue_pair(&self, id: QueueId) -> Result<(), Status> {
         self.controller.delete_queue_pair(id)
     }
