@@ -2,7 +2,7 @@
 
 use nandscape_host_path::{Config, LAYER, Profile, stage};
 use nandscape_lab_report::format::{count, percent, us, us_or_dash};
-use nandscape_lab_run::{CpuReport, WokenReport};
+use nandscape_lab_run::{CpuReport, NetworkReport, WokenReport};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -120,7 +120,22 @@ pub(crate) fn render(cpu: Option<&CpuReport>) -> String {
             us(cpu.longest_interrupt_us)
         ));
     }
-    text + &woken(cpu.woken.as_ref())
+    text + &network(cpu.network.as_ref()) + &woken(cpu.woken.as_ref())
+}
+
+/// The links to clients on another machine.
+fn network(report: Option<&NetworkReport>) -> String {
+    let Some(NetworkReport { links, to_host, to_clients, interrupts_per_request, clients_busy }) = report else {
+        return String::new();
+    };
+    format!(
+        "{} to clients: busy {} to the host, {} to the clients; {:.2} interrupts a request; the clients' machine busy {}\n",
+        if *links == 1 { "1 link".to_owned() } else { format!("{} links", count(*links)) },
+        percent(*to_host),
+        percent(*to_clients),
+        interrupts_per_request.unwrap_or(0.0),
+        percent(*clients_busy)
+    )
 }
 
 /// How the host used the drive's notices.

@@ -1,7 +1,9 @@
 //! The settings of a host, the keys by which users give them, and which hosts are impossible.
 
 use nandscape_host_machine::Config as MachineConfig;
+use nandscape_host_network::links::LinkConfig;
 use nandscape_sim::Span;
+use nandscape_sim::units::Rate;
 
 use crate::policy::PolicyKind;
 use crate::strategy::Strategy;
@@ -166,7 +168,22 @@ pub struct Config {
     pub load: usize,
     /// What an I/O costs.
     pub costs: Costs,
+    /// The links to a machine like this one, whose clients request the I/Os; without links they are requested here.
+    pub network: LinkConfig,
 }
+
+/// No link. Where there is one, it has 1 Gb/s and the costs of Linux on a core of speed 1; `docs/techniques/host-path.md` has their sources.
+const NETWORK: LinkConfig = LinkConfig {
+    links: 0,
+    rate: Rate::new(125_000_000, Span::from_s(1)),
+    delay: Span::from_us(2),
+    interval: Span::from_us(50),
+    packet_in: Span::from_ns(924),
+    message_in: Span::from_ns(176),
+    message_out: Span::from_ns(1_093),
+    // That of an I/O, which takes its place.
+    wake: Span::ZERO,
+};
 
 impl Costs {
     /// Nothing takes time.
@@ -220,7 +237,7 @@ impl ConfigError {
 }
 
 /// The keys, with a line on each; those of the machine follow.
-pub const KEYS: [(&str, &str); 24] = [
+pub const KEYS: [(&str, &str); 31] = [
     ("host.completion", "how a thread learns of a completion: interrupt, poll, hybrid, adaptive or precompletion"),
     (
         "host.path",
@@ -251,6 +268,13 @@ pub const KEYS: [(&str, &str); 24] = [
     ("host.copy", "cost of copying 4 KiB to or from the application; 0 is direct I/O"),
     ("host.user", "what the application does for an I/O, such as 500ns"),
     ("host.ring_entry", "cost of an entry of io_uring, by application and kernel, such as 50ns"),
+    ("host.links", "links to a machine like this one, whose clients request the I/Os; 0: they are requested here"),
+    ("host.link_rate", "data rate of each link, such as 125MB/s, or unlimited"),
+    ("host.link_delay", "time of a packet between the wire and the interrupt of the card, such as 2us"),
+    ("host.link_interval", "least time between two interrupts of a card, such as 50us"),
+    ("host.packet_in", "cost of the protocols for a packet that is received, such as 924ns"),
+    ("host.message_in", "cost of handing a received message to its thread, such as 176ns"),
+    ("host.message_out", "cost of the protocols and the copy for a message that is sent, such as 1093ns"),
 ];
 
 /// No thread polls.
@@ -259,9 +283,11 @@ const OFF: &str = "off";
 const LONGEST: Span = Span::from_s(1);
 /// The most threads of the load.
 const MOST_LOAD: usize = 1_024;
+/// The most links.
+const MOST_LINKS: usize = 64;
 
 impl Config {
-    /// A machine on which I/Os cost nothing but what the machine itself costs.
+    /// A machine on which I/Os cost nothing but what the machine and messages cost.
     pub const fn free(machine: MachineConfig) -> Config {
         Config {
             machine,
@@ -279,6 +305,7 @@ impl Config {
             coalesce_time: Span::from_us(100),
             load: 0,
             costs: Costs::FREE,
+            network: NETWORK,
         }
     }
 
@@ -312,6 +339,10 @@ impl Config {
                 self.poll_thread = Some(time(value).ok_or_else(|| wrong("off, 0, or a time such as 16us"))?);
             }
             "host.queues" => self.queues = whole()?,
+            "host.links" => self.network.links = whole()?,
+            "host.link_rate" => {
+                self.network.rate = value.parse().map_err(|_| wrong("a rate such as 125MB/s, or unlimited"))?;
+            }
             "host.load" => self.load = whole()?,
             "host.coalesce" => self.coalesce = value.parse().map_err(|_| wrong("a whole number from 1 to 256"))?,
             "host.poll_sleep" => self.poll_sleep = part(value).ok_or_else(|| wrong("a percentage such as 50%"))?,
@@ -343,6 +374,8 @@ impl Config {
                 "host.ring" => self.ring.name().to_owned(),
                 "host.poll_thread" => self.poll_thread.map_or_else(|| OFF.to_owned(), |span| span.to_string()),
                 "host.queues" => self.queues.to_string(),
+                "host.links" => self.network.links.to_string(),
+                "host.link_rate" => self.network.rate.to_string(),
                 "host.poll_sleep" => self.poll_sleep.to_string(),
                 "host.poll_gain" => self.poll_gain.to_string(),
                 "host.window" => self.window.to_string(),
@@ -357,8 +390,13 @@ impl Config {
 
     /// The setting of a key whose value is a time.
     fn span_mut(&mut self, key: &str) -> Option<&mut Span> {
-        let costs = &mut self.costs;
+        let (costs, network) = (&mut self.costs, &mut self.network);
         Some(match key {
+            "host.link_delay" => &mut network.delay,
+            "host.link_interval" => &mut network.interval,
+            "host.packet_in" => &mut network.packet_in,
+            "host.message_in" => &mut network.message_in,
+            "host.message_out" => &mut network.message_out,
             "host.coalesce_time" => &mut self.coalesce_time,
             "host.patience" => &mut self.patience,
             "host.sqpoll_idle" => &mut self.sqpoll_idle,
@@ -413,6 +451,13 @@ impl Config {
         }
         if self.load > MOST_LOAD {
             return bad("host.load", self.load.to_string(), format!("0 to {MOST_LOAD}"));
+        }
+        if self.network.links > MOST_LINKS {
+            let valid = format!("0, with which the workload runs on the host itself, to {MOST_LINKS}");
+            return bad("host.links", self.network.links.to_string(), valid);
+        }
+        if self.network.links > 0 && self.ring != RingKind::Off {
+            return bad("host.ring", self.ring.name().to_owned(), "off with host.links".to_owned());
         }
         let path = self.path.name();
         if self.path.strategy().is_some() {
@@ -513,6 +558,8 @@ mod tests {
                 "host.completion" => "hybrid",
                 "host.path" => "scsi",
                 "host.queues" => "1",
+                "host.links" => "0",
+                "host.link_rate" => "1GB/s",
                 "host.poll_sleep" => "25%",
                 "host.poll_gain" => "10%",
                 "host.window" => "adaptive",
@@ -559,6 +606,8 @@ mod tests {
             ("host.poll_sleep=half", "a percentage such as 50%"),
             ("host.coalesce=-1", "from 1 to 256"),
             ("host.load=-1", "a whole number"),
+            ("host.links=two", "a whole number"),
+            ("host.link_rate=fast", "a rate such as 125MB/s"),
             ("host.cores=none", "a number such as 4"),
             ("host.colour=red", "valid are host.completion"),
             ("host.syscall", "KEY=VALUE"),
@@ -577,6 +626,8 @@ mod tests {
             ("host.poll_thread=16us", "off with host.path=nvme"),
             ("host.load=1025", "0 to 1024"),
             ("host.copy=2s", "from 0ns to 1s"),
+            ("host.packet_in=2s", "from 0ns to 1s"),
+            ("host.links=65", "0, with which the workload runs on the host itself, to 64"),
         ] {
             let mut config = Config::default();
             config.set(change).unwrap();
@@ -589,6 +640,9 @@ mod tests {
         let mut config = Config::default();
         ["host.ring=iopoll", "host.completion=poll"].iter().for_each(|change| config.set(change).unwrap());
         assert!(config.check().unwrap_err().to_string().contains("interrupt with host.ring=iopoll"));
+        let mut config = Config::default();
+        ["host.ring=iopoll", "host.links=1"].iter().for_each(|change| config.set(change).unwrap());
+        assert!(config.check().unwrap_err().to_string().contains("host.ring: iopoll is not valid; valid is off with host.links"));
         for (change, problem) in [
             ("host.completion=poll", "host.completion: poll is not valid; valid is interrupt with host.path=lazy"),
             ("host.completion=adaptive", "adaptive is not valid; valid is interrupt with host.path=lazy"),
