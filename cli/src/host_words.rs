@@ -64,8 +64,9 @@ pub(crate) fn render_policy(report: Option<&nandscape_lab_run::wall::CompletionR
     let learnt: Vec<String> =
         learnt.map(|(name, commands)| format!("{} {}", name.replace('_', " "), count(*commands))).collect();
     let control = &report.control;
+    let window = report.window_us.map_or(String::new(), |window| format!(", window {} us", us(window)));
     format!(
-        "completions by {}: {} us of CPU time of the thread a request; {}; {} waits, {} sleeps, {} looks\n\
+        "completions by {}{window}: {} us of CPU time of the thread a request; {}; {} waits, {} sleeps, {} looks\n\
          control without a drive: a signal wakes the thread in {} us (p99 {}), for {} us of CPU time\n",
         report.policy,
         us_or_dash(report.thread_cpu_us),
