@@ -95,11 +95,20 @@ fn a_host_runs_over_drives_on_a_controller() {
 #[test]
 fn clients_on_another_machine_request_the_ios() {
     let words = ["--host", "i7-4770", "--set", "host.links=2", "--set", "host.user=1us", "--iodepth", "16"];
-    let text = succeed(&with(&words));
-    for part in ["   client", "   network", "   receive", "   send", "2 links to clients: busy ", "; the clients' machine busy "] {
+    let words = [&RUN[..7], &words, &["--io-count", "2000"]].concat();
+    let text = succeed(&words);
+    for part in [
+        "   client",
+        "   network",
+        "   receive",
+        "   send",
+        "2 links to clients: busy ",
+        "; the clients' machine busy ",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let report = report(&words);
+    let report: Value =
+        serde_json::from_str(&succeed(&[&words[..], &["--json", "--check"]].concat())).expect("one JSON object");
     let network = &report["cpu"]["network"];
     assert_eq!((number(network, "/links"), number(&report, "/cpu/threads")), (2.0, 16.0));
     let [to_host, to_clients, busy] = ["/to_host", "/to_clients", "/clients_busy"].map(|path| number(network, path));
@@ -111,7 +120,10 @@ fn clients_on_another_machine_request_the_ios() {
     let sum: f64 = read.iter().filter(|(name, _)| !name.ends_with("_by")).filter_map(|(_, us)| us.as_f64()).sum();
     assert!((sum - number(&report, "/latency_us/read/mean")).abs() < 1e-6, "{read:?}");
     refuse(&with(&["--host", "server", "--set", "host.links=65"]), &["host.links", "to 64"]);
-    refuse(&with(&["--host", "server", "--set", "host.links=1", "--set", "host.ring=sqpoll"]), &["off with host.links"]);
+    refuse(
+        &with(&["--host", "server", "--set", "host.links=1", "--set", "host.ring=sqpoll"]),
+        &["off with host.links"],
+    );
 }
 
 #[test]

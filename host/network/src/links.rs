@@ -198,8 +198,7 @@ impl Links {
         let wire = &self.card(from.side, from.link).wire;
         let (now, count) = (self.sim.now(), packets(bytes));
         let size = |number: u64| (bytes - number * SEGMENT).min(SEGMENT) + AROUND_SEGMENT;
-        let arrivals: Vec<Time> =
-            (0..count).map(|number| wire.put(now, size(number)) + self.config.delay).collect();
+        let arrivals: Vec<Time> = (0..count).map(|number| wire.put(now, size(number)) + self.config.delay).collect();
         let (links, last) = (to.links.clone(), count as usize - 1);
         self.sim.spawn(async move {
             for (number, arrived) in arrivals.into_iter().enumerate() {

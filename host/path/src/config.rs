@@ -642,7 +642,13 @@ mod tests {
         assert!(config.check().unwrap_err().to_string().contains("interrupt with host.ring=iopoll"));
         let mut config = Config::default();
         ["host.ring=iopoll", "host.links=1"].iter().for_each(|change| config.set(change).unwrap());
-        assert!(config.check().unwrap_err().to_string().contains("host.ring: iopoll is not valid; valid is off with host.links"));
+        assert!(
+            config
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("host.ring: iopoll is not valid; valid is off with host.links")
+        );
         for (change, problem) in [
             ("host.completion=poll", "host.completion: poll is not valid; valid is interrupt with host.path=lazy"),
             ("host.completion=adaptive", "adaptive is not valid; valid is interrupt with host.path=lazy"),

@@ -213,12 +213,8 @@ impl Session {
 
     /// Each thread creates its own points: a measurement depends only on the point's position and the seed.
     fn measure(&self, experiment: &Experiment, (point, seed): (usize, u64), progress: &dyn Fn(f64)) -> Result<Figures> {
-        let run = Run {
-            seed: experiment.seed_of(seed, point),
-            effort: self.effort,
-            progress,
-            varied: self.varied.as_ref(),
-        };
+        let run =
+            Run { seed: experiment.seed_of(seed, point), effort: self.effort, progress, varied: self.varied.as_ref() };
         let figures = ((experiment.points)()[point].measure)(&run)?;
         figures.check()?;
         Ok(figures)

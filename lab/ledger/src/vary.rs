@@ -51,7 +51,8 @@ pub struct Flip {
 impl Flip {
     /// What differs between two outcomes of a claim.
     pub fn between(given: &Outcome, other: &Outcome) -> Flip {
-        let mut flip = Flip { verdict: (given.verdict() != other.verdict()).then(|| other.verdict()), ..Flip::default() };
+        let mut flip =
+            Flip { verdict: (given.verdict() != other.verdict()).then(|| other.verdict()), ..Flip::default() };
         for criterion in &other.judgement.criteria {
             let before = given.judgement.criteria.iter().find(|before| before.what == criterion.what);
             match before.map(|before| (before.holds, criterion.holds)) {
@@ -146,17 +147,25 @@ impl Sensitivity {
         let all = self.costs.len();
         let mut text = format!("## {id}\n\nAs given: {}.{quick} ", self.verdict);
         if deciding.is_empty() {
-            _ = write!(text, "Nothing differs with any of {all} costs at half or at twice.\n");
+            _ = writeln!(text, "Nothing differs with any of {all} costs at half or at twice.");
             return text;
         }
-        _ = write!(text, "Of {all} costs {} decide something:\n\n| cost | at half | at twice |\n|---|---|---|\n", deciding.len());
+        _ = write!(
+            text,
+            "Of {all} costs {} decide something:\n\n| cost | at half | at twice |\n|---|---|---|\n",
+            deciding.len()
+        );
         for Cost { key, at: [half, twice] } in self.costs.iter().filter(|cost| deciding.contains(&cost.key)) {
-            _ = write!(text, "| `{key}` | {} | {} |\n", half.text(), twice.text());
+            _ = writeln!(text, "| `{key}` | {} | {} |", half.text(), twice.text());
         }
-        let others: Vec<String> =
-            self.costs.iter().filter(|cost| !deciding.contains(&cost.key)).map(|cost| format!("`{}`", cost.key)).collect();
+        let others: Vec<String> = self
+            .costs
+            .iter()
+            .filter(|cost| !deciding.contains(&cost.key))
+            .map(|cost| format!("`{}`", cost.key))
+            .collect();
         if !others.is_empty() {
-            _ = write!(text, "\nNothing differs with {}.\n", others.join(", "));
+            _ = writeln!(text, "\nNothing differs with {}.", others.join(", "));
         }
         text
     }

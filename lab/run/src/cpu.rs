@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, Role, Use, node};
 use nandscape_host_machine::{Kind, ThreadSpec};
-use nandscape_host_path::policy::PolicyKind;
 use nandscape_host_network::links::Side;
+use nandscape_host_path::policy::PolicyKind;
 use nandscape_host_path::{Clients, Path, Profile, Queues, Ring, RingKind, Stripe, Threads};
 use nandscape_lab_workload::{JobSpec, LoadKind, LoadSpec, Workload};
 use nandscape_sim::{Sim, Span, Time};

@@ -82,7 +82,9 @@ fn a_read_of_a_client_takes_both_machines_and_the_wires() {
     // Two wires: 154 bytes and 2 us; three packets of 4,430 bytes and 2 us.
     assert_eq!(parts[stage::NETWORK], (1_540 + 2_000 + 44_300 + 2_000) / 1_000);
     let at_client = parts[stage::CLIENT] - request;
-    assert!((IRQ + SOFTIRQ + 21 + 11 + SWITCH + 23 + 10..=IRQ + SOFTIRQ + 63 + 11 + SWITCH + 23 + 10).contains(&at_client));
+    assert!(
+        (IRQ + SOFTIRQ + 21 + 11 + SWITCH + 23 + 10..=IRQ + SOFTIRQ + 63 + 11 + SWITCH + 23 + 10).contains(&at_client)
+    );
     let sum = request + parts[stage::NETWORK] + received + at_server + at_client;
     assert!(latency.abs_diff(sum) <= 1, "{latency} {sum} {parts:?}");
     assert!(latency.abs_diff(host_us(&completion.breakdown) + DRIVE_US) <= parts.len() as u64);

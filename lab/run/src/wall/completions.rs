@@ -460,7 +460,10 @@ mod tests {
         assert_eq!(flight.noticed(Learnt::Ready, after(44)), Some(Span::from_us(6)));
         assert_eq!(flight.noticed(Learnt::Ready, after(60)), Some(Span::ZERO), "it ended later than announced");
         assert!(flight.noticed(Learnt::Late, after(31)) > Some(remaining));
-        assert_eq!((flight.noticed(Learnt::GaveUp, after(90)), flight.noticed(Learnt::Missing, after(90))), (None, None));
+        assert_eq!(
+            (flight.noticed(Learnt::GaveUp, after(90)), flight.noticed(Learnt::Missing, after(90))),
+            (None, None)
+        );
         flight.token.complete(Completion::of(Status::SUCCESS));
     }
 

@@ -150,7 +150,8 @@ impl WallRun<'_> {
         let wanted = jobs().map(wanted).chain(self.workload.loads.iter().map(|_| load));
         let wanted: Vec<Wanted> = wanted.collect();
         let streams = self.workload.places_by(PlacedBy::Streams);
-        let adapts = self.completion.as_ref().is_some_and(|config| config.window == Window::Adaptive) && signals.notices.is_some();
+        let adapts = self.completion.as_ref().is_some_and(|config| config.window == Window::Adaptive)
+            && signals.notices.is_some();
         let connected = self.endpoint.connect(self.in_process, &wanted, (streams || adapts, signals), patience);
         let Connections { drives, admin, notices } = connected.map_err(WallError::Connect)?;
         let specs = jobs().map(Some).chain(self.workload.loads.iter().map(|_| None));
