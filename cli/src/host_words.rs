@@ -2,7 +2,7 @@
 
 use nandscape_host_path::{Config, LAYER, Profile, stage};
 use nandscape_lab_report::format::{count, percent, us, us_or_dash};
-use nandscape_lab_run::{CpuReport, WokenReport};
+use nandscape_lab_run::{CpuReport, NetworkReport, WokenReport};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -64,8 +64,9 @@ pub(crate) fn render_policy(report: Option<&nandscape_lab_run::wall::CompletionR
     let learnt: Vec<String> =
         learnt.map(|(name, commands)| format!("{} {}", name.replace('_', " "), count(*commands))).collect();
     let control = &report.control;
+    let window = report.window_us.map_or(String::new(), |window| format!(", window {} us", us(window)));
     format!(
-        "completions by {}: {} us of CPU time of the thread a request; {}; {} waits, {} sleeps, {} looks\n\
+        "completions by {}{window}: {} us of CPU time of the thread a request; {}; {} waits, {} sleeps, {} looks\n\
          control without a drive: a signal wakes the thread in {} us (p99 {}), for {} us of CPU time\n",
         report.policy,
         us_or_dash(report.thread_cpu_us),
@@ -121,7 +122,22 @@ pub(crate) fn render(cpu: Option<&CpuReport>) -> String {
             us(cpu.longest_interrupt_us)
         ));
     }
-    text + &woken(cpu.woken.as_ref())
+    text + &network(cpu.network.as_ref()) + &woken(cpu.woken.as_ref())
+}
+
+/// The links to clients on another machine.
+fn network(report: Option<&NetworkReport>) -> String {
+    let Some(NetworkReport { links, to_host, to_clients, interrupts_per_request, clients_busy }) = report else {
+        return String::new();
+    };
+    format!(
+        "{} to clients: busy {} to the host, {} to the clients; {:.2} interrupts a request; the clients' machine busy {}\n",
+        if *links == 1 { "1 link".to_owned() } else { format!("{} links", count(*links)) },
+        percent(*to_host),
+        percent(*to_clients),
+        interrupts_per_request.unwrap_or(0.0),
+        percent(*clients_busy)
+    )
 }
 
 /// The completion queues, if the settings name any.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nandscape_lab_ledger::{Effort, Folder, Outcome, Score, Session, Verdict, Watch, outcome, show};
+use nandscape_lab_ledger::experiment::Experiment;
+use nandscape_lab_ledger::{Effort, Folder, Outcome, Score, Sensitivity, Session, Verdict, Watch, outcome, show};
 use nandscape_papers_claims::LEDGER;
 use nandscape_sim::Span;
 
@@ -31,6 +32,7 @@ Examples:
   nandscape lab run all --quick               a first look at all
   nandscape lab report > verdicts.md          what is in lab-results, as a page
   nandscape lab score                         results reproduced, by paper
+  nandscape lab costs hiops-kv --quick        which costs of the host decide
 
 Exit status: 0 when done, 1 when a point failed or results cannot be written, 2 for bad usage.")]
 pub(crate) struct LabArgs {
@@ -48,6 +50,8 @@ enum LabCommand {
     Report(ReportArgs),
     /// Count the verdicts by paper: reproduced, in part, missed, to be run again, not built
     Score(ScoreArgs),
+    /// Measure claims with each cost of their host at half and at twice its value, and list what flips
+    Costs(CostsArgs),
 }
 
 #[derive(Args)]
@@ -157,6 +161,41 @@ struct ScoreArgs {
     page: Option<PathBuf>,
 }
 
+#[derive(Args)]
+#[command(after_help = "\
+Each cost is screened with one seed. Where a criterion or the verdict differs, three seeds are measured, as for a verdict; only what differs
+then counts. Results are kept below the folder --out, in costs, and are not measured again.
+
+Examples:
+  nandscape lab costs hiops-handler --quick
+  nandscape lab costs hiops-kv --key host.switch --key host.packet_in
+  nandscape lab costs all > costs.md
+
+Exit status: 0 when printed, 1 when a point failed or results cannot be written, 2 for bad usage.")]
+struct CostsArgs {
+    /// Claims whose costs have no published value, or `all` of them
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    /// Only this cost; may be repeated
+    #[arg(long, value_name = "COST")]
+    key: Vec<String>,
+    /// Where results go
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    out: PathBuf,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
+    seed: u64,
+    /// Points that run in parallel [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    jobs: Option<u16>,
+    /// A first look: a tenth of the requests, one seed
+    #[arg(long)]
+    quick: bool,
+    /// Measure existing points again
+    #[arg(long)]
+    fresh: bool,
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &LabArgs) -> Result<(), Failure> {
     match &args.command {
@@ -164,6 +203,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<(), Failure> {
         LabCommand::Run(args) => measure(args),
         LabCommand::Report(args) => report(args),
         LabCommand::Score(args) => score(args),
+        LabCommand::Costs(args) => costs(args),
     }
 }
 
@@ -230,13 +270,13 @@ fn measure(args: &RunArgs) -> Result<(), Failure> {
         slice: args.slice_ms.map_or(base.slice, Span::from_ms),
         ..base
     };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let session = Session {
         folder: Folder::at(&args.out),
         seed: args.seed,
         effort,
-        jobs: args.jobs.map_or(cores, usize::from),
+        jobs: args.jobs.map_or_else(cores, usize::from),
         fresh: args.fresh,
+        varied: None,
     };
     // An unusable folder is bad input, found before anything runs.
     drop(session.folder.lock().map_err(|error| Failure::Input(error.context("--out")))?);
@@ -277,6 +317,23 @@ struct Screen {
     bar: ProgressBar,
     json: bool,
     failed: Option<Failure>,
+}
+
+/// Progress on a terminal, without the outcomes.
+struct Quiet {
+    bar: ProgressBar,
+}
+
+impl Watch for Quiet {
+    fn begun(&mut self, points: usize) {
+        self.bar.inc_length(points as u64);
+    }
+
+    fn measured(&mut self, claim: &str, point: &str) -> ControlFlow<()> {
+        self.bar.set_message(format!("{claim}: {point}"));
+        self.bar.inc(1);
+        ControlFlow::Continue(())
+    }
 }
 
 fn bar() -> ProgressBar {

@@ -47,7 +47,7 @@ pub(crate) fn measure_claims(
 ) -> PyResult<(Option<String>, Option<Py<PyAny>>)> {
     let asked = LEDGER.find(&ids).map_err(|problem| error::input(py, &problem.to_string()))?;
     let effort = if quick { Effort::QUICK } else { Effort::FULL };
-    let session = Session { folder: Folder::at(&folder), seed, effort, jobs, fresh };
+    let session = Session { folder: Folder::at(&folder), seed, effort, jobs, fresh, varied: None };
     drop(session.folder.lock().map_err(|problem| error::input(py, &format!("out: {problem:#}")))?);
     let stop = Arc::new(AtomicBool::new(false));
     let mut watch = Stop(stop.clone());

@@ -93,6 +93,40 @@ fn a_host_runs_over_drives_on_a_controller() {
 }
 
 #[test]
+fn clients_on_another_machine_request_the_ios() {
+    let words = ["--host", "i7-4770", "--set", "host.links=2", "--set", "host.user=1us", "--iodepth", "16"];
+    let words = [&RUN[..7], &words, &["--io-count", "2000"]].concat();
+    let text = succeed(&words);
+    for part in [
+        "   client",
+        "   network",
+        "   receive",
+        "   send",
+        "2 links to clients: busy ",
+        "; the clients' machine busy ",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let report: Value =
+        serde_json::from_str(&succeed(&[&words[..], &["--json", "--check"]].concat())).expect("one JSON object");
+    let network = &report["cpu"]["network"];
+    assert_eq!((number(network, "/links"), number(&report, "/cpu/threads")), (2.0, 16.0));
+    let [to_host, to_clients, busy] = ["/to_host", "/to_clients", "/clients_busy"].map(|path| number(network, path));
+    assert!(0.0 < to_host && to_host < to_clients && to_clients < 1.0 && busy > 0.01, "{network}");
+    // 16 gets share an interrupt of a card, which raises one each 50 us at most.
+    let interrupts = number(network, "/interrupts_per_request");
+    assert!(0.0 < interrupts && interrupts < 1.0, "{interrupts}");
+    let read = report["breakdown_us"]["read"].as_object().expect("stages");
+    let sum: f64 = read.iter().filter(|(name, _)| !name.ends_with("_by")).filter_map(|(_, us)| us.as_f64()).sum();
+    assert!((sum - number(&report, "/latency_us/read/mean")).abs() < 1e-6, "{read:?}");
+    refuse(&with(&["--host", "server", "--set", "host.links=65"]), &["host.links", "to 64"]);
+    refuse(
+        &with(&["--host", "server", "--set", "host.links=1", "--set", "host.ring=sqpoll"]),
+        &["off with host.links"],
+    );
+}
+
+#[test]
 fn without_a_host_nothing_tells_of_one() {
     let (report, text) = (report(&[]), succeed(&RUN));
     assert!(report.get("cpu").is_none() && report["inputs"].get("host").is_none());

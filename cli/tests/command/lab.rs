@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{command, refuse, run, succeed};
 
-const CLAIMS: [&str; 55] = [
+const CLAIMS: [&str; 56] = [
     "femu-registers",
     "femu-gc-schemes",
     "femu-white-gc",
@@ -41,6 +41,7 @@ const CLAIMS: [&str; 55] = [
     "hiops-iops",
     "hiops-handler",
     "hiops-poll",
+    "hiops-kv",
     "kv-tail",
     "kv-load",
     "kv-memcached",
@@ -199,6 +200,9 @@ fn what_cannot_be_is_refused() {
     refuse(&["lab", "run", "all", "--seed=-1", "--out", &out], &["--seed"]);
     refuse(&["lab", "report", "--out", &out], &["--out", "there is no such folder"]);
     refuse(&["lab", "report", "--json", "--html"], &["cannot be used with"]);
+    refuse(&["lab", "costs", "femu-registers", "--out", &out], &["femu-registers: no cost of it", "hiops-iops, "]);
+    let unknown = ["lab", "costs", "hiops-kv", "--key", "host.cores", "--out", &out];
+    refuse(&unknown, &["--key host.cores", "host.syscall", "host.packet_in"]);
     let file = kept.path().join("file");
     fs::write(&file, "in the way").unwrap();
     refuse(&["lab", "run", "all", "--out", &file.display().to_string()], &["--out", "cannot make the folder"]);

@@ -265,6 +265,10 @@ fn policies_on_completions_wait_as_they_say_over_vfio_user() {
         let noticed = ["ready", "late"].map(|how| number(&announced["learnt"], &format!("/{how}")));
         assert!(noticed[0] + noticed[1] > 0.0 && number(&announced, "/waits") > 0.0, "{announced:#}");
         assert_eq!(number(&announced["learnt"], "/polled") + number(&announced["learnt"], "/woken"), 0.0);
+        // The first window is 16 us. Nothing that depends on how fast the thread is woken is asserted.
+        let adapted = policed(&url, "precompletion", &["--set", "host.patience=1s", "--set", "host.window=adaptive"]);
+        let window = number(&adapted, "/window_us");
+        assert!((1.0..=1_000.0).contains(&window), "{adapted:#}");
         server.end();
     }
     let server = Server::small(&["--vfio-user", "f.sock", "--record", "run.rec"]);
@@ -305,7 +309,4 @@ fn policies_on_completions_wait_as_they_say_on_a_ring_and_over_sockets() {
         let ended = bench(&[&["--to", "ring://default", "--rw", "randread"][..], &["--set", set]].concat());
         assert!(ended.code == Some(2) && ended.err.contains(problem), "{set}: {ended:?}");
     }
-    let adaptive = ["--set", "host.completion=precompletion", "--set", "host.window=adaptive"];
-    let ended = bench(&[&["--to", "vfio-user://none", "--rw", "randread"][..], &adaptive].concat());
-    assert!(ended.code == Some(2) && ended.err.contains("host.window: adaptive"), "{ended:?}");
 }

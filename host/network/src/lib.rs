@@ -3,11 +3,13 @@
 //! | file | what |
 //! |---|---|
 //! | `lib` | the interface of clients and servers to a network |
-//! | `simulated` | a network in simulated time, with faults |
+//! | `simulated` | a network in simulated time, with faults, on which messages cost no machine anything |
+//! | `links` | links between two machines of the simulator: cards, interrupts, softirqs and protocols |
 //!
 //! Left out: sockets. They are in the crate that runs a server or a client in wall time.
 #![forbid(unsafe_code)]
 
+pub mod links;
 pub mod simulated;
 
 use std::rc::Rc;

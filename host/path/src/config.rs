@@ -1,7 +1,9 @@
 //! The settings of a host, the keys by which users give them, and which hosts are impossible.
 
 use nandscape_host_machine::Config as MachineConfig;
+use nandscape_host_network::links::LinkConfig;
 use nandscape_sim::Span;
+use nandscape_sim::units::Rate;
 
 use crate::policy::PolicyKind;
 use crate::strategy::Strategy;
@@ -170,7 +172,22 @@ pub struct Config {
     pub load: usize,
     /// What an I/O costs.
     pub costs: Costs,
+    /// The links to a machine like this one, whose clients request the I/Os; without links they are requested here.
+    pub network: LinkConfig,
 }
+
+/// No link. Where there is one, it has 1 Gb/s and the costs of Linux on a core of speed 1; `docs/techniques/host-path.md` has their sources.
+const NETWORK: LinkConfig = LinkConfig {
+    links: 0,
+    rate: Rate::new(125_000_000, Span::from_s(1)),
+    delay: Span::from_us(2),
+    interval: Span::from_us(50),
+    packet_in: Span::from_ns(924),
+    message_in: Span::from_ns(176),
+    message_out: Span::from_ns(1_093),
+    // That of an I/O, which takes its place.
+    wake: Span::ZERO,
+};
 
 impl Costs {
     /// Nothing takes time.
@@ -263,6 +280,13 @@ pub const KEYS: [(&str, &str); 26] = [
     ("host.copy", "cost of copying 4 KiB to or from the application; 0 is direct I/O"),
     ("host.user", "what the application does for an I/O, such as 500ns"),
     ("host.ring_entry", "cost of an entry of io_uring, by application and kernel, such as 50ns"),
+    ("host.links", "links to a machine like this one, whose clients request the I/Os; 0: they are requested here"),
+    ("host.link_rate", "data rate of each link, such as 125MB/s, or unlimited"),
+    ("host.link_delay", "time of a packet between the wire and the interrupt of the card, such as 2us"),
+    ("host.link_interval", "least time between two interrupts of a card, such as 50us"),
+    ("host.packet_in", "cost of the protocols for a packet that is received, such as 924ns"),
+    ("host.message_in", "cost of handing a received message to its thread, such as 176ns"),
+    ("host.message_out", "cost of the protocols and the copy for a message that is sent, such as 1093ns"),
 ];
 
 /// Interrupts are raised where the first processor of a queue submits.
@@ -273,9 +297,11 @@ const OFF: &str = "off";
 const LONGEST: Span = Span::from_s(1);
 /// The most threads of the load.
 const MOST_LOAD: usize = 1_024;
+/// The most links.
+const MOST_LINKS: usize = 64;
 
 impl Config {
-    /// A machine on which I/Os cost nothing but what the machine itself costs.
+    /// A machine on which I/Os cost nothing but what the machine and messages cost.
     pub const fn free(machine: MachineConfig) -> Config {
         Config {
             machine,
@@ -295,6 +321,7 @@ impl Config {
             coalesce_time: Span::from_us(100),
             load: 0,
             costs: Costs::FREE,
+            network: NETWORK,
         }
     }
 
@@ -383,8 +410,13 @@ impl Config {
 
     /// The setting of a key whose value is a time.
     fn span_mut(&mut self, key: &str) -> Option<&mut Span> {
-        let costs = &mut self.costs;
+        let (costs, network) = (&mut self.costs, &mut self.network);
         Some(match key {
+            "host.link_delay" => &mut network.delay,
+            "host.link_interval" => &mut network.interval,
+            "host.packet_in" => &mut network.packet_in,
+            "host.message_in" => &mut network.message_in,
+            "host.message_out" => &mut network.message_out,
             "host.coalesce_time" => &mut self.coalesce_time,
             "host.patience" => &mut self.patience,
             "host.sqpoll_idle" => &mut self.sqpoll_idle,
@@ -448,6 +480,13 @@ impl Config {
         }
         if self.load > MOST_LOAD {
             return bad("host.load", self.load.to_string(), format!("0 to {MOST_LOAD}"));
+        }
+        if self.network.links > MOST_LINKS {
+            let valid = format!("0, with which the workload runs on the host itself, to {MOST_LINKS}");
+            return bad("host.links", self.network.links.to_string(), valid);
+        }
+        if self.network.links > 0 && self.ring != RingKind::Off {
+            return bad("host.ring", self.ring.name().to_owned(), "off with host.links".to_owned());
         }
         let path = self.path.name();
         if self.path.strategy().is_some() {
@@ -631,6 +670,8 @@ mod tests {
             ("host.poll_thread=16us", "off with host.path=nvme"),
             ("host.load=1025", "0 to 1024"),
             ("host.copy=2s", "from 0ns to 1s"),
+            ("host.packet_in=2s", "from 0ns to 1s"),
+            ("host.links=65", "0, with which the workload runs on the host itself, to 64"),
         ] {
             let mut config = Config::default();
             config.set(change).unwrap();
@@ -646,6 +687,15 @@ mod tests {
         let mut config = Config::default();
         ["host.ring=iopoll", "host.completion=poll"].iter().for_each(|change| config.set(change).unwrap());
         assert!(config.check().unwrap_err().to_string().contains("interrupt with host.ring=iopoll"));
+        let mut config = Config::default();
+        ["host.ring=iopoll", "host.links=1"].iter().for_each(|change| config.set(change).unwrap());
+        assert!(
+            config
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("host.ring: iopoll is not valid; valid is off with host.links")
+        );
         for (change, problem) in [
             ("host.completion=poll", "host.completion: poll is not valid; valid is interrupt with host.path=lazy"),
             ("host.completion=adaptive", "adaptive is not valid; valid is interrupt with host.path=lazy"),

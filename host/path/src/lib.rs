@@ -16,6 +16,7 @@
 //! | `stages` | the stages of an I/O, and the time in each |
 //! | `ring` | applications with io_uring, as a drive |
 //! | `threads` | the threads of an application, as a drive |
+//! | `clients` | clients on another machine, each with a connection to a thread of this host |
 //!
 //! # Rules
 //! - A queue pair belongs to one processor or several; its interrupt is raised on the first of them.
@@ -27,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod buffer;
+mod clients;
 mod config;
 mod notices;
 mod path;
@@ -41,6 +43,7 @@ mod threads;
 mod vector;
 
 pub use buffer::BufferAccount;
+pub use clients::Clients;
 pub use config::{Config, ConfigError, Costs, KEYS, PathKind, RingKind, Window};
 pub use notices::NoticeFigures;
 pub use path::{Path, Waiting};

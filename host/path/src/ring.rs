@@ -24,7 +24,7 @@ use nandscape_wire_nvme::{IoOpcode, Status};
 
 use crate::config::{Costs, RingKind, half};
 use crate::path::{Path, Taken, copy_of, is_to_drive};
-use crate::stages::{LAYER, stage};
+use crate::stages::{Legs, stage};
 
 /// See the file. The threads end with the simulation.
 pub struct Ring {
@@ -75,43 +75,6 @@ struct Outstanding {
     legs: Legs,
     /// Copying its data to the application.
     copy: Span,
-}
-
-/// The parts of a request's time, each from the end of the one before.
-struct Legs {
-    at: Time,
-    spent: Vec<(&'static str, Span)>,
-}
-
-impl Legs {
-    /// A request that came at `arrived` and is seen now; the thread was idle, and has spent `switched` on its switch since.
-    fn begin(arrived: Time, now: Time, idle: Option<Span>) -> Legs {
-        let mut legs = Legs { at: arrived, spent: Vec::new() };
-        match idle {
-            Some(switched) => legs.resumed(switched, now),
-            None => legs.pass(stage::THREAD, now),
-        }
-        legs
-    }
-
-    fn pass(&mut self, stage: &'static str, at: Time) {
-        if at > self.at {
-            self.spent.push((stage, at - self.at));
-            self.at = at;
-        }
-    }
-
-    /// The thread has its processor again, after a switch of a length at most.
-    fn resumed(&mut self, switched: Span, at: Time) {
-        let switch = switched.min(at.since(self.at));
-        self.spent.push((stage::SWITCH, switch));
-        self.spent.push((stage::RUN_DELAY, at.since(self.at) - switch));
-        self.at = self.at.max(at);
-    }
-
-    fn charge(&self, completion: &mut Completion) {
-        self.spent.iter().for_each(|(stage, span)| completion.breakdown.charge(LAYER, stage, *span));
-    }
 }
 
 /// What a thread has spent on switches.

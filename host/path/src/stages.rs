@@ -1,6 +1,6 @@
 //! The stages of an I/O in the host, and the time that a thread spends in each.
 
-use nandscape_drive::Breakdown;
+use nandscape_drive::{Breakdown, Completion};
 use nandscape_host_machine::{Context, Kind, Times};
 use nandscape_sim::{Sim, Span, Time};
 
@@ -46,10 +46,19 @@ pub mod stage {
     /// Entries of a ring: the I/O's own, and the wait for those of others in the same system call.
     pub const RING: &str = "ring";
 
+    /// The machine of the clients: the request, and its answer.
+    pub const CLIENT: &str = "client";
+    /// Wires and cards between the machines, until an interrupt.
+    pub const NETWORK: &str = "network";
+    /// From the interrupt of a request until its thread has it: the interrupt, the protocols, the wake-up.
+    pub const RECEIVE: &str = "receive";
+    /// The protocols of an answer.
+    pub const SEND: &str = "send";
+
     /// All, in the order in which an I/O passes them.
-    pub const ALL: [&str; 18] = [
-        THREAD, SYSCALL, SUBMIT, DRIVER, QUEUE, COALESCING, INTERRUPT, IPI, SOFTIRQ, COMPLETE, WAKEUP, OVERSLEEP,
-        RUN_DELAY, SWITCH, POLL, HELP, COPY, RING,
+    pub const ALL: [&str; 22] = [
+        CLIENT, NETWORK, RECEIVE, THREAD, SYSCALL, SUBMIT, DRIVER, QUEUE, COALESCING, INTERRUPT, IPI, SOFTIRQ,
+        COMPLETE, WAKEUP, OVERSLEEP, RUN_DELAY, SWITCH, POLL, HELP, COPY, RING, SEND,
     ];
 }
 
@@ -128,5 +137,42 @@ impl<'a> Stages<'a> {
     /// Charges all of it to the host.
     pub(crate) fn charge(&self, breakdown: &mut Breakdown) {
         self.spent.iter().for_each(|(stage, span)| breakdown.charge(LAYER, stage, *span));
+    }
+}
+
+/// The parts of a request's time, each from the end of the one before.
+pub(crate) struct Legs {
+    pub(crate) at: Time,
+    spent: Vec<(&'static str, Span)>,
+}
+
+impl Legs {
+    /// A request that came at `arrived` and is seen now; the thread was idle, and has spent `switched` on its switch since.
+    pub(crate) fn begin(arrived: Time, now: Time, idle: Option<Span>) -> Legs {
+        let mut legs = Legs { at: arrived, spent: Vec::new() };
+        match idle {
+            Some(switched) => legs.resumed(switched, now),
+            None => legs.pass(stage::THREAD, now),
+        }
+        legs
+    }
+
+    pub(crate) fn pass(&mut self, stage: &'static str, at: Time) {
+        if at > self.at {
+            self.spent.push((stage, at - self.at));
+            self.at = at;
+        }
+    }
+
+    /// The thread has its processor again, after a switch of a length at most.
+    pub(crate) fn resumed(&mut self, switched: Span, at: Time) {
+        let switch = switched.min(at.since(self.at));
+        self.spent.push((stage::SWITCH, switch));
+        self.spent.push((stage::RUN_DELAY, at.since(self.at) - switch));
+        self.at = self.at.max(at);
+    }
+
+    pub(crate) fn charge(&self, completion: &mut Completion) {
+        self.spent.iter().for_each(|(stage, span)| completion.breakdown.charge(LAYER, stage, *span));
     }
 }

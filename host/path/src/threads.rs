@@ -1,19 +1,22 @@
-//! The threads of an application, as a drive: each thread has one I/O at a time, and what comes beyond waits for a thread.
+//! The threads of an application, as a drive: each thread has one I/O at a time, and what comes beyond waits for a thread. They run on the host, or are
+//! clients on another machine.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io};
-use nandscape_host_machine::{ConfigError, Context, Event, ThreadSpec, Times};
-use nandscape_sim::Time;
+use nandscape_host_machine::{ConfigError, Context, Event, Machine, ThreadSpec, Times};
+use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::Status;
 
+use crate::clients::{Clients, Connection};
 use crate::path::Path;
 
 /// See the file. The threads end with the simulation.
 pub struct Threads {
-    path: Rc<Path>,
+    sim: Sim,
+    place: Place,
     info: DriveInfo,
     inbox: RefCell<VecDeque<(Io, Time)>>,
     /// A thread hands over a completion, and will take the I/O that follows.
@@ -25,6 +28,27 @@ pub struct Threads {
     idle: Event,
 }
 
+/// Where the threads run.
+enum Place {
+    Host(Rc<Path>),
+    Remote(Rc<Clients>),
+}
+
+/// How a thread has an I/O done.
+enum Way {
+    Host(Rc<Path>),
+    Remote(Rc<Connection>),
+}
+
+impl Place {
+    fn machine(&self) -> &Machine {
+        match self {
+            Place::Host(path) => path.machine(),
+            Place::Remote(clients) => clients.machine(),
+        }
+    }
+}
+
 impl Threads {
     /// `count` threads that use a namespace, which `info` describes. An I/O that finds none of them idle begins another, up to `most`.
     ///
@@ -33,12 +57,35 @@ impl Threads {
     pub fn new(
         path: &Rc<Path>,
         info: DriveInfo,
+        counts: (u32, u32),
+        spec: ThreadSpec,
+    ) -> Result<Rc<Threads>, ConfigError> {
+        Threads::at((Place::Host(path.clone()), path.sim.clone()), info, counts, spec)
+    }
+
+    /// The same on the machine of clients, each with a connection to a thread of the host.
+    ///
+    /// # Errors
+    /// That a thread may not run on any processor.
+    pub fn of_clients(
+        clients: &Rc<Clients>,
+        info: DriveInfo,
+        counts: (u32, u32),
+        spec: ThreadSpec,
+    ) -> Result<Rc<Threads>, ConfigError> {
+        Threads::at((Place::Remote(clients.clone()), clients.path().sim.clone()), info, counts, spec)
+    }
+
+    fn at(
+        (place, sim): (Place, Sim),
+        info: DriveInfo,
         (count, most): (u32, u32),
         spec: ThreadSpec,
     ) -> Result<Rc<Threads>, ConfigError> {
-        let idle = Event::new(path.machine());
+        let idle = Event::new(place.machine());
         let threads = Rc::new_cyclic(|me: &Weak<Threads>| Threads {
-            path: path.clone(),
+            sim,
+            place,
             info,
             inbox: RefCell::default(),
             is_taking: Cell::new(false),
@@ -53,9 +100,13 @@ impl Threads {
     }
 
     fn begin_one(&self) -> Result<(), ConfigError> {
-        let thread = self.path.machine().thread(self.spec)?;
+        let thread = self.place.machine().thread(self.spec)?;
+        let way = match &self.place {
+            Place::Host(path) => Way::Host(path.clone()),
+            Place::Remote(clients) => Way::Remote(clients.connect(self.spec)?),
+        };
         self.count.set(self.count.get() + 1);
-        self.path.sim.spawn(self.me.upgrade().expect("threads in use are alive").serve(thread));
+        self.sim.spawn(self.me.upgrade().expect("threads in use are alive").serve(thread, way));
         Ok(())
     }
 
@@ -69,7 +120,7 @@ impl Threads {
         self.inbox.borrow().len()
     }
 
-    async fn serve(self: Rc<Threads>, thread: Context) {
+    async fn serve(self: Rc<Threads>, thread: Context, way: Way) {
         // When the thread began to wait for an I/O, and its time then.
         let mut idle: Option<(Time, Times)> = None;
         loop {
@@ -78,7 +129,10 @@ impl Threads {
                 Some((Io { command, mem, token }, arrived)) => {
                     let found_idle = idle.take().filter(|(since, _)| *since <= arrived).map(|(_, times)| times);
                     let command = (command, self.info.lba_bytes);
-                    let completion = self.path.io_of_idle(&thread, (arrived, found_idle), command, mem).await;
+                    let completion = match &way {
+                        Way::Host(path) => path.io_of_idle(&thread, (arrived, found_idle), command, mem).await,
+                        Way::Remote(connection) => connection.call(&thread, arrived, command, mem).await,
+                    };
                     self.is_taking.set(true);
                     token.complete(completion);
                     self.is_taking.set(false);
@@ -87,7 +141,7 @@ impl Threads {
                     (0..more).for_each(|_| _ = self.idle.notify_from(&thread));
                 }
                 None => {
-                    idle = Some((self.path.sim.now(), thread.times()));
+                    idle = Some((self.sim.now(), thread.times()));
                     self.idle.wait(&thread).await;
                 }
             }
@@ -101,7 +155,7 @@ impl Drive for Threads {
     }
 
     fn submit(&self, io: Io) {
-        self.inbox.borrow_mut().push_back((io, self.path.sim.now()));
+        self.inbox.borrow_mut().push_back((io, self.sim.now()));
         if self.is_taking.get() {
             return;
         }

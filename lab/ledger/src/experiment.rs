@@ -115,6 +115,46 @@ pub struct Run<'a> {
     pub effort: Effort,
     /// Called with the share of the point that is done.
     pub progress: &'a dyn Fn(f64),
+    /// A cost at another value, if one is varied.
+    pub varied: Option<&'a Varied>,
+}
+
+/// A cost of an experiment at another value than its own.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Varied {
+    /// The cost, by a name of [`Costs`].
+    pub key: String,
+    /// Times its own value.
+    pub factor: f64,
+}
+
+impl std::fmt::Display for Varied {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.factor {
+            0.5 => write!(f, "{} at half", self.key),
+            2.0 => write!(f, "{} at twice", self.key),
+            times => write!(f, "{} times {times}", self.key),
+        }
+    }
+}
+
+/// The costs of an experiment that have no published value: its verdict is shown at half and at twice each.
+#[derive(Copy, Clone, Debug)]
+pub struct Costs {
+    /// The claim.
+    pub id: &'static str,
+    /// Names of its costs.
+    pub keys: &'static [&'static [&'static str]],
+}
+
+impl Run<'_> {
+    /// A cost, at another value if it is the one that is varied.
+    pub fn cost(&self, key: &str, cost: Span) -> Span {
+        match self.varied {
+            Some(varied) if varied.key == key => Span::from_ns((cost.ns() as f64 * varied.factor).round() as u64),
+            _ => cost,
+        }
+    }
 }
 
 /// Measures a point.

@@ -3,7 +3,7 @@
 use anyhow::bail;
 
 use crate::claim::Claim;
-use crate::experiment::Experiment;
+use crate::experiment::{Costs, Experiment};
 
 /// The similarity at which a name is suggested; 1 is equal.
 const LIKE: f64 = 0.85;
@@ -14,6 +14,8 @@ pub struct Ledger {
     pub experiments: &'static [&'static Experiment],
     /// Entries without an experiment.
     pub unbuilt: &'static [Claim],
+    /// The costs of experiments that have some without a published value.
+    pub costs: &'static [Costs],
 }
 
 impl Ledger {
@@ -37,6 +39,12 @@ impl Ledger {
             }
         }
         Ok(found)
+    }
+
+    /// The costs of an experiment; none if all its values are published.
+    pub fn costs_of(&self, id: &str) -> Vec<&'static str> {
+        let of = self.costs.iter().filter(|costs| costs.id == id);
+        of.flat_map(|costs| costs.keys.iter().flat_map(|keys| keys.iter().copied())).collect()
     }
 
     fn unknown(&self, name: &str) -> String {

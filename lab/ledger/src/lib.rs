@@ -12,6 +12,7 @@
 //! | `results` | the folder of results, which are not measured again |
 //! | `pool` | work on several threads |
 //! | `session` | a run of experiments |
+//! | `vary` | a claim with each of its costs at half and at twice its value |
 //! | `outcome` | the outcome of a claim, also as JSON |
 //! | `score` | the count of verdicts by paper |
 //! | `show` | outcomes as text, Markdown and HTML |
@@ -30,6 +31,7 @@ pub mod results;
 pub mod score;
 pub mod session;
 pub mod show;
+pub mod vary;
 pub mod verdict;
 
 pub use experiment::Effort;
@@ -38,4 +40,5 @@ pub use outcome::Outcome;
 pub use results::Folder;
 pub use score::Score;
 pub use session::{Session, Watch};
+pub use vary::Sensitivity;
 pub use verdict::Verdict;

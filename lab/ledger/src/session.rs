@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::experiment::{Clock, Effort, Experiment, Point, Run};
+use crate::experiment::{Clock, Effort, Experiment, Point, Run, Varied};
 use crate::figures::{Figures, Results};
 use crate::machine;
 use crate::outcome::Outcome;
@@ -27,6 +27,8 @@ pub struct Session {
     pub jobs: usize,
     /// Whether existing points are measured again.
     pub fresh: bool,
+    /// A cost at another value, if one is varied. Its results belong to a folder of their own.
+    pub varied: Option<Varied>,
 }
 
 /// Reports of a run's progress, called on the thread that started it.
@@ -92,7 +94,13 @@ impl Session {
         let mut others: Vec<(String, usize)> = Vec::new();
         let mut points = Vec::new();
         let runs = if self.effort.is_repeated { experiment.repeats() } else { 1 };
-        let all = |run| (experiment.points)().into_iter().enumerate().map(move |(number, point)| (run, number, point));
+        let marked = |point: Point| match &self.varied {
+            Some(varied) => point.with("varied", varied),
+            None => point,
+        };
+        let all = |run| {
+            (experiment.points)().into_iter().enumerate().map(move |(number, point)| (run, number, marked(point)))
+        };
         for (run, number, point) in (0..runs).flat_map(all) {
             let inputs = Inputs::new(experiment, &point, seed_of(experiment, self.seed, run), self.effort);
             let file = self.folder.file(experiment, number, &point, run);
@@ -205,7 +213,8 @@ impl Session {
 
     /// Each thread creates its own points: a measurement depends only on the point's position and the seed.
     fn measure(&self, experiment: &Experiment, (point, seed): (usize, u64), progress: &dyn Fn(f64)) -> Result<Figures> {
-        let run = Run { seed: experiment.seed_of(seed, point), effort: self.effort, progress };
+        let run =
+            Run { seed: experiment.seed_of(seed, point), effort: self.effort, progress, varied: self.varied.as_ref() };
         let figures = ((experiment.points)()[point].measure)(&run)?;
         figures.check()?;
         Ok(figures)

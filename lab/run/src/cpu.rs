@@ -6,8 +6,9 @@ use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, Role, Use, node};
 use nandscape_host_machine::{Kind, ThreadSpec};
+use nandscape_host_network::links::Side;
 use nandscape_host_path::policy::PolicyKind;
-use nandscape_host_path::{Path, Profile, Queues, Ring, RingKind, Stripe, Threads};
+use nandscape_host_path::{Clients, Path, Profile, Queues, Ring, RingKind, Stripe, Threads};
 use nandscape_lab_workload::{JobSpec, LoadKind, LoadSpec, Workload};
 use nandscape_sim::{Sim, Span, Time};
 use serde::Serialize;
@@ -48,6 +49,9 @@ pub struct CpuReport {
     pub interrupts_per_request: Option<f64>,
     /// The processor time of the longest handler of an interrupt of the drive; 0 without interrupts.
     pub longest_interrupt_us: f64,
+    /// Links to clients on another machine; left out without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkReport>,
     /// How the host used the drive's notices; left out unless it asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub woken: Option<WokenReport>,
@@ -82,6 +86,8 @@ pub(crate) struct Host {
     path: Rc<Path>,
     name: String,
     threads: RefCell<Vec<Rc<Threads>>>,
+    /// The machine on which the jobs run, if that is another one.
+    clients: Option<Rc<Clients>>,
     /// Threads of applications with rings, and of the kernel for these.
     of_rings: Cell<u64>,
     begun: RefCell<Account>,
@@ -206,12 +212,15 @@ impl Host {
             }
             None => {}
         }
+        let clients = (path.config().network.links > 0).then(|| Clients::new(&path)).transpose();
+        let clients = clients.map_err(|error| RunError::Workload(error.to_string()))?;
         if trace {
             path.machine().show("processor");
+            clients.iter().for_each(|clients| clients.machine().show("client processor"));
         }
-        let begun = RefCell::new(Account::of(sim, &path));
+        let begun = RefCell::new(Account::of(sim, &path, clients.as_deref()));
         let (sim, name) = (sim.clone(), profile.name.clone());
-        Ok(Host { sim, path, name, threads: RefCell::default(), of_rings: Cell::new(0), begun })
+        Ok(Host { sim, path, name, threads: RefCell::default(), clients, of_rings: Cell::new(0), begun })
     }
 
     /// The drive of each job and of each load of a workload: threads of the host.
@@ -255,7 +264,10 @@ impl Host {
     }
 
     fn threads(&self, info: DriveInfo, counts: (u32, u32)) -> Result<Rc<Threads>, RunError> {
-        let threads = Threads::new(&self.path, info, counts, ThreadSpec::default());
+        let threads = match &self.clients {
+            None => Threads::new(&self.path, info, counts, ThreadSpec::default()),
+            Some(clients) => Threads::of_clients(clients, info, counts, ThreadSpec::default()),
+        };
         let threads = threads.map_err(|error| RunError::Workload(error.to_string()))?;
         self.threads.borrow_mut().push(threads.clone());
         Ok(threads)
@@ -263,7 +275,7 @@ impl Host {
 
     /// The measured phase begins.
     pub(crate) fn begin(&self) {
-        self.begun.replace(Account::of(&self.sim, &self.path));
+        self.begun.replace(Account::of(&self.sim, &self.path, self.clients.as_deref()));
         self.path.count_notices_anew();
         self.path.measure_handlers_anew();
     }
@@ -271,7 +283,8 @@ impl Host {
     /// The measured phase has ended, with `requests` requests.
     pub(crate) fn report(&self, requests: u64) -> CpuReport {
         self.path.machine().end_timelines();
-        let (begun, ended) = (&*self.begun.borrow(), Account::of(&self.sim, &self.path));
+        self.clients.iter().for_each(|clients| clients.machine().end_timelines());
+        let (begun, ended) = (&*self.begun.borrow(), Account::of(&self.sim, &self.path, self.clients.as_deref()));
         let config = self.path.config();
         let processors = self.path.machine().cpus() as u64;
         let elapsed = ended.at.since(begun.at).ns() as f64 * processors as f64;
@@ -297,6 +310,7 @@ impl Host {
             load: (config.load > 0).then(|| share(ended.load - begun.load)),
             interrupts_per_request: some.then(|| (ended.interrupts - begun.interrupts) as f64 / requests as f64),
             longest_interrupt_us: self.path.longest_handler().as_us(),
+            network: self.network(begun, &ended, requests),
             woken: self.path.asks().then(|| WokenReport::of(self.path.window(), &self.path.notices())),
         }
     }
@@ -325,7 +339,7 @@ fn no_namespace(nsid: u32) -> RunError {
 }
 
 impl Account {
-    fn of(sim: &Sim, path: &Path) -> Account {
+    fn of(sim: &Sim, path: &Path, clients: Option<&Clients>) -> Account {
         let (total, loads) = (path.machine().total(), path.load_times());
         let of_loads = |kind: Kind| -> Span { loads.iter().map(|times| times.by(kind)).sum() };
         Account {

@@ -106,7 +106,7 @@ pub use array_members::{name_of_drive, takes_windows, written_in_order};
 pub use block::{BlockReport, counters as block_counters, layer as block_layer};
 pub use build::{DriveError, Precondition, build_drive};
 pub use chain::{ArrayLayer, Chain, LayerWords};
-pub use cpu::CpuReport;
+pub use cpu::{CpuReport, NetworkReport};
 pub use damage::{Damage, Fault};
 pub use flow::FlowReport;
 pub use host::process_cpu;

@@ -12,12 +12,14 @@
 //! | `precompletion` | Precompletion (Shin 2017, chapter 4): notices ahead of completions |
 //! | `ox` | OX-Block and OX-ELEOS (OX 2019): FTLs on the controller |
 //! | `fox` | FOX (OX 2019, chapter 4): patterns on open-channel drives |
+//! | `costs` | the costs of the thesis' host, together and one at a time |
 //! | `wall` | common code of the experiments in real time |
 //! | `server_trace` | a trace of a real server, next to generated loads |
 //! | `unbuilt` | entries of the ledger without an experiment |
 //!
 //! Left out: verdicts, results and their forms, in `lab/ledger`, and all mechanism.
 
+mod costs;
 mod engine;
 mod femu;
 mod fox;
@@ -58,7 +60,7 @@ experiments! {
     ttflash: ttflash_tail, ttflash_filebench, ttflash_arithmetic, ttflash_wear,
         gc_tail_motivation;
     leapio: leapio_virt;
-    hiops: hiops_iops, hiops_handler, hiops_poll;
+    hiops: hiops_iops, hiops_handler, hiops_poll, hiops_kv;
     engine: kv_tail, kv_load, kv_memcached, kv_percentiles;
     precompletion: pre_prediction, pre_buffer_hit, pre_window, pre_multidepth;
     ox: ox_mq, ox_fabric, ox_sizes, ox_gc, ox_checkpoint, ox_recovery, eleos_cache, eleos_scale;
@@ -66,4 +68,4 @@ experiments! {
 }
 
 /// The ledger of the source papers.
-pub static LEDGER: Ledger = Ledger { experiments: EXPERIMENTS, unbuilt: unbuilt::UNBUILT };
+pub static LEDGER: Ledger = Ledger { experiments: EXPERIMENTS, unbuilt: unbuilt::UNBUILT, costs: costs::COSTS };

@@ -87,19 +87,6 @@ pub(crate) static UNBUILT: &[Claim] = &[
         kind: Kind::Result,
     },
     Claim {
-        id: "hiops-kv",
-        source: &[(Paper::Shin, "Fig. 3.11")],
-        says: "key-value gets: 119 K (IRQ) against 110 K (SCSI) and 101 K (poll) at best; +7% at 32 clients (the two \
-               figures give 8.2%), +108% at 256 clients where SCSI collapses",
-        show: Some(
-            "best of each ranked IRQ, SCSI, Poll; SCSI falls beyond 128 clients and IRQ does not; gain at 256 \
-                    clients at least 54%",
-        ),
-        ruling: Some("value size is not given: two sizes, `depends` if they differ"),
-        check: Check::Order,
-        kind: Kind::Result,
-    },
-    Claim {
         id: "flashshare-response",
         source: &[(Paper::FlashShare, "5.2, Fig. 11-12")],
         says: "response time against Vanilla: CacheOpt, KernelOpt, SelectISR, XLER cut the mean by 5, 11, 12, 22% and \

@@ -13,11 +13,12 @@ use nandscape_apps_memcached_engine::policy::policy;
 use nandscape_apps_memcached_engine::{Engine, Expect, New, Stats};
 use nandscape_apps_store::{Costs, Host};
 use nandscape_device_ssd::Ssd;
+use nandscape_host_network::links::{self, on_wire};
 use nandscape_lab_workload::{Chooser, Mix, Operation};
+use nandscape_sim::units::Rate;
 use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Time};
 
 use crate::simulated::{AROUND_ITEM, RunError, Spec};
-use crate::uplink::Uplink;
 
 /// The machines' network, and the load on it. The load of the [`Spec`] is read otherwise here: its readers are the clients, its reads the
 /// operations that are measured, and `read_bytes` the bytes of values; it has no writers.
@@ -50,16 +51,6 @@ pub struct Served {
 
 /// Bytes of memory of an item without its value: some 155 of the index, 20 of the key, and a place in the cache's list.
 const INDEX: u64 = 155 + 20 + 32;
-/// Bytes of data in a packet of 1,500 bytes with headers of IP and TCP with its time stamps.
-const SEGMENT: u64 = 1_448;
-/// Bytes of a packet beyond its data: these headers, that of Ethernet with its checksum, preamble and gap.
-const AROUND_SEGMENT: u64 = 52 + 38;
-
-/// Bytes of a message on the wire.
-fn on_wire(bytes: usize) -> u64 {
-    bytes as u64 + (bytes as u64).div_ceil(SEGMENT).max(1) * AROUND_SEGMENT
-}
-
 /// Runs it.
 ///
 /// # Errors
@@ -74,7 +65,9 @@ pub fn serve_clients(spec: &Spec, clients: &Clients) -> Result<Served, RunError>
 /// What clients share.
 struct Run {
     server: Rc<Server>,
-    network: Rc<Uplink>,
+    sim: Sim,
+    /// To the server, and to the clients.
+    network: [links::Wire; 2],
     /// What messages cost the server, and the clients' machine.
     ends: [Host; 2],
     mix: Mix,
@@ -112,7 +105,8 @@ async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> 
     let message = |cpu| Host::new(sim, cpu, Costs { operation: clients.message, ..Costs::NONE });
     let run = Rc::new(Run {
         server: Server::new(engine.clone(), "simulated"),
-        network: Uplink::new(sim, clients.network),
+        sim: sim.clone(),
+        network: [(); 2].map(|()| links::Wire::new(Rate::new(clients.network, Span::from_s(1)))),
         ends: [message(cpu), message(spec.machine.cpu(sim))],
         mix: *mix,
         chooser: RefCell::new(Chooser::new(*choice)),
@@ -195,11 +189,16 @@ impl Run {
         [head.as_bytes(), &value(item, self.value_bytes), b"\r\nEND\r\n"].concat()
     }
 
+    /// A message of so many bytes passes a wire.
+    async fn pass(&self, wire: &links::Wire, bytes: usize) {
+        self.sim.sleep_until(wire.put(self.sim.now(), on_wire(bytes as u64))).await;
+    }
+
     /// A request's way to the server, and its answer's way back.
     async fn ask(&self, wire: &Wire, request: &[u8]) -> Vec<u8> {
         let [server, clients] = &self.ends;
         clients.operation().await;
-        self.network.pass(on_wire(request.len()), true).await;
+        self.pass(&self.network[0], request.len()).await;
         server.operation().await;
         wire.received(request);
         let mut answer = Vec::new();
@@ -212,7 +211,7 @@ impl Run {
             debug_assert!(taken.is_ok());
         }
         server.operation().await;
-        self.network.pass(on_wire(answer.len()), false).await;
+        self.pass(&self.network[1], answer.len()).await;
         clients.operation().await;
         answer
     }
@@ -276,10 +275,5 @@ mod tests {
         assert!(free.took < dear.took, "{:?} and {:?}", free.took, dear.took);
         assert!(free.after.drive_hits > free.before.drive_hits && free.after.memory_hits > free.before.memory_hits);
         assert_eq!((dear.after.unreadable, dear.after.reads_at_tokens), (0, 0));
-    }
-
-    #[test]
-    fn bytes_on_the_wire_have_their_headers() {
-        assert_eq!([0, 30, 1_448, 1_449].map(on_wire), [90, 120, 1_538, 1_629]);
     }
 }

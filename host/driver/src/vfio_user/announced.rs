@@ -23,6 +23,11 @@ impl Announced {
         Announced(RefCell::new(State { queue, taken: vec![VecDeque::new(); pairs] }))
     }
 
+    /// The number of its completion queue.
+    pub(super) fn id(&self) -> u16 {
+        self.0.borrow().queue.id()
+    }
+
     /// The notices of a queue pair that have come.
     pub(super) fn take(&self, pair: u16) -> io::Result<VecDeque<(u16, Span)>> {
         let State { queue, taken } = &mut *self.0.borrow_mut();

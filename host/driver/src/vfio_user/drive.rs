@@ -168,6 +168,11 @@ impl FunctionDrive {
         Pending { commands: state.pair.outstanding().into(), answers: state.answers }
     }
 
+    /// The completion queue that the drive posts notices to, if it was asked for them.
+    pub fn notice_queue(&self) -> Option<u16> {
+        self.announced.as_ref().map(|announced| announced.id())
+    }
+
     /// What is signalled when there is something to poll for, and what shows the end of the connection as a hang-up; `None` if its
     /// completions do not interrupt. All queue pairs of a function have the same.
     pub fn signal(&self) -> Option<(BorrowedFd<'_>, BorrowedFd<'_>)> {

@@ -1,6 +1,7 @@
 //! I/O paths on small hosts with round costs, over a drive that takes a fixed time.
 
 mod announcing;
+mod clients;
 mod closed_forms;
 mod notices;
 mod properties;

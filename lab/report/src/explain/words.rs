@@ -75,6 +75,10 @@ fn in_host(stage: &str) -> String {
         "oversleep" => "sleeping longer than the drive takes",
         "poll" => "finding the completion",
         "copy" => "copying data",
+        "client" => "the machine of the clients",
+        "network" => "the wires and cards between the machines",
+        "receive" => "receiving requests: interrupts, softirqs and protocols",
+        "send" => "the protocols of answers",
         other => return other.replace('_', " "),
     }
     .to_owned()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nandscape_sim::Span;
 use serde::Serialize;
 
 use super::completions::Completions;
@@ -53,6 +54,9 @@ pub struct CompletionReport {
     pub sleeps: u64,
     /// Looks for completions that found none, with the processor kept.
     pub looks: u64,
+    /// The window of notices that an adaptive policy has given the drive last; left out of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_us: Option<f64>,
     /// Wake-ups without any drive, before the run.
     pub control: ControlReport,
 }
@@ -81,6 +85,7 @@ impl CompletionReport {
             waits: counts.waits,
             sleeps: counts.sleeps,
             looks: counts.looks,
+            window_us: completions.window().map(Span::as_us),
             control: ControlReport {
                 wakes: control.count(),
                 p50_us: control.median().as_us(),

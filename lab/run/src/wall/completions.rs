@@ -5,7 +5,8 @@
 //! others that want its processor.
 //!
 //! Left out: when the drive ended a command. The time from there to the thread is taken to be what the [control](super::control) has
-//! measured; a window of notices that adapts to it.
+//! measured. When a notice was posted is known only from what follows: a thread that polls until the end has lost of the announced time what is left of it
+//! then, and one that finds the end has lost all of it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -53,17 +54,23 @@ pub(super) struct Completions {
     control: Control,
     flights: RefCell<Slots<Flight>>,
     counts: RefCell<Counts>,
+    /// Gives the drive another window for its notices.
+    set_window: RefCell<Option<SetWindow>>,
+    /// The window that the drive was given last.
+    window: Cell<Option<Span>>,
     /// Processor time of the thread when counting began.
     cpu: Cell<Span>,
 }
+
+type SetWindow = Box<dyn Fn(Span)>;
 
 /// A command that has not ended.
 struct Flight {
     of: Submitted,
     notice: Notice,
     token: Token,
-    /// When the drive's notice says that it ends.
-    ends: Option<Time>,
+    /// When the drive's notice says that it ends, as the thread saw it, and how long ahead that was.
+    ends: Option<(Time, Span)>,
     /// The loop has polled for it; since the notice, if one is waited for.
     has_looked: bool,
     /// The loop has waited in the system since.
@@ -82,6 +89,8 @@ impl Completions {
             control,
             flights: RefCell::new(Slots::new()),
             counts: RefCell::default(),
+            set_window: RefCell::default(),
+            window: Cell::new(None),
             cpu: Cell::new(thread_cpu()),
         })
     }
@@ -89,6 +98,25 @@ impl Completions {
     /// A drive whose commands are learnt of by the policy.
     pub(super) fn over(&self, base: Rc<dyn Drive>) -> Rc<dyn Drive> {
         Rc::new(Policed { base, completions: self.me.upgrade().expect("it is alive while it is called") })
+    }
+
+    /// Calls `set` with each window that the policy wants the drive's notices to have, the first at once.
+    pub(super) fn on_window(&self, set: impl Fn(Span) + 'static) {
+        self.set_window.replace(Some(Box::new(set)));
+        self.renew_window();
+    }
+
+    /// The window that the drive was given last, if by the policy.
+    pub(super) fn window(&self) -> Option<Span> {
+        self.window.get()
+    }
+
+    fn renew_window(&self) {
+        let set = self.set_window.borrow();
+        if let Some((set, window)) = set.as_ref().and_then(|set| Some((set, self.policy.new_window()?))) {
+            self.window.set(Some(window));
+            set(window);
+        }
     }
 
     /// The policy.
@@ -184,10 +212,11 @@ impl Completions {
                 took: passed - delay,
                 way,
                 delay,
-                noticed: flight.ends.map(|_| wake),
+                noticed: flight.noticed(learnt, now),
                 buffer_free: has_count.then(|| Hints(completion.dw1).buffer_free().into()),
             },
         );
+        self.renew_window();
     }
 }
 
@@ -208,9 +237,20 @@ impl Flight {
             Notice::PollFor(span) if now <= self.of.at + span => Wants::Look,
             Notice::PollFor(_) => Wants::Interrupt,
             Notice::Announced(patience) => match self.ends {
-                Some(ends) if now <= ends + patience => Wants::Look,
+                Some((ends, _)) if now <= ends + patience => Wants::Look,
                 _ => Wants::Interrupt,
             },
+        }
+    }
+
+    /// The time from the drive's notice to the thread. A thread that was late has missed all of the announced time; it counts half as much again, as the
+    /// policy may want a window up to an eighth longer than the drive's. How long a thread took that gave up, the end does not show.
+    fn noticed(&self, learnt: Learnt, now: Time) -> Option<Span> {
+        let (ends, remaining) = self.ends?;
+        match learnt {
+            Learnt::Ready => Some(ends.since(now.min(ends))),
+            Learnt::Late => Some(remaining + remaining / 2),
+            _ => None,
         }
     }
 
@@ -240,7 +280,7 @@ impl Sink for Completions {
     fn announced(&self, tag: u64, remaining: Span) {
         let now = self.clock.now();
         if let Some(flight) = self.flights.borrow_mut().get_mut(Key::from_bits(tag)) {
-            flight.ends.get_or_insert(now + remaining);
+            flight.ends.get_or_insert((now + remaining, remaining));
             flight.has_waited = false;
         }
     }
@@ -379,6 +419,52 @@ mod tests {
         assert_eq!(rig.completions.rest(at + mean, LONGEST), Rest::Look);
         rig.end();
         assert_eq!((rig.learnt(Learnt::Polled), rig.completions.counts().sleeps), (2, 2));
+    }
+
+    #[test]
+    fn a_window_follows_what_of_the_announced_time_was_lost() {
+        let rig = rig(&["host.completion=precompletion", "host.window=adaptive"]);
+        let windows = Rc::new(RefCell::new(Vec::new()));
+        let given = windows.clone();
+        rig.completions.on_window(move |window| given.borrow_mut().push(window));
+        assert_eq!((windows.borrow().len(), rig.completions.window()), (1, windows.borrow().first().copied()));
+        let read = |looks: bool| {
+            rig.read();
+            let announce = rig.held.0.borrow()[0].token.announcer();
+            announce(rig.completions.window().unwrap());
+            if looks {
+                assert_eq!(rig.completions.rest(Time::ZERO, LONGEST), Rest::Look);
+            }
+            rig.end();
+        };
+        // The end is there each time the thread sees the notice: the window grows by steps.
+        (0..20).for_each(|_| read(false));
+        assert_eq!(rig.learnt(Learnt::Late), 20);
+        let grown = windows.borrow().clone();
+        assert!(grown.len() > 5 && grown.is_sorted() && grown[grown.len() - 1] > grown[0] * 4, "{grown:?}");
+        // Without a notice nothing is known of the window.
+        rig.read();
+        rig.end();
+        assert_eq!(windows.borrow().len(), grown.len());
+    }
+
+    #[test]
+    fn what_a_notice_has_lost_shows_when_the_command_ends() {
+        let (ends, remaining) = (Time::ZERO + Span::from_us(50), Span::from_us(20));
+        let notice = Notice::Announced(Span::from_us(20));
+        let of = Submitted::by(Time::ZERO, &SubmissionEntry::blocks(IoOpcode::READ, 1, 0, 8), (512, 4_096));
+        let token = Token::new(Rc::new(Nobody), 0);
+        let flight = Flight { of, notice, token, ends: Some((ends, remaining)), has_looked: true, has_waited: false };
+        let after = |us| Time::ZERO + Span::from_us(us);
+        // The thread saw it at 30 us, for 50 us. It ended at 44 us: 6 of 20 us had passed.
+        assert_eq!(flight.noticed(Learnt::Ready, after(44)), Some(Span::from_us(6)));
+        assert_eq!(flight.noticed(Learnt::Ready, after(60)), Some(Span::ZERO), "it ended later than announced");
+        assert!(flight.noticed(Learnt::Late, after(31)) > Some(remaining));
+        assert_eq!(
+            (flight.noticed(Learnt::GaveUp, after(90)), flight.noticed(Learnt::Missing, after(90))),
+            (None, None)
+        );
+        flight.token.complete(Completion::of(Status::SUCCESS));
     }
 
     #[test]

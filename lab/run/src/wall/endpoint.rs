@@ -113,6 +113,8 @@ pub(super) struct Connections {
     pub(super) drives: Vec<Connected>,
     /// An admin queue of the same host, if one was requested.
     pub(super) admin: Option<Connected>,
+    /// The completion queue of notices, if they were requested.
+    pub(super) notices: Option<u16>,
 }
 
 impl Endpoint {
@@ -153,6 +155,7 @@ impl Endpoint {
                 let connected = FunctionDrive::connect_signalled(path, &pairs, false, with_admin, signals);
                 let (admin, drives) = connected.map_err(|error| format!("{self}: {error}"))?;
                 Ok(Connections {
+                    notices: drives.first().and_then(FunctionDrive::notice_queue),
                     drives: drives.into_iter().map(|drive| Connected::of(Polled(drive))).collect(),
                     admin: admin.map(|admin| Connected::of(Polled(admin))),
                 })
@@ -164,14 +167,14 @@ impl Endpoint {
                 let admin = Rc::new(AdminQueue::of(&drives[0]));
                 let admin = Some(Connected { drive: admin, source: drives[0].clone() });
                 let connected = |drive: Rc<NvmeTcp>| Connected { drive: drive.clone(), source: drive };
-                Ok(Connections { drives: drives.into_iter().map(connected).collect(), admin })
+                Ok(Connections { drives: drives.into_iter().map(connected).collect(), admin, notices: None })
             }
             Endpoint::Nbd(_) | Endpoint::Ring(_) if with_admin => {
                 Err(format!("{self}: it has no admin queue for its clients; nvme-tcp:// and vfio-user:// have"))
             }
             _ => {
                 let drives = wanted.iter().map(|wanted| self.connect_one(in_process, *wanted, signals, patience));
-                Ok(Connections { drives: drives.collect::<Result<_, _>>()?, admin: None })
+                Ok(Connections { drives: drives.collect::<Result<_, _>>()?, admin: None, notices: None })
             }
         }
     }

@@ -9,6 +9,7 @@
 //! | `function` | a drive behind a vfio-user socket |
 //! | `in_process` | that drive and its thread |
 //! | `completions` | how the thread waits for completions: the policies of simulated hosts |
+//! | `windows` | windows of notices that follow the scheduling delay |
 //! | `control` | how long the system takes to wake the thread, without a drive |
 //! | `completion_report` | the figures of both |
 //! | `report` | the figures |
@@ -34,6 +35,7 @@ mod ring;
 mod server_cpu;
 mod settle;
 mod target;
+mod windows;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -65,6 +67,7 @@ use endpoint::{Connected, Connections, Wanted};
 use pacer::Pacer;
 pub use pacer::Tell;
 use patience::Patience;
+use windows::Windows;
 
 /// A workload on a drive at the wall clock.
 pub struct WallRun<'a> {
@@ -139,7 +142,7 @@ impl WallRun<'_> {
         let patience = self.patience.unwrap_or(self.endpoint.patience());
         let mut pacer = Pacer::new(self.busy, Patience::new(self.endpoint.to_string(), patience)).telling(self.tell);
         let block = self.block_layer(pacer.sim())?;
-        let signals = self.signals()?;
+        let signals = self.signals();
         let completions = self.completions(&pacer)?;
         completions.iter().for_each(|completions| pacer.waiting_by(completions.clone()));
         let jobs = || self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| spec));
@@ -147,8 +150,10 @@ impl WallRun<'_> {
         let wanted = jobs().map(wanted).chain(self.workload.loads.iter().map(|_| load));
         let wanted: Vec<Wanted> = wanted.collect();
         let streams = self.workload.places_by(PlacedBy::Streams);
-        let connected = self.endpoint.connect(self.in_process, &wanted, (streams, signals), patience);
-        let Connections { drives, admin } = connected.map_err(WallError::Connect)?;
+        let adapts = self.completion.as_ref().is_some_and(|config| config.window == Window::Adaptive)
+            && signals.notices.is_some();
+        let connected = self.endpoint.connect(self.in_process, &wanted, (streams || adapts, signals), patience);
+        let Connections { drives, admin, notices } = connected.map_err(WallError::Connect)?;
         let specs = jobs().map(Some).chain(self.workload.loads.iter().map(|_| None));
         for (Connected { drive, .. }, spec) in drives.iter().zip(specs) {
             let info = drive.info();
@@ -157,6 +162,7 @@ impl WallRun<'_> {
         let begun = Rc::new(Cell::new(None));
         let watch = Watch { begun: begun.clone(), block: block.clone(), completions: completions.clone(), progress };
         let mut tops: Vec<Rc<dyn Drive>> = Vec::new();
+        let mut windows: Option<Rc<Windows>> = None;
         for Connected { drive, source } in drives {
             let drive = completions.as_ref().map_or(drive.clone(), |completions| completions.over(drive));
             tops.push(block.as_ref().map_or(drive.clone(), |layer| layer.over(drive) as Rc<dyn Drive>));
@@ -167,9 +173,16 @@ impl WallRun<'_> {
             if !pacer.has(&source) {
                 pacer.add(source);
             }
-            let issuer = Issuer::new(pacer.sim());
-            let enabled = pacer.run(async move { enable_streams(&issuer, &*drive).await });
-            enabled.map_err(|lost| WallError::Lost(lost.to_string()))?.map_err(WallError::Workload)?;
+            if streams {
+                let (issuer, drive) = (Issuer::new(pacer.sim()), drive.clone());
+                let enabled = pacer.run(async move { enable_streams(&issuer, &*drive).await });
+                enabled.map_err(|lost| WallError::Lost(lost.to_string()))?.map_err(WallError::Workload)?;
+            }
+            if let (Some(queue), Some(completions)) = (notices.filter(|_| adapts), &completions) {
+                let given = Windows::new(pacer.sim(), drive, queue);
+                windows = Some(given.clone());
+                completions.on_window(move |window| given.set(window));
+            }
         }
         let runner = Runner::new(pacer.sim(), &self.workload, Box::new(watch));
         let (workload, seed, mut tops) =
@@ -179,6 +192,9 @@ impl WallRun<'_> {
         if let Some(problem) = &outcome.broken {
             return Err(WallError::Workload(problem.clone()));
         }
+        if let Some(problem) = windows.and_then(|windows| windows.refused()) {
+            return Err(WallError::Lost(problem));
+        }
         let moments = (created, begun.get().unwrap_or(created), Moment::now());
         let report = WallReport::new(self.endpoint, &outcome, &self.workload, self.seed, moments);
         let completion = completions.map(|completions| CompletionReport::new(&completions, report.requests));
@@ -186,22 +202,16 @@ impl WallRun<'_> {
     }
 
     /// What the policy needs of the drive.
-    fn signals(&self) -> Result<Signals, WallError> {
-        let Some(config) = &self.completion else { return Ok(Signals::default()) };
+    fn signals(&self) -> Signals {
+        let Some(config) = &self.completion else { return Signals::default() };
         let notices = match (config.completion, config.window) {
-            (PolicyKind::Precompletion, Window::Drive) => Some(0),
+            // One that adapts is given as soon as the policy asks for it.
+            (PolicyKind::Precompletion, Window::Drive | Window::Adaptive) => Some(0),
             (PolicyKind::Precompletion, Window::Fixed(window)) => Some(window.ns() as u32),
-            (PolicyKind::Precompletion, Window::Adaptive) => {
-                return Err(WallError::Workload(
-                    "host.window: adaptive needs the time at which a notice was posted, which no real drive reports; valid here are \
-                     drive and a time such as 16us"
-                        .to_owned(),
-                ));
-            }
             _ => None,
         };
         let interrupts = !matches!(config.completion, PolicyKind::Poll | PolicyKind::Hybrid);
-        Ok(Signals { interrupts, notices })
+        Signals { interrupts, notices }
     }
 
     /// The policy, with its control.

@@ -56,9 +56,14 @@ fn drive(capacity: &str, pages: u32) -> Result<Resolved> {
 }
 
 /// The machine of the thesis.
-fn machine() -> Machine {
+fn machine(run: &Run<'_>) -> Machine {
     // A command takes the kernel's SCSI path; an operation, a switch to the thread that waits for it.
-    let costs = Costs { operation: Span::from_us(7), command: Span::from_ns(13_500), ..Costs::ASSUMED };
+    let costs = Costs {
+        operation: run.cost("operation", Span::from_us(7)),
+        command: run.cost("command", Span::from_ns(13_500)),
+        kib: run.cost("kib", Costs::ASSUMED.kib),
+        entry: run.cost("entry", Costs::ASSUMED.entry),
+    };
     Machine { cores: 4, has_two_threads: true, costs, uplink: Some(1_500_000_000) }
 }
 
@@ -72,7 +77,7 @@ pub(crate) fn measure(run: &Run<'_>, policy: &'static str, readers: u64, passes:
     let (reads, passes) = if is_full { (READS, passes) } else { (FEW_READS, passes.min(2)) };
     let load = Load { readers, read_bytes: 4_096, writers: 4, write_bytes, reads, fill: 50 };
     let dirty = 16 * write_bytes;
-    let (drive, machine, seed) = (drive(capacity, pages)?, machine(), run.seed.value());
+    let (drive, machine, seed) = (drive(capacity, pages)?, machine(run), run.seed.value());
     let spec = Spec { drive, drives: 4, policy, dirty, machine, passes, load, seed, trace: false };
     let outcome = nandscape_apps_memcached_run::run(&spec)?;
     Ok(figures(&outcome))
@@ -95,8 +100,8 @@ pub(crate) fn measure_clients(run: &Run<'_>, policy: &'static str, workload: &'s
     let (reads, passes, fill) = if is_full { (OPERATIONS[0], 1, 50) } else { (OPERATIONS[1], 0, 10) };
     let load = Load { readers: CLIENTS, read_bytes: RECORD, writers: 0, write_bytes: 0, reads, fill };
     let (drive, seed, dirty) = (drive(capacity, pages)?, run.seed.value(), 16 * write_bytes);
-    let spec = Spec { drive, drives: 4, policy, dirty, machine: machine(), passes, load, seed, trace: false };
-    let message = Span::from_us(12);
+    let spec = Spec { drive, drives: 4, policy, dirty, machine: machine(run), passes, load, seed, trace: false };
+    let message = run.cost("message", Span::from_us(12));
     let served = serve_clients(&spec, &Clients { workload, cached: 10, network: 500_000_000, message })?;
     let mut figures = Figures::default();
     let (took, count) = (served.took.as_s(), served.operations.count() as f64);

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::hiops::rig::{
     CAPACITY, CONTROLLER, COSTS, Case, DRIVE, HOST, IRQ, KERNEL, LOAD, OPEN, PORTS, RATE, SCSI, SETTINGS, Setting,
-    measure,
+    THREADS, measure,
 };
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Point};
@@ -68,7 +68,7 @@ fn points() -> Vec<Point> {
     let mut points = Vec::new();
     for setting in SETTINGS {
         for (strategy, host) in STRATEGIES {
-            let case = Case { drives: PORTS, bytes: 512, host, setting };
+            let case = Case { drives: PORTS, bytes: 512, threads: THREADS, host, setting };
             let point = Point::new(name(strategy, &setting), move |run| measure(&case, REQUESTS, run));
             points.push(point.with("strategy", strategy).with("setting", setting.name));
         }

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::hiops::rig::{
     CAPACITY, CONTROLLER, COSTS, Case, DRIVE, GIVEN, HOST, IRQ, KERNEL, LOAD, OPEN, PORTS, RATE, SCSI, SETTINGS,
-    Setting, measure,
+    Setting, THREADS, measure,
 };
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point};
@@ -77,7 +77,7 @@ fn points() -> Vec<Point> {
     let mut points = Vec::new();
     let mut add =
         |(path, host): (&'static str, &'static [&'static str]), drives, (size, bytes): (&'static str, u64), setting| {
-            let case = Case { drives, bytes, host, setting };
+            let case = Case { drives, bytes, threads: THREADS, host, setting };
             let point = Point::new(name(path, drives, size, &setting), move |run| measure(&case, REQUESTS, run));
             points
                 .push(point.with("path", path).with("drives", drives).with("size", size).with("setting", setting.name));

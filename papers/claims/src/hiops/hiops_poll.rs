@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::hiops::rig::{
     CAPACITY, CONTROLLER, COSTS, Case, DRIVE, GIVEN, HOST, IRQ, KERNEL, LOAD, OPEN, PORTS, RATE, SETTINGS, Setting,
-    measure,
+    THREADS, measure,
 };
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point};
@@ -95,7 +95,7 @@ fn interrupts(setting: &Setting) -> String {
 fn points() -> Vec<Point> {
     let mut points = Vec::new();
     let mut add = |name: String, host: &'static [&'static str], setting: Setting| {
-        let case = Case { drives: PORTS, bytes: 512, host, setting };
+        let case = Case { drives: PORTS, bytes: 512, threads: THREADS, host, setting };
         let point = Point::new(name, move |run| measure(&case, REQUESTS, run));
         points.push(point.with("host", host.join(", ")).with("setting", setting.name));
     };

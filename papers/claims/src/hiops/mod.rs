@@ -7,5 +7,6 @@
 
 pub(crate) mod hiops_handler;
 pub(crate) mod hiops_iops;
+pub(crate) mod hiops_kv;
 pub(crate) mod hiops_poll;
 pub(crate) mod rig;

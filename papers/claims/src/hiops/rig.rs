@@ -9,15 +9,15 @@ use nandscape_host_path::Profile as Host;
 use nandscape_lab_run::chain::Chain;
 use nandscape_lab_run::{Precondition, RigDrive, Stack, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
-use nandscape_sim::Span;
 
+use crate::costs;
 use nandscape_lab_ledger::experiment::{Choice, Parameter, Run};
 use nandscape_lab_ledger::figures::Figures;
 
 /// Ports of the controller.
 pub(crate) const PORTS: u32 = 6;
-/// Threads.
-const THREADS: u32 = 128;
+/// Threads of the micro-benchmark.
+pub(crate) const THREADS: u32 = 128;
 
 /// The path of Linux before blk-mq.
 pub(crate) const SCSI: &[&str] = &["host.path=scsi"];
@@ -29,6 +29,8 @@ pub(crate) const IRQ: &[&str] = &["host.path=cooperative"];
 pub(crate) struct Case {
     pub(crate) drives: u32,
     pub(crate) bytes: u64,
+    /// Threads, or clients on another machine, each with one read at a time.
+    pub(crate) threads: u32,
     pub(crate) host: &'static [&'static str],
     pub(crate) setting: Setting,
 }
@@ -99,38 +101,9 @@ pub(crate) const CAPACITY: Choice = Choice {
     why: "reads at random places of a written drive take the same time at any capacity",
 };
 
-/// The keys of the host's costs.
-const COST_KEYS: [&str; 15] = [
-    "syscall",
-    "submit",
-    "midlayer",
-    "driver",
-    "handler",
-    "complete",
-    "wake",
-    "poll",
-    "switch",
-    "cold_cache",
-    "cold_core",
-    "interrupt",
-    "softirq",
-    "ipi",
-    "timer",
-];
-
-fn host(case: &Case) -> Result<Host> {
-    let mut host = Host::load("i7-4770")?;
-    host.set_all(case.host)?;
-    let mut changes = Vec::new();
-    for (key, value) in host.config.settings() {
-        if key.strip_prefix("host.").is_some_and(|key| COST_KEYS.contains(&key)) {
-            let span: Span = value.parse()?;
-            changes.push(format!("{key}={}", Span::from_ns((span.ns() as f64 * case.setting.costs).round() as u64)));
-        }
-    }
-    ensure!(changes.len() == COST_KEYS.len(), "the host has {} of {} costs", changes.len(), COST_KEYS.len());
-    host.set_all(changes)?;
-    Ok(host)
+/// The host of a case.
+fn host(case: &Case, run: &Run<'_>) -> Result<Host> {
+    costs::host(case.host, case.setting.costs, run)
 }
 
 /// Runs `requests` reads, in a full run, after a tenth of that.
@@ -149,7 +122,7 @@ pub(crate) fn measure(case: &Case, requests: u64, run: &Run<'_>) -> Result<Figur
     let job = JobSpec {
         rw: "randread".parse()?,
         bs: case.bytes.to_string().parse()?,
-        iodepth: THREADS,
+        iodepth: case.threads,
         ..JobSpec::default()
     };
     let requests = run.effort.of(requests);
@@ -164,7 +137,7 @@ pub(crate) fn measure(case: &Case, requests: u64, run: &Run<'_>) -> Result<Figur
         seed: run.seed.child("workload").value(),
         wanted: Wanted::default(),
         check: false,
-        host: Some(host(case)?),
+        host: Some(host(case, run)?),
     };
     let finished = stack.run(std::rc::Rc::new(()))?;
     ensure!(finished.host.requests == requests, "{} of {requests} reads succeeded", finished.host.requests);
@@ -175,19 +148,10 @@ pub(crate) fn measure(case: &Case, requests: u64, run: &Run<'_>) -> Result<Figur
     figures.add("processor time a read", cpu.request_us.unwrap_or(0.0), "us");
     figures.add("busy", 100.0 * cpu.busy, "%");
     figures.add("interrupts a read", cpu.interrupts_per_request.unwrap_or(0.0), "");
+    if let Some(network) = &cpu.network {
+        figures.add("links to clients", 100.0 * network.to_clients, "%");
+        figures.add("clients busy", 100.0 * network.clients_busy, "%");
+    }
     figures.add("mean", report.latency_us.get("read").and_then(|latency| latency.mean).unwrap_or(0.0), "us");
     Ok(figures)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn costs_are_scaled_and_settings_are_not() {
-        let of = |setting: Setting| host(&Case { drives: 1, bytes: 512, host: IRQ, setting }).unwrap().config;
-        let (given, twice) = (of(GIVEN), of(SETTINGS[2]));
-        assert_eq!((twice.costs.syscall, twice.costs.midlayer), (given.costs.syscall * 2, given.costs.midlayer * 2));
-        assert_eq!((twice.machine.switch, twice.machine.slice), (given.machine.switch * 2, given.machine.slice));
-    }
 }

@@ -10,7 +10,8 @@ use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{Precondition, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 
-use crate::precompletion::rig::{COST, FACTORS, MACHINE, PATH, host};
+use crate::costs;
+use crate::precompletion::rig::{COST, FACTORS, MACHINE, PATH};
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use nandscape_lab_ledger::figures::{Figures, Results, short};
@@ -106,7 +107,7 @@ fn measure(factor: f64, changes: &[&str], threads: u32, run: &Run<'_>) -> Result
         trace: false,
         check: false,
         block: None,
-        host: Some(host(factor, changes)?),
+        host: Some(costs::host(changes, factor, run)?),
     };
     let report = simulation.run(Rc::new(()))?.report;
     let mut figures = Figures::default();

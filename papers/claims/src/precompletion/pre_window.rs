@@ -17,7 +17,8 @@ use nandscape_lab_run::{Precondition, Rig, RigDrive, Wanted};
 use nandscape_sim::{Rng, Span, Time};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
-use crate::precompletion::rig::{COST, FACTORS, MACHINE, PATH, host};
+use crate::costs;
+use crate::precompletion::rig::{COST, FACTORS, MACHINE, PATH};
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point, Run};
 use nandscape_lab_ledger::figures::{Figures, Results, short};
@@ -180,9 +181,9 @@ fn measure(setup: Setup, run: &Run<'_>) -> Result<Figures> {
     let mut rig = Rig::build(drives(run)?, Wanted::default(), &())?;
     let (setting, nice) = how.unwrap_or(("host.completion=interrupt", 0));
     let completion = if setting.starts_with("host.window") { "host.completion=precompletion" } else { setting };
-    let of_reader = host(factor, &[completion, setting])?;
+    let of_reader = costs::host(&[completion, setting], factor, run)?;
     let load = format!("host.load={computing}");
-    let of_rivals = host(factor, &["host.user=10us", &load])?;
+    let of_rivals = costs::host(&["host.user=10us", &load], factor, run)?;
     let machine = Machine::new(rig.sim(), of_reader.config.machine.clone())?;
     // The drive has a given window from the beginning.
     let window = match of_reader.config.window {

@@ -7,6 +7,7 @@
 //! | `quick` | every experiment run for a moment: it measures, it judges, its forms are complete |
 //! | `score` | the score of the README and of the page is the count of the page's verdicts |
 //! | `resume` | complete results are kept; torn, foreign and outdated ones are measured again; threads change nothing |
+//! | `vary` | costs at half and at twice: what flips |
 //! | `support` | folders and runs for the others |
 
 mod entries;
@@ -15,3 +16,4 @@ mod quick;
 mod resume;
 mod score;
 mod support;
+mod vary;

@@ -24,7 +24,7 @@ pub(crate) fn folder() -> TempDir {
 
 /// A run with tiny effort, seed 1 and two threads.
 pub(crate) fn session(folder: &Path) -> Session {
-    Session { folder: Folder::at(folder), seed: 1, effort: TINY, jobs: 2, fresh: false }
+    Session { folder: Folder::at(folder), seed: 1, effort: TINY, jobs: 2, fresh: false, varied: None }
 }
 
 /// The experiment of a name.
