@@ -34,6 +34,13 @@ fn wrong_usage_is_answered_with_what_is_valid() {
         (&["--write-size", "1MiB"], "--write-size: on drives of this size 131056 bytes or less are valid"),
         (&["--dirty", "1KiB"], "64KiB to 4GiB are valid"),
         (&["--read-size", "0"], "1 byte or more is valid"),
+        (&["--tenants", "4"], "READERS:CLASS, with 1 to 4096 readers"),
+        (&["--tenants", "4:16"], "a class from 0 to 15, is valid"),
+        (&["--tenants", "4000:1,4000:2"], "4096 readers at most"),
+        (&["--scheduler", "bfq"], "none, noop, ssd, cfq are valid"),
+        (&["--set", "block.depth=4"], "no run has a block layer; --scheduler"),
+        (&["--set", "block.deadline=1ms", "--scheduler", "cfq"], "block.depth and block.slice are valid here"),
+        (&["--set", "block.depth=0", "--scheduler", "cfq"], "block.depth=1 and more are valid"),
         (&["--set", "ftl.kind=ox_block", "--policy", "gc_control"], "takes no orders for its garbage collection"),
     ] {
         // A flag is given once.
@@ -41,6 +48,24 @@ fn wrong_usage_is_answered_with_what_is_valid() {
         let kept: Vec<&str> = kept.flatten().copied().collect();
         refuse(&[&["engine"], &kept[..], words].concat(), &[reason]);
     }
+}
+
+/// Two tenants at drives that neither keep apart: the scheduler with classes serves the one of the higher class first.
+#[test]
+fn a_tenant_of_a_higher_class_has_the_shorter_tail_with_a_scheduler() {
+    let words = ["--tenants", "2:1,48:12", "--policy", "gc_control", "--scheduler", "none,noop,cfq", "--writers", "1"];
+    let report: Value = serde_json::from_str(&succeed(&[&SMALL[..], &words, &["--json"]].concat())).expect("JSON");
+    let of = |run: usize, what: &str| number(&report, &format!("/runs/{run}/{what}"));
+    let tail = |run: usize, tenant: usize| of(run, &format!("tenants/{tenant}/read_latency_us/p99"));
+    for run in 0..3 {
+        let counts = [0, 1].map(|tenant| of(run, &format!("tenants/{tenant}/read_latency_us/count")));
+        assert!(counts[0] > 0.0 && counts[0] + counts[1] == 3_000.0, "{report}");
+        assert_eq!(of(run, "reads_at_tokens"), 0.0);
+    }
+    assert!(tail(2, 0) * 2.0 < tail(1, 0), "cfq against noop: {report}");
+    assert!(tail(2, 0) * 2.0 < tail(0, 0), "cfq against none: {report}");
+    let text = succeed(&[&SMALL[..], &words].concat());
+    assert!(text.contains("of a tenant, us") && text.contains("scheduler"), "{text}");
 }
 
 #[test]

@@ -4,10 +4,12 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_apps_store::Host;
+use nandscape_sim::Span;
 use nandscape_sim::signal::Signal;
+use nandscape_wire_nvme::vendor::Attributes;
 
 use crate::config::{Ack, Config, item_limit};
-use crate::drives::Member;
+use crate::drives::{Member, PATIENCE};
 use crate::error::{EngineError, Event};
 use crate::log::{Queued, Spot};
 use crate::open::Super;
@@ -175,6 +177,12 @@ impl Engine {
 
     /// The item of a key.
     pub async fn get(&self, key: &[u8]) -> Option<Item> {
+        self.get_as(key, Attributes::default()).await
+    }
+
+    /// The same for a tenant and with a class, which reads at drives carry. Writes are the engine's own and carry neither: a chunk has the
+    /// changes of all tenants.
+    pub async fn get_as(&self, key: &[u8], attributes: Attributes) -> Option<Item> {
         self.host.operation().await;
         self.state.borrow_mut().stats.gets += 1;
         let mut tries = Tries::default();
@@ -186,7 +194,7 @@ impl Engine {
                 return Some(item);
             }
             let spot = spot?;
-            if let Some(item) = self.read(key, spot, &mut tries).await {
+            if let Some(item) = self.read((key, attributes), spot, &mut tries).await {
                 self.host.bytes(item.value.len()).await;
                 self.state.borrow_mut().stats.drive_hits += 1;
                 return Some(item);
@@ -236,7 +244,7 @@ impl Engine {
 
     /// Reads an item from a replica without a token; `None` if it is not there any more, or that replica is `bad`: the other one is to be
     /// asked, once it has no token.
-    async fn read(&self, key: &[u8], spot: Spot, tries: &mut Tries) -> Option<Item> {
+    async fn read(&self, (key, attributes): (&[u8], Attributes), spot: Spot, tries: &mut Tries) -> Option<Item> {
         let pair = self.state.borrow().pair(key);
         let drive = self.replica(pair, tries.bad);
         let member = &self.members[drive];
@@ -245,7 +253,8 @@ impl Engine {
         // A drive without power is waited for only if the other one has not answered either.
         let must = tries.bad.is_some() || others().next().is_none();
         let start = self.start_of(spot.slot) + u64::from(spot.offset);
-        let bytes = match member.read(start, spot.len as usize, apart, must).await {
+        let patience = if must { PATIENCE } else { Span::ZERO };
+        let bytes = match member.read((start, spot.len as usize), apart, attributes, patience).await {
             Ok(bytes) => bytes,
             Err(error) => {
                 (tries.bad, tries.is_away) = (Some(drive), !error.is_damage());

@@ -255,6 +255,8 @@ mod tests {
             dirty: 256 << 10,
             machine: Machine::new(2),
             load,
+            tenants: Vec::new(),
+            layer: None,
             passes: 1,
             seed: 1,
             trace: false,

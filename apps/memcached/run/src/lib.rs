@@ -16,4 +16,4 @@ mod simulated;
 mod uplink;
 
 pub use clients::{Clients, Served, serve_clients};
-pub use simulated::{Load, Machine, Outcome, RunError, Spec, run};
+pub use simulated::{Load, Machine, Outcome, RunError, Spec, Tenant, run};

@@ -12,9 +12,11 @@ use nandscape_apps_store::Cpu;
 use nandscape_apps_store::{Costs, Host};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_host_block::BlockLayer;
 use nandscape_drive::{Drive, QueueDrive, QueueId};
 use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Stalled};
 use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::vendor::Attributes;
 
 use crate::uplink::{Behind, Uplink};
 
@@ -33,6 +35,15 @@ pub struct Load {
     pub reads: u64,
     /// Bytes that the items of readers take of the log, in percent.
     pub fill: u64,
+}
+
+/// Readers of one tenant, whose reads at drives carry its number, counted from 1, and a class.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Tenant {
+    /// Readers, each with one get at a time.
+    pub readers: u64,
+    /// The class of their reads (CDW2 3:0).
+    pub class: u8,
 }
 
 /// The host of an engine.
@@ -78,6 +89,10 @@ pub struct Spec {
     pub machine: Machine,
     /// The load.
     pub load: Load,
+    /// Whose the readers are, in place of those of `load`; empty: they are nobody's.
+    pub tenants: Vec<Tenant>,
+    /// A block layer over each drive, without predictions; `None` sends all commands to the drives at once.
+    pub layer: Option<nandscape_host_block::Config>,
     /// How often the log of each drive is written before the measurement: once is the pass of the thesis, several bring the drives into
     /// the state in which they collect.
     pub passes: u64,
@@ -92,6 +107,8 @@ pub struct Spec {
 pub struct Outcome {
     /// Reads at drives, from get to value.
     pub reads: Histogram,
+    /// The same of each tenant.
+    pub tenants: Vec<Histogram>,
     /// How long they took together, in simulated time.
     pub took: Span,
     /// Bytes that writers put meanwhile.
@@ -180,6 +197,19 @@ impl Spec {
         Ok(ssds)
     }
 
+    /// Each reader: the place of its tenant, and what its reads carry.
+    fn readers(&self) -> Vec<(usize, Attributes)> {
+        let nobody = (0..self.load.readers).map(|_| (0, Attributes::default()));
+        let of = |(place, tenant): (usize, &Tenant)| {
+            let attributes = Attributes::of(tenant.class, place as u16 + 1);
+            std::iter::repeat_n((place, attributes), tenant.readers as usize)
+        };
+        match self.tenants.is_empty() {
+            true => nobody.collect(),
+            false => self.tenants.iter().enumerate().flat_map(of).collect(),
+        }
+    }
+
     /// Its engine on these drives, which come into service; `memory` is for the items.
     pub(crate) async fn engine_on(
         &self,
@@ -195,6 +225,8 @@ impl Spec {
             let queue = |id, entries| QueueDrive::new(sim, ssd.controller(), id, entries).map_err(RunError::Queue);
             let io: Rc<dyn Drive> = queue(QueueId(1), entries)?;
             let io = uplink.as_ref().map_or_else(|| io.clone(), |uplink| Behind::new(uplink, io.clone()));
+            let layer = self.layer.as_ref().map(|config| BlockLayer::new(sim, config.clone(), None));
+            let io = layer.map_or_else(|| io.clone(), |layer| layer.over(io.clone()));
             given.push(Some(Given { io, admin: Some(queue(QueueId::ADMIN, entries.min(32))?) }));
         }
         let policy = policy(self.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", self.policy)))?;
@@ -213,6 +245,7 @@ struct Run {
     put_bytes: Cell<u64>,
     left: Cell<u64>,
     reads: RefCell<Histogram>,
+    tenants: RefCell<Vec<Histogram>>,
     problem: RefCell<Option<RunError>>,
 }
 
@@ -239,8 +272,8 @@ impl Run {
         let items = (log / 100 * load.fill / (load.read_bytes + AROUND_ITEM)).max(1);
         let written = (log / WRITTEN_SHARE / (load.write_bytes + AROUND_ITEM)).max(1);
         let [put_bytes, left] = [0, load.reads].map(Cell::new);
-        let (reads, problem) = (RefCell::new(Histogram::new()), RefCell::new(None));
-        Ok(Run { engine, load, items, written, put_bytes, left, reads, problem })
+        let (reads, tenants, problem) = Default::default();
+        Ok(Run { engine, load, items, written, put_bytes, left, reads, tenants, problem })
     }
 
     async fn put(&self, key: &[u8], bytes: u64, mark: u64) -> Result<(), RunError> {
@@ -277,8 +310,10 @@ impl Run {
         for writer in 0..self.load.writers {
             sim.spawn(self.clone().write(seed.child("writer").nth(writer).rng()));
         }
-        for reader in 0..self.load.readers {
-            sim.spawn(self.clone().read(seed.child("reader").nth(reader).rng(), sim.clone()));
+        self.tenants.borrow_mut().resize(spec.tenants.len(), Histogram::new());
+        for (reader, (tenant, attributes)) in spec.readers().into_iter().enumerate() {
+            let rng = seed.child("reader").nth(reader as u64).rng();
+            sim.spawn(self.clone().read(rng, sim.clone(), tenant, attributes));
         }
         while self.left.get() > 0 && self.problem.borrow().is_none() {
             sim.sleep(Span::from_ms(1)).await;
@@ -291,6 +326,7 @@ impl Run {
         let programmed = drives_after.1 - drives_before.1;
         Ok(Outcome {
             reads: self.reads.borrow().clone(),
+            tenants: self.tenants.borrow().clone(),
             took,
             put_bytes: self.put_bytes.get(),
             after: self.engine.stats(),
@@ -313,7 +349,7 @@ impl Run {
         }
     }
 
-    async fn read(self: Rc<Self>, mut rng: Rng, sim: Sim) {
+    async fn read(self: Rc<Self>, mut rng: Rng, sim: Sim, tenant: usize, attributes: Attributes) {
         while self.left.get() > 0 {
             let item = rng.below(self.items);
             let key = item.to_le_bytes();
@@ -323,7 +359,7 @@ impl Run {
                 continue;
             }
             let begun = sim.now();
-            let found = self.engine.get(&key).await;
+            let found = self.engine.get_as(&key, attributes).await;
             let is_right = found.is_some_and(|found| {
                 found.value.len() as u64 == self.load.read_bytes && found.value.first() == Some(&(item as u8))
             });
@@ -334,6 +370,7 @@ impl Run {
             if self.left.get() > 0 {
                 self.left.set(self.left.get() - 1);
                 self.reads.borrow_mut().record(sim.now() - begun);
+                self.tenants.borrow_mut().get_mut(tenant).into_iter().for_each(|reads| reads.record(sim.now() - begun));
             }
         }
     }
