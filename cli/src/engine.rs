@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nandscape_apps_memcached_engine::OpenError;
-use nandscape_apps_memcached_engine::policy::{ANY_DRIVE, POLICIES};
+use nandscape_apps_memcached_engine::{OpenError, PARITY_DRIVES, Placement};
+use nandscape_apps_memcached_engine::policy::{ANY_DRIVE, POLICIES, policy};
 use nandscape_apps_memcached_run::{Load, Machine, Outcome, RunError, Spec, Tenant};
 use nandscape_device_ssd::{BUILTIN, Resolved};
 use nandscape_host_block::scheduler::SchedulerKind;
@@ -27,7 +27,7 @@ use crate::table::table;
 /// Measure the tail of reads on the storage engine over several drives, under each policy.
 ///
 /// Readers ask for small items, which the engine does not keep in memory, while writers put large ones as fast as the drives take them. All policies have the
-/// same engine, load and drives, and all but raid0 the same layout (RAID-1+0). mixed and raid0 read and write at all drives at any time;
+/// same engine, load and drives, and all but raid0 the same layout (RAID-1+0, or --placement parity). mixed and raid0 read and write at all drives at any time;
 /// epochs writes to even and odd drives in turn and reads from the others; rails does the same, and the turns are of a fixed time;
 /// gc_control also orders when the drives collect garbage, and waits until they are ready for reads. predictable_latency and fdp take turns
 /// as epochs does: drives that are read are in the deterministic window of Predictable Latency Mode, or the log has a reclaim unit handle for
@@ -46,6 +46,8 @@ Examples:
       --scheduler none,noop,cfq
         four readers of one tenant next to 64 of another, without a block
         layer and with two of its schedulers
+  nandscape paper engine --policy epochs,gc_control --placement copies,parity
+        mirrored pairs, and data on three of four drives with parity
   nandscape paper engine --policy gc_control --drives 2 --json
   nandscape paper engine --policy gc_control --reads 5000 \\
       --chrome-trace turns.json
@@ -62,7 +64,11 @@ pub(crate) struct EngineArgs {
         value_parser = known
     )]
     policy: Vec<String>,
-    /// Drives, in pairs of an even and an odd one
+    /// How drives hold the items, each with all policies: copies on pairs of drives, or parity: data on all drives but one, and their parity on
+    /// that one, another for each segment
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = COPIES, value_parser = placement)]
+    placement: Vec<Placement>,
+    /// Drives, in pairs of an even and an odd one; with parity, 3 to 16
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=64))]
     drives: u64,
     /// Each of the drives
@@ -142,6 +148,34 @@ pub(crate) fn known(name: &str) -> Result<String, String> {
     match POLICIES.contains(&name) {
         true => Ok(name.to_owned()),
         false => Err(format!("{} are valid", POLICIES.join(", "))),
+    }
+}
+
+/// The placement unless another is chosen.
+const COPIES: &str = "copies";
+
+/// A placement by its name.
+pub(crate) fn placement(name: &str) -> Result<Placement, String> {
+    let found = Placement::ALL.into_iter().find(|(known, _)| *known == name);
+    found.map(|(_, placement)| placement).ok_or_else(|| format!("{} are valid", Placement::ALL.map(|(name, _)| name).join(" and ")))
+}
+
+/// Checks that a number of drives can have a placement under a policy.
+pub(crate) fn check_drives(drives: u64, placement: Placement, name: &str) -> Result<(), Failure> {
+    let replicas = policy(name).map_or(1, |policy| policy.replicas());
+    let wrong = |text: String| Err(Failure::Input(anyhow::anyhow!("{text}")));
+    match placement {
+        Placement::Copies if !drives.is_multiple_of(2) => {
+            wrong("--drives: the engine has pairs of an even and an odd drive; 2, 4, 6 and so on are valid".to_owned())
+        }
+        Placement::Parity if replicas == 1 => {
+            wrong(format!("--policy {name}: it has no second drive to read; with --placement parity any other policy is valid"))
+        }
+        Placement::Parity if !placement.fits(drives as usize, replicas) => {
+            let [least, most] = PARITY_DRIVES;
+            wrong(format!("--drives {drives}: with --placement parity {least} to {most} are valid"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -227,13 +261,14 @@ impl EngineArgs {
         self.scheduler.iter().try_for_each(|name| self.layer(name).map(drop))
     }
 
-    fn spec(&self, Case { policy, scheduler }: &Case<'_>) -> Result<Spec, Failure> {
+    fn spec(&self, Case { policy, placement, scheduler }: &Case<'_>) -> Result<Spec, Failure> {
         let set: Vec<String> = self.set.iter().filter(|change| !BlockConfig::is_key(change)).cloned().collect();
         let policy = POLICIES.into_iter().find(|known| known == policy).unwrap_or(POLICIES[0]);
         Ok(Spec {
             drive: drive_of(&self.drive, &set, &DEFAULTS, policy)?,
             drives: self.drives as usize,
             policy,
+            placement: *placement,
             dirty: self.dirty.0,
             machine: Machine {
                 has_two_threads: self.threads == 2,
@@ -258,15 +293,15 @@ impl EngineArgs {
 
     fn check(&self) -> Result<(), Failure> {
         let wrong = |text: &str| Err(Failure::Input(anyhow::anyhow!("{text}")));
-        if !self.drives.is_multiple_of(2) {
-            return wrong("--drives: the engine has pairs of an even and an odd drive; 2, 4, 6 and so on are valid");
+        for case in self.cases() {
+            check_drives(self.drives, case.placement, case.policy)?;
         }
         if self.read_size.0 == 0 || self.write_size.0 == 0 {
             return wrong("--read-size, --write-size: 1 byte or more is valid");
         }
         if let Some(file) = &self.chrome_trace {
-            if self.policy.len() * self.scheduler.len() > 1 {
-                return wrong("--chrome-trace: the file has one run; one --policy is valid, with one --scheduler");
+            if self.cases().len() > 1 {
+                return wrong("--chrome-trace: the file has one run; one --policy is valid, with one --placement and one --scheduler");
             }
             Files::default().writes("--chrome-trace", file).check()?;
             can_write(file).map_err(|error| Failure::Input(error.context("--chrome-trace")))?;
@@ -300,13 +335,19 @@ fn failure(error: RunError, policy: &str) -> Failure {
 /// What tells a run from the others.
 struct Case<'a> {
     policy: &'a str,
+    placement: Placement,
     scheduler: &'a str,
 }
 
 impl EngineArgs {
     fn cases(&self) -> Vec<Case<'_>> {
-        let both = self.policy.iter().flat_map(|policy| self.scheduler.iter().map(move |scheduler| (policy, scheduler)));
-        both.map(|(policy, scheduler)| Case { policy, scheduler }).collect()
+        let mut cases = Vec::new();
+        for policy in &self.policy {
+            for placement in self.placement.iter().copied() {
+                cases.extend(self.scheduler.iter().map(|scheduler| Case { policy, placement, scheduler }));
+            }
+        }
+        cases
     }
 }
 
@@ -337,22 +378,34 @@ const QUANTILES: [(&str, f64); 5] =
 
 /// The columns that name a run: its policy, and what was chosen in addition.
 struct Names {
+    has_placement: bool,
     has_scheduler: bool,
 }
 
 impl Names {
     fn of(runs: &[(Case<'_>, Outcome)]) -> Names {
-        Names { has_scheduler: runs.iter().any(|(case, _)| case.scheduler != NO_LAYER) }
+        let has = |is: fn(&Case<'_>) -> bool| runs.iter().any(|(case, _)| is(case));
+        Names {
+            has_placement: has(|case| case.placement != Placement::Copies),
+            has_scheduler: has(|case| case.scheduler != NO_LAYER),
+        }
     }
 
     fn header<'a>(&self, first: &'a str) -> Vec<&'a str> {
-        [Some(first), self.has_scheduler.then_some("scheduler")].into_iter().flatten().collect()
+        let more = [self.has_placement.then_some("placement"), self.has_scheduler.then_some("scheduler")];
+        std::iter::once(first).chain(more.into_iter().flatten()).collect()
     }
 
     fn row(&self, case: &Case<'_>) -> Vec<String> {
-        let scheduler = self.has_scheduler.then(|| case.scheduler.to_owned());
-        [Some(case.policy.to_owned()), scheduler].into_iter().flatten().collect()
+        let placement = self.has_placement.then(|| case.placement.name());
+        let more = [placement, self.has_scheduler.then_some(case.scheduler)];
+        std::iter::once(case.policy).chain(more.into_iter().flatten()).map(str::to_owned).collect()
     }
+}
+
+/// Processor time of the engine for each read, writes and collections included, in microseconds.
+fn cpu_us(outcome: &Outcome) -> f64 {
+    outcome.cpu.as_us() / outcome.reads.count().max(1) as f64
 }
 
 /// Latencies of reads.
@@ -373,6 +426,7 @@ fn text(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> String {
     let mut figures = names.header("policy");
     figures.extend(["reads/s", "written/s", "epochs", "collected", "WAF", "moved items", "reads at tokens"]);
     figures.extend(has_windows.then_some("windows lapsed"));
+    figures.extend(if names.has_placement { &["room", "reconstructed", "CPU, us/read"][..] } else { &[] });
     let mut figures = table(&figures);
     for (case, outcome) in runs {
         reads.add_row([names.row(case), latencies(&outcome.reads)].concat());
@@ -394,6 +448,10 @@ fn text(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> String {
         ]);
         let lapses = outcome.after.window_lapses - outcome.before.window_lapses;
         row.extend(has_windows.then(|| if case.policy == WINDOWS { count(lapses) } else { "-".to_owned() }));
+        if names.has_placement {
+            let rebuilt = outcome.after.reconstructed - outcome.before.reconstructed;
+            row.extend([bytes(outcome.after.log_bytes as f64), count(rebuilt), us(cpu_us(outcome))]);
+        }
         figures.add_row(row);
     }
     match tenants.is_empty() {
@@ -423,6 +481,7 @@ fn as_json(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> Value {
         });
         json!({
             "policy": case.policy,
+            "placement": case.placement.name(),
             "scheduler": case.scheduler,
             "tenants": of_tenants.collect::<Vec<_>>(),
             "read_latency_us": latency_json(&outcome.reads),
@@ -434,6 +493,9 @@ fn as_json(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> Value {
             "waf": outcome.waf,
             "moved_items": outcome.after.moved - outcome.before.moved,
             "evictions": outcome.after.evictions,
+            "room_bytes": outcome.after.log_bytes,
+            "reconstructed": outcome.after.reconstructed - outcome.before.reconstructed,
+            "cpu_us_per_read": cpu_us(outcome),
             "reads_at_tokens": outcome.after.reads_at_tokens,
             "window_lapses": outcome.after.window_lapses - outcome.before.window_lapses,
             "measured_s": took,

@@ -9,6 +9,9 @@ use std::rc::Rc;
 
 use nandscape_sim::Time;
 
+use crate::placement::Layout;
+use crate::reclaim::Stay;
+
 /// The least number of free slots that only items take that make room for others, and the share of all slots that they are.
 const RESERVE: usize = 2;
 const RESERVE_SHARE: usize = 32;
@@ -23,6 +26,8 @@ pub(crate) struct Spot {
     pub(crate) slot: u32,
     pub(crate) offset: u32,
     pub(crate) len: u32,
+    /// The drive of the group; the first where each has it.
+    pub(crate) drive: u32,
 }
 
 /// What waits to be packed. What is packed of a key is its state then: later changes are packed in the place of the first.
@@ -52,7 +57,8 @@ pub(crate) struct Chunk {
     pub(crate) segment: u64,
     /// Its place on each drive of the pair, in bytes.
     pub(crate) start: u64,
-    pub(crate) image: Vec<u8>,
+    /// What each drive gets; one, if all get the same.
+    pub(crate) images: Vec<Vec<u8>>,
     /// Items in it with their versions, which stay in memory until it is on all replicas.
     pub(crate) items: Vec<(Rc<[u8]>, u64)>,
     /// Changes and moves that were packed before it.
@@ -61,6 +67,18 @@ pub(crate) struct Chunk {
     pub(crate) tail: u64,
     /// Replicas that do not have it.
     pub(crate) missing: Cell<usize>,
+}
+
+impl Chunk {
+    /// What a drive of the group gets.
+    pub(crate) fn image(&self, drive: usize) -> &[u8] {
+        self.images.get(drive).or(self.images.first()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Bytes of memory of its images.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.images.iter().map(|image| image.len() as u64).sum()
+    }
 }
 
 /// A segment in use.
@@ -86,9 +104,23 @@ struct Retiring {
     moves: u64,
 }
 
+/// A segment whose items are being read, to be written elsewhere.
+pub(crate) struct Reclaiming {
+    pub(crate) number: u64,
+    pub(crate) segment: Segment,
+    pub(crate) stay: Stay,
+    /// Drives of which its chunks are still to be read.
+    pub(crate) left: Vec<usize>,
+}
+
 /// See the file.
 #[derive(Default)]
 pub(crate) struct Log {
+    pub(crate) layout: Layout,
+    /// Segments on their way out, oldest first. Those that retire are older.
+    pub(crate) reclaiming: VecDeque<Reclaiming>,
+    /// The tail that the last packed chunk names.
+    pub(crate) named_tail: u64,
     pub(crate) segments: BTreeMap<u64, Segment>,
     pub(crate) next: u64,
     pub(crate) is_open: bool,
@@ -119,10 +151,15 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// An empty log on a number of replicas.
-    pub(crate) fn new(slots: u32, replicas: usize) -> Log {
-        let queues = vec![VecDeque::new(); replicas];
-        Log { free: (0..slots).collect(), slots, queues, lost: vec![false; replicas], ..Log::default() }
+    /// An empty log on a group of drives.
+    pub(crate) fn new(slots: u32, layout: Layout) -> Log {
+        let (queues, lost) = (vec![VecDeque::new(); layout.width], vec![false; layout.width]);
+        Log { layout, free: (0..slots).collect(), slots, queues, lost, ..Log::default() }
+    }
+
+    /// Bytes of a number of slots, on all drives with data together.
+    pub(crate) fn bytes(&self, slots: u64, segment: u64) -> u64 {
+        slots * segment * self.layout.columns() as u64
     }
 
     /// Replicas in use.
@@ -143,7 +180,14 @@ impl Log {
     /// The oldest segment with items of which no chunk so far has a copy: what is older does not count once the last chunk is on a drive.
     pub(crate) fn tail_packed(&self) -> u64 {
         let unpacked = self.retiring.iter().find(|retiring| retiring.moves > self.moves_packed);
-        unpacked.map_or(self.tail(), |retiring| retiring.number)
+        let reclaiming = || self.reclaiming.front().map_or(self.tail(), |reclaiming| reclaiming.number);
+        unpacked.map_or_else(reclaiming, |retiring| retiring.number)
+    }
+
+    /// Whether a chunk is needed that names the present tail, so that slots become free.
+    pub(crate) fn needs_tail(&self) -> bool {
+        let waits = |retiring: &Retiring| retiring.moves <= self.moves_packed && self.named_tail <= retiring.number;
+        self.layout.has_parity() && self.retiring.iter().any(|retiring| waits(retiring))
     }
 
     /// Has a change packed; its number.
@@ -181,7 +225,7 @@ impl Log {
         self.moves_queued += 1;
     }
 
-    /// Whether `least` replicas have change `number`, or all in use.
+    /// Whether `least` drives have change `number`, or all in use.
     pub(crate) fn has(&self, least: usize, number: u64) -> bool {
         let of =
             |queue: &VecDeque<Rc<Chunk>>| queue.front().map_or(self.packed, |chunk| chunk.changes_before) >= number;
@@ -226,9 +270,14 @@ impl Log {
     }
 
     /// Slots whose moves have ended are free.
+    ///
+    /// With parity, what is on some drives only may be lost in a crash. So a slot is kept until all drives have a chunk that names a later
+    /// tail: they have all that made the segment void.
     pub(crate) fn free_slots(&mut self) {
-        let done = self.moves_done();
-        while let Some(retiring) = self.retiring.front().filter(|retiring| retiring.moves <= done) {
+        let (done, tail) = (self.moves_done(), self.durable_tail);
+        let is_free = |retiring: &&Retiring| retiring.moves <= done;
+        let is_void = |retiring: &&Retiring| !self.layout.has_parity() || tail > retiring.number;
+        while let Some(retiring) = self.retiring.front().filter(is_free).filter(is_void) {
             self.free.push_back(retiring.slot);
             self.retiring.pop_front();
         }
@@ -236,7 +285,12 @@ impl Log {
 
     /// Slots that are free, or will be.
     pub(crate) fn coming_free(&self) -> usize {
-        self.free.len() + self.retiring.len()
+        self.free.len() + self.retiring.len() + self.reclaiming.len()
+    }
+
+    /// Whether segments are given up whose items are not all packed, or a chunk is to name the tail.
+    pub(crate) fn has_moves(&self) -> bool {
+        !self.moves.is_empty() || !self.reclaiming.is_empty() || self.needs_tail()
     }
 
     /// Whether something waits for a drive.

@@ -50,9 +50,9 @@ pub struct Stats {
     pub drive_hits: u64,
     /// Items in the index.
     pub items: u64,
-    /// Bytes of records of items on each replica.
+    /// Bytes of records of items, each counted once.
     pub live_bytes: u64,
-    /// Bytes of records that each replica has room for.
+    /// Bytes of records that the drives have room for, each counted once.
     pub log_bytes: u64,
     /// Bytes of memory of the index.
     pub index_bytes: u64,
@@ -68,6 +68,8 @@ pub struct Stats {
     pub cancelled: u64,
     /// Items that were written again because their segment was given up.
     pub moved: u64,
+    /// Items that were read from all drives but their own, with parity.
+    pub reconstructed: u64,
     /// Changes that waited because too many waited for their drives.
     pub throttled: u64,
     /// Epochs.

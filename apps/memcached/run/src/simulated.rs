@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::policy::policy;
-use nandscape_apps_memcached_engine::{Ack, Config, Engine, Expect, Given, New, OpenError, Refused, Stats};
+use nandscape_apps_memcached_engine::{Ack, Config, Engine, Expect, Given, New, OpenError, Placement, Refused, Stats};
 use nandscape_apps_store::Cpu;
 use nandscape_apps_store::{Costs, Host};
 use nandscape_device_media::StoreKind;
@@ -83,6 +83,8 @@ pub struct Spec {
     pub drives: usize,
     /// The policy's name.
     pub policy: &'static str,
+    /// How the drives hold the items.
+    pub placement: Placement,
     /// Bytes of changes that may wait for their drives.
     pub dirty: u64,
     /// The host.
@@ -113,6 +115,8 @@ pub struct Outcome {
     pub took: Span,
     /// Bytes that writers put meanwhile.
     pub put_bytes: u64,
+    /// Processor time of the engine meanwhile.
+    pub cpu: Span,
     /// The engine's counters at the end, and at the beginning of the measurement.
     pub after: Stats,
     /// See `after`.
@@ -210,6 +214,15 @@ impl Spec {
         }
     }
 
+    /// Drives' worth of items that its drives have room for.
+    pub(crate) fn data_drives(&self) -> u64 {
+        let replicas = policy(self.policy).map_or(1, |policy| policy.replicas() as u64);
+        match self.placement {
+            Placement::Copies => self.drives as u64 / replicas,
+            Placement::Parity => self.drives as u64 - 1,
+        }
+    }
+
     /// Its engine on these drives, which come into service; `memory` is for the items.
     pub(crate) async fn engine_on(
         &self,
@@ -231,7 +244,13 @@ impl Spec {
         }
         let policy = policy(self.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", self.policy)))?;
         let memory = 2 * self.dirty + memory;
-        let fixed = Config { ack: Ack::Cache, caches, start_s: 1_767_225_600, ..Config::default() };
+        let fixed = Config {
+            ack: Ack::Cache,
+            caches,
+            start_s: 1_767_225_600,
+            placement: self.placement,
+            ..Config::default()
+        };
         Ok(Engine::open(host, given, policy, Config { memory, dirty: self.dirty, ..fixed }).await?)
     }
 }
@@ -255,20 +274,21 @@ async fn run_on(spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, Run
     // The index of all items, so that none is evicted for want of memory.
     let host = Host::new(sim, spec.machine.cpu(sim), spec.machine.costs);
     let engine = spec.engine_on((&host, ssds), MEMORY + items_at_most * INDEX, false).await?;
-    let replicas = policy(spec.policy).map_or(1, |policy| policy.replicas() as u64);
-    let run = Rc::new(Run::new(engine, spec.load, replicas)?);
-    run.prepare(spec.passes * replicas).await?;
+    let run = Rc::new(Run::new(engine, spec)?);
+    let all = run.engine.stats().log_bytes / spec.data_drives() * spec.drives as u64;
+    run.prepare(spec.passes * all).await?;
     run.measure(spec, sim, ssds).await
 }
 
 impl Run {
-    fn new(engine: Rc<Engine>, load: Load, replicas: u64) -> Result<Run, RunError> {
+    fn new(engine: Rc<Engine>, spec: &Spec) -> Result<Run, RunError> {
+        let load = spec.load;
         let most = engine.item_limit() as u64 - 16;
         if load.read_bytes.max(load.write_bytes) > most {
             return Err(RunError::TooLarge { read: load.read_bytes > most, most });
         }
-        // The same items whatever the replicas: a store without mirrors has more room.
-        let log = engine.stats().log_bytes * replicas / 2;
+        // The same items whatever the replicas: a store without mirrors, or with parity, has more room.
+        let log = engine.stats().log_bytes / spec.data_drives() * (spec.drives as u64 / 2);
         let items = (log / 100 * load.fill / (load.read_bytes + AROUND_ITEM)).max(1);
         let written = (log / WRITTEN_SHARE / (load.write_bytes + AROUND_ITEM)).max(1);
         let [put_bytes, left] = [0, load.reads].map(Cell::new);
@@ -281,14 +301,13 @@ impl Run {
         self.engine.put(key, Expect::Any, new).await.map(drop).map_err(RunError::Put)
     }
 
-    /// Puts all items, and large ones until each byte of the log was written so often, on all replicas together.
-    async fn prepare(&self, times: u64) -> Result<(), RunError> {
+    /// Puts all items, and large ones until so many bytes were written to all drives.
+    async fn prepare(&self, written_bytes: u64) -> Result<(), RunError> {
         for item in 0..self.items {
             self.put(&item.to_le_bytes(), self.load.read_bytes, item).await?;
         }
-        let stats = self.engine.stats();
-        let (mut round, log) = (0, stats.log_bytes);
-        while self.engine.stats().written_bytes < times * log {
+        let mut round = 0;
+        while self.engine.stats().written_bytes < written_bytes {
             self.put(&large(round % self.written), self.load.write_bytes, round).await?;
             round += 1;
         }
@@ -303,6 +322,7 @@ impl Run {
             (sum(|ssd| ssd.ftl_stats().gc_blocks), programmed, sum(|ssd| ssd.ftl_stats().host_bytes))
         };
         let (begun, before, drives_before) = (sim.now(), self.engine.stats(), figures());
+        let spent = self.engine.host().spent();
         if spec.trace {
             sim.trace().switch_on();
         }
@@ -329,6 +349,7 @@ impl Run {
             tenants: self.tenants.borrow().clone(),
             took,
             put_bytes: self.put_bytes.get(),
+            cpu: self.engine.host().spent() - spent,
             after: self.engine.stats(),
             before,
             collected: drives_after.0 - drives_before.0,

@@ -27,12 +27,12 @@ struct Past {
 }
 
 #[derive(Default)]
-struct History {
+pub(crate) struct History {
     keys: RefCell<BTreeMap<u64, Past>>,
     changes: RefCell<u64>,
-    count: u64,
+    pub(crate) count: u64,
     /// Whether items may be evicted.
-    evicts: bool,
+    pub(crate) evicts: bool,
 }
 
 fn key(number: u64) -> Vec<u8> {
@@ -48,6 +48,11 @@ fn value(number: u64, change: u64, rng: &mut Rng) -> Vec<u8> {
 }
 
 impl History {
+    /// Of some keys, none of which may be evicted.
+    pub(crate) fn of(count: u64) -> History {
+        History { count, ..History::default() }
+    }
+
     fn past(&self, number: u64, change: impl FnOnce(&mut Past)) {
         change(self.keys.borrow_mut().entry(number).or_insert_with(|| Past {
             states: vec![None],
@@ -119,12 +124,12 @@ async fn flush(engine: Rc<Engine>, history: Rc<History>, mut rng: Rng, sim: Sim)
     }
 }
 
-fn live(disks: &[Rc<Disk>], history: &Rc<History>, (policy, config): (&str, Config), seed: Seed) -> (u64, u64) {
+pub(crate) fn live(disks: &[Rc<Disk>], history: &Rc<History>, (policy, config): (&str, Config), seed: Seed) -> (u64, u64) {
     live_without(None, disks, history, (policy, config), seed)
 }
 
 /// A life in which a drive may be missing.
-fn live_without(
+pub(crate) fn live_without(
     missing: Option<usize>,
     disks: &[Rc<Disk>],
     history: &Rc<History>,
@@ -171,7 +176,7 @@ impl Drive for Counting {
 }
 
 /// A life that ends while the command of a number is under way.
-fn live_until(command: u64, disks: &[Rc<Disk>], history: &Rc<History>, (policy, config): (&str, Config), seed: Seed) {
+pub(crate) fn live_until(command: u64, disks: &[Rc<Disk>], history: &Rc<History>, (policy, config): (&str, Config), seed: Seed) {
     let mut executor = Executor::new();
     let (sim, count) = (executor.sim(), Rc::<Cell<u64>>::default());
     let drives = drives(&sim, disks);
@@ -226,7 +231,7 @@ fn a_crash_at_every_third_command_loses_nothing() {
 }
 
 /// Opens a store, and crashes meanwhile or at once.
-fn open_only(disks: &[Rc<Disk>], (policy, config): (&str, Config), seed: Seed) {
+pub(crate) fn open_only(disks: &[Rc<Disk>], (policy, config): (&str, Config), seed: Seed) {
     let mut executor = Executor::new();
     let (sim, mut rng) = (executor.sim(), seed.child("opening").rng());
     let drives = drives(&sim, disks);
