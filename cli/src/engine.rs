@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nandscape_apps_memcached_engine::{OpenError, PARITY_DRIVES, Placement};
 use nandscape_apps_memcached_engine::policy::{ANY_DRIVE, POLICIES, policy};
+use nandscape_apps_memcached_engine::{OpenError, PARITY_DRIVES, Placement};
 use nandscape_apps_memcached_run::{Load, Machine, Outcome, RunError, Spec, Tenant};
 use nandscape_device_ssd::{BUILTIN, Resolved};
-use nandscape_host_block::scheduler::SchedulerKind;
 use nandscape_host_block::Config as BlockConfig;
+use nandscape_host_block::scheduler::SchedulerKind;
 use nandscape_lab_report::format::{bytes, count, us};
 use nandscape_sim::Histogram;
 use nandscape_sim::units::Bytes;
@@ -157,7 +157,9 @@ const COPIES: &str = "copies";
 /// A placement by its name.
 pub(crate) fn placement(name: &str) -> Result<Placement, String> {
     let found = Placement::ALL.into_iter().find(|(known, _)| *known == name);
-    found.map(|(_, placement)| placement).ok_or_else(|| format!("{} are valid", Placement::ALL.map(|(name, _)| name).join(" and ")))
+    found
+        .map(|(_, placement)| placement)
+        .ok_or_else(|| format!("{} are valid", Placement::ALL.map(|(name, _)| name).join(" and ")))
 }
 
 /// Checks that a number of drives can have a placement under a policy.
@@ -168,9 +170,9 @@ pub(crate) fn check_drives(drives: u64, placement: Placement, name: &str) -> Res
         Placement::Copies if !drives.is_multiple_of(2) => {
             wrong("--drives: the engine has pairs of an even and an odd drive; 2, 4, 6 and so on are valid".to_owned())
         }
-        Placement::Parity if replicas == 1 => {
-            wrong(format!("--policy {name}: it has no second drive to read; with --placement parity any other policy is valid"))
-        }
+        Placement::Parity if replicas == 1 => wrong(format!(
+            "--policy {name}: it has no second drive to read; with --placement parity any other policy is valid"
+        )),
         Placement::Parity if !placement.fits(drives as usize, replicas) => {
             let [least, most] = PARITY_DRIVES;
             wrong(format!("--drives {drives}: with --placement parity {least} to {most} are valid"))
@@ -253,7 +255,9 @@ impl EngineArgs {
             let problem = format!("--set {change}: no run has a block layer; --scheduler noop, ssd or cfq gives one");
             return Err(Failure::Input(anyhow::anyhow!(problem)));
         }
-        let is_valid = |change: &&String| ["block.depth", "block.slice"].contains(&change.split('=').next().unwrap_or_default().trim());
+        let is_valid = |change: &&String| {
+            ["block.depth", "block.slice"].contains(&change.split('=').next().unwrap_or_default().trim())
+        };
         if let Some(change) = own().find(|change| !is_valid(change)) {
             let problem = format!("--set {change}: of the block layer, block.depth and block.slice are valid here");
             return Err(Failure::Input(anyhow::anyhow!(problem)));
@@ -301,7 +305,9 @@ impl EngineArgs {
         }
         if let Some(file) = &self.chrome_trace {
             if self.cases().len() > 1 {
-                return wrong("--chrome-trace: the file has one run; one --policy is valid, with one --placement and one --scheduler");
+                return wrong(
+                    "--chrome-trace: the file has one run; one --policy is valid, with one --placement and one --scheduler",
+                );
             }
             Files::default().writes("--chrome-trace", file).check()?;
             can_write(file).map_err(|error| Failure::Input(error.context("--chrome-trace")))?;
@@ -421,7 +427,8 @@ fn text(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> String {
     let quantiles = QUANTILES.map(|(name, _)| name);
     let of_latency = [&["reads", "mean"], &quantiles[..], &["max"]].concat();
     let mut reads = table(&[&names.header("read latency, us")[..], &of_latency].concat());
-    let mut of_tenants = table(&[&names.header("of a tenant, us")[..], &["tenant", "class", "reads/s"], &of_latency].concat());
+    let mut of_tenants =
+        table(&[&names.header("of a tenant, us")[..], &["tenant", "class", "reads/s"], &of_latency].concat());
     let has_windows = runs.iter().any(|(case, _)| case.policy == WINDOWS);
     let mut figures = names.header("policy");
     figures.extend(["reads/s", "written/s", "epochs", "collected", "WAF", "moved items", "reads at tokens"]);

@@ -217,7 +217,10 @@ impl MemcachedArgs {
             let problem = format!("d{first}.nand and d{second}.nand are missing; a store with one of them is valid");
             return Err(wrong(folder, &problem));
         }
-        let lost = files.chunks(if has_parity { count } else { 2 }).position(|pair| pair.iter().all(Option::is_none)).filter(|_| is_used);
+        let lost = files
+            .chunks(if has_parity { count } else { 2 })
+            .position(|pair| pair.iter().all(Option::is_none))
+            .filter(|_| is_used);
         lost.map_or(Ok(()), |pair| {
             let (even, odd) = (2 * pair, 2 * pair + 1);
             Err(wrong(folder, &format!("d{even}.nand and d{odd}.nand are missing; a store with one of them is valid")))

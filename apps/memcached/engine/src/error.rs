@@ -161,7 +161,9 @@ pub enum OpenError {
         twin: usize,
     },
     /// Two drives of a store with parity are not there.
-    #[error("drive {drive} {what}, and drive {other} is not there, either; at most one drive less than all is valid with parity")]
+    #[error(
+        "drive {drive} {what}, and drive {other} is not there, either; at most one drive less than all is valid with parity"
+    )]
     TooFew {
         /// A drive.
         drive: usize,

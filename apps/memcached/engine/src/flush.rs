@@ -109,7 +109,11 @@ impl Engine {
         let work = |pair: usize| {
             let drives: Vec<usize> = (0..self.replicas()).filter(|replica| has_token(pair, *replica)).collect();
             // One replica of all data is free for reads, or all but one drive of a row: the layout and the policy agree.
-            assert!(!self.keeps_apart(pair) || drives.len() < 2, "{} drives of group {pair} have a token", drives.len());
+            assert!(
+                !self.keeps_apart(pair) || drives.len() < 2,
+                "{} drives of group {pair} have a token",
+                drives.len()
+            );
             self.clone().pair_epoch(pair, drives, packs)
         };
         let worked = self.side_by_side(wanted.into_iter().map(work)).await;

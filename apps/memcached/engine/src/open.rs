@@ -109,7 +109,11 @@ impl Engine {
     ) -> Result<Rc<Engine>, OpenError> {
         let (count, placement) = (drives.len(), config.placement);
         if count > MOST_DRIVES || !placement.fits(count, policy.replicas()) {
-            return Err(if placement == Placement::Parity { OpenError::Parity(count) } else { OpenError::Count(count) });
+            return Err(if placement == Placement::Parity {
+                OpenError::Parity(count)
+            } else {
+                OpenError::Count(count)
+            });
         }
         let layout = Layout::new(placement, count, policy.replicas());
         let replicas = layout.width;

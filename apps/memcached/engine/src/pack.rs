@@ -22,6 +22,8 @@ pub(crate) struct Form {
 struct Filling {
     segment: u64,
     slot: u32,
+    /// Its number in the segment.
+    row: u32,
     offset: usize,
     /// The chunks of the drives with data, in their order, as far as they have records; the last is filled.
     chunks: Vec<Vec<u8>>,
@@ -205,7 +207,8 @@ impl State {
         let share = (CHUNK_HEADER + waiting / layout.columns()).next_multiple_of(form.block);
         let target = if layout.has_parity() { room.min(share) } else { room };
         let (chunks, items) = (vec![vec![0; CHUNK_HEADER]], Vec::new());
-        *filling = Some(Filling { segment, slot, offset, chunks, target, items, changes_before, moves_before });
+        let row = log.segments.get(&segment).map_or(0, |segment| segment.chunks);
+        *filling = Some(Filling { segment, slot, row, offset, chunks, target, items, changes_before, moves_before });
         true
     }
 
@@ -227,8 +230,8 @@ impl State {
     fn append_item(&mut self, pair: usize, filling: &mut Filling, key: &Rc<[u8]>, len: usize) {
         let Some(entry) = self.index.get_mut(key) else { return };
         let offset = (filling.offset + filling.bytes().len()) as u32;
-        let layout = self.logs[pair].layout;
-        let drive = layout.data(filling.segment).nth(filling.chunks.len() - 1).unwrap_or(0) as u32;
+        let mut order = self.logs[pair].layout.data(filling.segment, filling.row);
+        let drive = order.nth(filling.chunks.len() - 1).unwrap_or(0) as u32;
         let spot = Spot { segment: filling.segment, slot: filling.slot, offset, len: len as u32, drive };
         let value = entry.value.clone().unwrap_or_default();
         let (flags, expiry, version) = (entry.flags, entry.expiry, entry.version);
@@ -245,7 +248,8 @@ impl State {
 
     /// A chunk is complete, and waits for the drives.
     fn finish(&mut self, pair: usize, form: Form, filling: Option<Filling>) {
-        let Some(Filling { segment, slot, offset, mut chunks, items, changes_before, moves_before, .. }) = filling else {
+        let Some(Filling { segment, slot, offset, mut chunks, items, changes_before, moves_before, .. }) = filling
+        else {
             return;
         };
         let (version, log) = (self.version, &mut self.logs[pair]);
@@ -255,8 +259,17 @@ impl State {
         let longest = chunks.iter().map(Vec::len).max().unwrap_or(0);
         let whole = longest.next_multiple_of(form.block);
         let len = if log.layout.has_parity() { whole } else { longest } as u32;
-        let header =
-            Header { id: form.id, segment, tail, version, number, len, offset: offset as u32, before, is_parity: false };
+        let header = Header {
+            id: form.id,
+            segment,
+            tail,
+            version,
+            number,
+            len,
+            offset: offset as u32,
+            before,
+            is_parity: false,
+        };
         let images = match log.layout.has_parity() {
             true => log.layout.seal(chunks, header),
             false => {
@@ -320,7 +333,8 @@ mod tests {
     #[test]
     fn a_chunk_names_no_segment_as_given_up_whose_items_come_later() {
         let form = Form { segment: 64 << 10, block: 4_096, id: 1 };
-        let mut state = State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
+        let mut state =
+            State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
         let value: Rc<[u8]> = vec![7; 40 << 10].into();
         for key in [&b"one"[..], b"two"] {
             state.put(key.into(), (0, 0), value.clone(), (Time::ZERO, 0));
@@ -350,7 +364,8 @@ mod tests {
     #[test]
     fn a_clear_is_packed_before_moves_of_later_items() {
         let form = Form { segment: 64 << 10, block: 4_096, id: 1 };
-        let mut state = State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
+        let mut state =
+            State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
         let key: Rc<[u8]> = b"one".as_slice().into();
         state.put(key.clone(), (0, 0), vec![7; 3_000].into(), (Time::ZERO, 0));
         state.pack(0, form, 0);

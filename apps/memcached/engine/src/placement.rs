@@ -73,24 +73,27 @@ impl Layout {
         self.has_parity() && segment % self.width as u64 == drive as u64
     }
 
-    /// The drives whose chunks together are all records of a segment, in the order in which the chunks of a row are filled.
-    pub(crate) fn data(self, segment: u64) -> impl DoubleEndedIterator<Item = usize> {
+    /// The drives whose chunks of a row together are all records, in the order in which these chunks are filled. Each row begins with another
+    /// drive, so that rows of few items do not all burden the same.
+    pub(crate) fn data(self, segment: u64, row: u32) -> impl DoubleEndedIterator<Item = usize> {
         let drives = if self.has_parity() { self.width } else { 1 };
-        (0..drives).filter(move |drive| !self.is_parity(segment, *drive))
+        let order = (0..drives).map(move |drive| (drive + row as usize) % drives);
+        order.filter(move |drive| !self.is_parity(segment, *drive))
     }
 
-    /// The chunks of a row, one of each drive with data in its order, become those of all drives, each complete and of the same length.
+    /// The chunks of a row in the order of [`Layout::data`] become those of all drives, each complete and of the same length.
     pub(crate) fn seal(&self, mut chunks: Vec<Vec<u8>>, header: Header) -> Vec<Vec<u8>> {
         chunks.resize(self.columns(), Vec::new());
-        let mut parity = vec![0; header.len as usize];
-        for chunk in &mut chunks {
+        let (mut images, mut parity) = (vec![Vec::new(); self.width], vec![0; header.len as usize]);
+        for (mut chunk, drive) in chunks.into_iter().zip(self.data(header.segment, header.number)) {
             chunk.resize(header.len as usize, 0);
-            xor(&mut parity, chunk);
-            header.seal(chunk);
+            xor(&mut parity, &chunk);
+            header.seal(&mut chunk);
+            images[drive] = chunk;
         }
         Header { is_parity: true, ..header }.seal(&mut parity);
-        chunks.insert((header.segment % self.width as u64) as usize, parity);
-        chunks
+        images[(header.segment % self.width as u64) as usize] = parity;
+        images
     }
 }
 
@@ -216,11 +219,13 @@ mod tests {
                 assert_eq!(rows(layout, &mut torn, segment, (7, BLOCK)).len(), 3);
                 assert!(torn == right);
             }
-            let keys = layout.data(segment).map(|drive| {
-                let image = right[drive].as_deref().unwrap();
-                records(image, pieces(image, 7, BLOCK)[0])[0].1.key[0]
-            });
-            assert_eq!(keys.collect::<Vec<_>>(), [0, 1, 2]);
+            for row in 0..3 {
+                let keys = layout.data(segment, row).map(|drive| {
+                    let image = right[drive].as_deref().unwrap();
+                    records(image, pieces(image, 7, BLOCK)[row as usize])[0].1.key[0]
+                });
+                assert_eq!(keys.collect::<Vec<_>>(), [0, 1, 2]);
+            }
         }
     }
 

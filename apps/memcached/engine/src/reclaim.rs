@@ -78,7 +78,7 @@ impl Engine {
             (_, true) => Stay::Asked,
             _ => Stay::All,
         };
-        let left = if segment.live > 0 { log.layout.data(number).collect() } else { Vec::new() };
+        let left = if segment.live > 0 { log.layout.data(number, 0).collect() } else { Vec::new() };
         Some(Reclaiming { number, segment, stay, left })
     }
 

@@ -178,7 +178,8 @@ mod tests {
         let mut bytes = vec![0; CHUNK_HEADER];
         records.iter().for_each(|record| record.put(&mut bytes));
         let len = bytes.len() as u32;
-        Header { id: 7, segment: 3, tail: 1, version: 9, number, len, offset, before: 4, is_parity: false }.seal(&mut bytes);
+        Header { id: 7, segment: 3, tail: 1, version: 9, number, len, offset, before: 4, is_parity: false }
+            .seal(&mut bytes);
         bytes.resize(bytes.len().next_multiple_of(512), 0);
         bytes
     }

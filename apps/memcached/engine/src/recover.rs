@@ -260,9 +260,11 @@ impl Engine {
         state.version = state.version.max(header.version);
         replay.is_older |= replay.damage.is_some();
         let of = |drive: usize| {
-            records(&found.images[drive], header).into_iter().map(move |(offset, record)| (drive as u32, offset, record))
+            records(&found.images[drive], header)
+                .into_iter()
+                .map(move |(offset, record)| (drive as u32, offset, record))
         };
-        let all: Vec<_> = self.layout.data(found.number).flat_map(of).collect();
+        let all: Vec<_> = self.layout.data(found.number, header.number).flat_map(of).collect();
         for (drive, offset, record) in all.into_iter().rev() {
             if replay.is_cleared {
                 return;
@@ -280,7 +282,8 @@ impl Engine {
                 Kind::Put if replay.decided.insert(key.clone()) => {
                     let touched = replay.touched.get(&key).filter(|(version, _)| *version == record.version);
                     let expiry = touched.map_or(record.expiry, |(_, expiry)| *expiry);
-                    let spot = Spot { segment: found.number, slot: found.slot, offset, len: record.len() as u32, drive };
+                    let spot =
+                        Spot { segment: found.number, slot: found.slot, offset, len: record.len() as u32, drive };
                     let is_expired = expiry != 0 && expiry <= now_s;
                     if !is_expired {
                         let entry = entry(record.version, (record.flags, expiry), record.value.len(), spot, now_s);

@@ -12,8 +12,8 @@ use nandscape_apps_store::Cpu;
 use nandscape_apps_store::{Costs, Host};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
-use nandscape_host_block::BlockLayer;
 use nandscape_drive::{Drive, QueueDrive, QueueId};
+use nandscape_host_block::BlockLayer;
 use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Stalled};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::Attributes;
@@ -244,13 +244,8 @@ impl Spec {
         }
         let policy = policy(self.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", self.policy)))?;
         let memory = 2 * self.dirty + memory;
-        let fixed = Config {
-            ack: Ack::Cache,
-            caches,
-            start_s: 1_767_225_600,
-            placement: self.placement,
-            ..Config::default()
-        };
+        let fixed =
+            Config { ack: Ack::Cache, caches, start_s: 1_767_225_600, placement: self.placement, ..Config::default() };
         Ok(Engine::open(host, given, policy, Config { memory, dirty: self.dirty, ..fixed }).await?)
     }
 }

@@ -221,7 +221,8 @@ impl Rig {
         ];
         changes.iter().for_each(|change| profile.set(change).unwrap());
         let drive = profile.resolve().unwrap();
-        let ssd = |number: usize| Ssd::new(sim, &drive, StoreKind::Ram, seed.child("drive").nth(number as u64)).unwrap();
+        let ssd =
+            |number: usize| Ssd::new(sim, &drive, StoreKind::Ram, seed.child("drive").nth(number as u64)).unwrap();
         let ssds: Vec<Rc<Ssd>> = (0..lies.len()).map(|number| Rc::new(ssd(number))).collect();
         let admin = |ssd: &Rc<Ssd>| QueueDrive::new(sim, ssd.controller(), QueueId::ADMIN, 32).expect("an admin queue");
         let admins = ssds.iter().map(admin).collect();
@@ -311,9 +312,12 @@ impl Subject for Rig {
     async fn check(&self, engine: &Rc<Engine>) -> Result<(), String> {
         for key in 0..KEYS {
             let found = engine.get(&key.to_le_bytes()).await.map(|item| item.value);
-            let version = found.as_ref().and_then(|value| value.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            let version =
+                found.as_ref().and_then(|value| value.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes));
             self.possible.found(&key, version)?;
-            ensure(found.is_none_or(|value| value[..] == content(key, version)), || format!("key {key} is half there"))?;
+            ensure(found.is_none_or(|value| value[..] == content(key, version)), || {
+                format!("key {key} is half there")
+            })?;
         }
         let stats = engine.stats();
         ensure((stats.dropped, stats.reads_at_tokens, stats.lost_drives) == (0, 0, 0), || format!("{stats:?}"))

@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::policy::{POLICIES, policy};
-use nandscape_apps_memcached_engine::{Ack, Config, Engine, EngineError, Event, Expect, Given, New, Placement, Refused};
+use nandscape_apps_memcached_engine::{
+    Ack, Config, Engine, EngineError, Event, Expect, Given, New, Placement, Refused,
+};
 use nandscape_apps_store::Host;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
@@ -121,7 +123,7 @@ fn the_others_are_read_for_a_drive_with_a_token() {
         for name in ["mixed", "gc_control", "rails", "predictable_latency", "fdp"] {
             let (epochs, hits, reconstructed) = run(name, Placement::Parity, seed);
             assert!(epochs > 20 && hits > 1_000, "{name}: {epochs} epochs, {hits} reads at drives");
-            assert_eq!(reconstructed > 100, name != "mixed", "{name}: {reconstructed} of {hits}");
+            assert_eq!(reconstructed > 20, name != "mixed", "{name}: {reconstructed} of {hits}");
         }
     });
 }
