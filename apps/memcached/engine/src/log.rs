@@ -89,10 +89,19 @@ pub(crate) struct Segment {
     pub(crate) chunks: u32,
     /// Bytes of records of items that are there.
     pub(crate) live: u64,
+    /// Records of items whose newer version waits to be packed: until then drives have no other.
+    pub(crate) replaced: u32,
     /// Chunks that not all replicas have.
     pub(crate) pending: u32,
     /// Chunks of the segment before it.
     pub(crate) before: u32,
+}
+
+impl Segment {
+    /// Whether it has records that are still needed.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.live > 0 || self.replaced > 0
+    }
 }
 
 /// A slot whose items are being written elsewhere.
@@ -127,6 +136,8 @@ pub(crate) struct Log {
     pub(crate) free: VecDeque<u32>,
     retiring: VecDeque<Retiring>,
     pub(crate) changes: VecDeque<Queued>,
+    /// The segment of the record that each change replaces, if that is the last of its key.
+    replaced: VecDeque<Option<u64>>,
     pub(crate) moves: VecDeque<Rc<[u8]>>,
     /// Bytes of the places of changes.
     pub(crate) place_bytes: u64,
@@ -194,14 +205,26 @@ impl Log {
     pub(crate) fn queue(&mut self, change: Queued, now: Time) -> u64 {
         self.place_bytes += change.bytes();
         self.changes.push_back(change);
+        self.replaced.push_back(None);
         self.oldest.get_or_insert(now);
         self.queued += 1;
         self.queued
     }
 
+    /// The last change replaces a record.
+    pub(crate) fn replaces(&mut self, spot: Spot) {
+        if let (Some(segment), Some(last)) = (self.segments.get_mut(&spot.segment), self.replaced.back_mut()) {
+            segment.replaced += 1;
+            *last = Some(spot.segment);
+        }
+    }
+
     /// The first change has been packed.
     pub(crate) fn pop_change(&mut self) {
         let Some(change) = self.changes.pop_front() else { return };
+        if let Some(number) = self.replaced.pop_front().flatten() {
+            self.segments.get_mut(&number).into_iter().for_each(|segment| segment.replaced -= 1);
+        }
         self.place_bytes -= change.bytes();
         self.packed += if let Queued::Clear(count) = change { count } else { 1 };
     }
@@ -214,8 +237,9 @@ impl Log {
         let clear = Queued::Clear(void + 1);
         self.place_bytes = clear.bytes();
         self.changes.push_back(clear);
+        self.replaced = VecDeque::from([None]);
         self.oldest = Some(now);
-        self.segments.values_mut().for_each(|segment| segment.live = 0);
+        self.segments.values_mut().for_each(|segment| (segment.live, segment.replaced) = (0, 0));
         self.live = 0;
     }
 

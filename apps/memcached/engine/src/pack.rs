@@ -185,7 +185,8 @@ impl State {
         found = found.filter(|(_, _, used)| used + CHUNK_HEADER + len <= form.segment);
         if found.is_none() {
             let kept = match reserve {
-                Reserve::Changes => log.reserve(),
+                // What is still to be read of segments that are given up needs as many slots at most.
+                Reserve::Changes => log.reserve() + log.reclaiming.len(),
                 Reserve::Moves => usize::from(layout.has_parity()),
                 Reserve::Tail => 0,
             };
@@ -196,7 +197,7 @@ impl State {
             let number = log.next;
             log.next += 1;
             let before = std::mem::take(&mut log.newest_chunks);
-            log.segments.insert(number, Segment { slot, used: 0, chunks: 0, live: 0, pending: 0, before });
+            log.segments.insert(number, Segment { slot, used: 0, chunks: 0, live: 0, replaced: 0, pending: 0, before });
             log.is_open = true;
             found = Some((number, slot, 0));
         }

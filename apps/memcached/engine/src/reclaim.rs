@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::log::{Log, Reclaiming, Spot};
+use crate::log::{Log, Reclaiming, Segment, Spot};
 use crate::placement::{is_whole, rows};
 use crate::record::{Kind, pieces, records};
 use crate::state::State;
@@ -64,7 +64,7 @@ impl Engine {
         let room = self.room(&state.logs[pair]);
         let log = &mut state.logs[pair];
         // A segment without items needs no room elsewhere, and is free at once.
-        let moves = log.segments.values().next().is_some_and(|segment| segment.live > 0);
+        let moves = log.segments.values().next().is_some_and(Segment::is_needed);
         if !is_due || moves && log.free.len() + log.free.len() <= log.coming_free() {
             return None;
         }
@@ -78,7 +78,7 @@ impl Engine {
             (_, true) => Stay::Asked,
             _ => Stay::All,
         };
-        let left = if segment.live > 0 { log.layout.data(number, 0).collect() } else { Vec::new() };
+        let left = if segment.is_needed() { log.layout.data(number, 0).collect() } else { Vec::new() };
         Some(Reclaiming { number, segment, stay, left })
     }
 

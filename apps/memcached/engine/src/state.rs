@@ -190,7 +190,7 @@ impl State {
 
     /// Puts an item that waits to be packed; the number of the change.
     pub(crate) fn put(&mut self, key: Rc<[u8]>, (flags, expiry): (u32, u64), value: Rc<[u8]>, now: (Time, u64)) -> u64 {
-        self.remove(&key);
+        let before = self.remove(&key);
         let version = self.version;
         self.version += 1;
         let entry = Entry {
@@ -211,6 +211,7 @@ impl State {
         self.enter(key.clone(), entry);
         let pair = self.pair(&key);
         let number = self.logs[pair].queue(Queued::Key(key), now.0);
+        before.and_then(|before| before.spot).into_iter().for_each(|spot| self.logs[pair].replaces(spot));
         self.evict_values();
         number
     }

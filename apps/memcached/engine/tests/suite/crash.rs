@@ -304,19 +304,22 @@ fn what_was_flushed_is_there_after_a_crash_and_nothing_older() {
 }
 
 /// Segments of a few items, all of which are often void: an item whose newer version no drive has keeps its segment.
+fn live_with_large_items(seed: Seed) {
+    let placement = [Placement::Copies, Placement::Parity][seed.child("config").rng().below(2) as usize];
+    let count = if placement == Placement::Parity { 3 } else { 2 };
+    let disks: Vec<Rc<Disk>> = (0..count).map(|_| Disk::new(1_200 << 10)).collect();
+    let config = Config { start_s: NOW_S, memory: 1 << 20, dirty: 400 << 10, placement, ..SMALL };
+    let history = Rc::new(History { count: 14, is_large: true, ..History::default() });
+    for life in 0..6 {
+        live(&disks, &history, ("mixed", config), seed.nth(life));
+    }
+}
+
 #[test]
 fn an_item_with_a_newer_version_in_memory_outlives_its_segment() {
-    each(24, |seed| {
-        let mut rng = seed.child("config").rng();
-        let placement = [Placement::Copies, Placement::Parity][rng.below(2) as usize];
-        let disks: Vec<Rc<Disk>> =
-            (0..if placement == Placement::Parity { 3 } else { 2 }).map(|_| Disk::new(1_200 << 10)).collect();
-        let config = Config { start_s: NOW_S, memory: 1 << 20, dirty: 400 << 10, placement, ..SMALL };
-        let history = Rc::new(History { count: 14, is_large: true, ..History::default() });
-        for life in 0..6 {
-            live(&disks, &history, ("mixed", config), seed.nth(life));
-        }
-    });
+    each(6, live_with_large_items);
+    // Seeds with a cut between a chunk that names a later tail and the chunk with the newer version.
+    [143, 300, 390].map(Seed::new).into_iter().for_each(live_with_large_items);
 }
 
 /// With more items than room: what is gone stays gone, although its segment may still be on a drive.
