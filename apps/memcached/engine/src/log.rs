@@ -317,6 +317,13 @@ impl Log {
         !self.moves.is_empty() || !self.reclaiming.is_empty() || self.needs_tail()
     }
 
+    /// Slots that items of segments need at most that are given up over several epochs.
+    pub(crate) fn moving(&self) -> usize {
+        let is_unpacked = |retiring: &&Retiring| retiring.moves > self.moves_packed;
+        let retiring = if self.layout.has_parity() { self.retiring.iter().filter(is_unpacked).count() } else { 0 };
+        self.reclaiming.len() + retiring
+    }
+
     /// Whether something waits for a drive.
     pub(crate) fn has_chunks(&self) -> bool {
         self.queues.iter().any(|queue| !queue.is_empty())

@@ -178,18 +178,21 @@ impl State {
             self.finish(pair, form, full);
             self.logs[pair].is_open = layout.has_parity();
         }
-        let waiting = self.unpacked_bytes as usize;
+        let waiting = if layout.has_parity() { self.bytes_to_pack(pair) } else { 0 };
         let log = &mut self.logs[pair];
+        let kept = match reserve {
+            Reserve::Changes => log.reserve() + log.moving(),
+            Reserve::Moves => usize::from(layout.has_parity()),
+            Reserve::Tail => 0,
+        };
+        // Items that are moved over several epochs need the rest of the open segment, too.
+        if reserve == Reserve::Changes && log.moving() > 0 && log.free.len() <= kept {
+            return false;
+        }
         let open = log.segments.last_key_value().filter(|_| log.is_open);
         let mut found = open.map(|(number, segment)| (*number, segment.slot, segment.used as usize));
         found = found.filter(|(_, _, used)| used + CHUNK_HEADER + len <= form.segment);
         if found.is_none() {
-            let kept = match reserve {
-                // What is still to be read of segments that are given up needs as many slots at most.
-                Reserve::Changes => log.reserve() + log.reclaiming.len(),
-                Reserve::Moves => usize::from(layout.has_parity()),
-                Reserve::Tail => 0,
-            };
             if log.free.len() <= kept {
                 return false;
             }
@@ -211,6 +214,13 @@ impl State {
         let row = log.segments.get(&segment).map_or(0, |segment| segment.chunks);
         *filling = Some(Filling { segment, slot, row, offset, chunks, target, items, changes_before, moves_before });
         true
+    }
+
+    /// Bytes of records that a row may be about to take: those of moves, which go first, or else of changes.
+    fn bytes_to_pack(&self, pair: usize) -> usize {
+        let len = |key: &Rc<[u8]>| self.index.get(key).map_or(0, |entry| record_bytes(key.len(), entry.len as usize));
+        let moves: usize = self.logs[pair].moves.iter().map(len).sum();
+        if moves > 0 { moves } else { self.unpacked_bytes as usize }
     }
 
     fn append(&mut self, pair: usize, filling: &mut Filling, what: &What, len: usize) {

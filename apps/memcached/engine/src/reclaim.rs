@@ -32,7 +32,9 @@ pub(crate) enum Stay {
 impl Engine {
     /// Slots that are to be free.
     fn wanted_free(log: &Log) -> usize {
-        (log.slots as usize / FREE_SHARE).max(log.reserve() + 2)
+        // With parity a segment is given up over as many epochs as there are drives.
+        let turns = if log.layout.has_parity() { log.layout.width } else { 0 };
+        (log.slots as usize / FREE_SHARE).max(log.reserve() + 2 + turns)
     }
 
     /// The most bytes of items of a log.
@@ -66,6 +68,11 @@ impl Engine {
         // A segment without items needs no room elsewhere, and is free at once.
         let moves = log.segments.values().next().is_some_and(Segment::is_needed);
         if !is_due || moves && log.free.len() + log.free.len() <= log.coming_free() {
+            return None;
+        }
+        // The last slot is that of the chunk that names the tail.
+        let is_stuck = log.coming_free() == log.free.len();
+        if moves && log.layout.has_parity() && !is_stuck && log.free.len() < log.moving() + 2 {
             return None;
         }
         if is_over && log.segments.len() == 1 {

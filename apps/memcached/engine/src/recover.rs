@@ -237,7 +237,8 @@ impl Engine {
         }
         if replay.damage.is_none() && found.gap.is_none() {
             let used = found.used(self.block) as u32;
-            let segment = Segment { slot: *slot, used, chunks: chunks as u32, live: 0, replaced: 0, pending: 0, before: 0 };
+            let segment =
+                Segment { slot: *slot, used, chunks: chunks as u32, live: 0, replaced: 0, pending: 0, before: 0 };
             self.state.borrow_mut().logs[pair].segments.insert(*number, segment);
         }
         for header in behind.iter().rev() {
