@@ -198,7 +198,7 @@ impl Log {
     /// Whether a chunk is needed that names the present tail, so that slots become free.
     pub(crate) fn needs_tail(&self) -> bool {
         let waits = |retiring: &Retiring| retiring.moves <= self.moves_packed && self.named_tail <= retiring.number;
-        self.layout.has_parity() && self.retiring.iter().any(|retiring| waits(retiring))
+        self.layout.has_parity() && self.retiring.iter().any(waits)
     }
 
     /// Has a change packed; its number.

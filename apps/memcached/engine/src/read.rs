@@ -4,7 +4,6 @@
 //! place of all other drives is read, and their XOR is the item.
 
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -229,7 +228,7 @@ impl Engine {
 
 /// Waits for all of some work, which begins at once.
 async fn all<W: Future>(works: impl Iterator<Item = W>) -> Vec<W::Output> {
-    let mut works: Vec<(Pin<Box<W>>, Option<W::Output>)> = works.map(|work| (Box::pin(work), None)).collect();
+    let mut works: Vec<_> = works.map(|work| (Box::pin(work), None)).collect();
     poll_fn(|context| {
         let mut is_done = true;
         for (work, output) in works.iter_mut().filter(|(_, output)| output.is_none()) {

@@ -261,8 +261,11 @@ impl Rig {
     }
 }
 
-async fn write(engine: Rc<Engine>, rig: (Rc<Possible<u64>>, Rc<Cell<u64>>, Rc<Cell<u64>>), mut rng: Rng, writer: u64) {
-    let (possible, acknowledged, last) = rig;
+/// Possible versions, changes that were acknowledged, and the last version.
+type Noted = (Rc<Possible<u64>>, Rc<Cell<u64>>, Rc<Cell<u64>>);
+
+async fn write(engine: Rc<Engine>, noted: Noted, mut rng: Rng, writer: u64) {
+    let (possible, acknowledged, last) = noted;
     loop {
         // Each writer has keys of its own.
         let key = rng.below(KEYS / 4) * 4 + writer;
