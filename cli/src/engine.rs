@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nandscape_apps_memcached_engine::OpenError;
-use nandscape_apps_memcached_engine::policy::{ANY_DRIVE, POLICIES};
-use nandscape_apps_memcached_run::{Load, Machine, Outcome, RunError, Spec};
+use nandscape_apps_memcached_engine::policy::{ANY_DRIVE, POLICIES, policy};
+use nandscape_apps_memcached_engine::{OpenError, PARITY_DRIVES, Placement};
+use nandscape_apps_memcached_run::{Load, Machine, Outcome, RunError, Spec, Tenant};
 use nandscape_device_ssd::{BUILTIN, Resolved};
+use nandscape_host_block::Config as BlockConfig;
+use nandscape_host_block::scheduler::SchedulerKind;
 use nandscape_lab_report::format::{bytes, count, us};
+use nandscape_sim::Histogram;
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
 
@@ -24,7 +27,7 @@ use crate::table::table;
 /// Measure the tail of reads on the storage engine over several drives, under each policy.
 ///
 /// Readers ask for small items, which the engine does not keep in memory, while writers put large ones as fast as the drives take them. All policies have the
-/// same engine, load and drives, and all but raid0 the same layout (RAID-1+0). mixed and raid0 read and write at all drives at any time;
+/// same engine, load and drives, and all but raid0 the same layout (RAID-1+0, or --placement parity). mixed and raid0 read and write at all drives at any time;
 /// epochs writes to even and odd drives in turn and reads from the others; rails does the same, and the turns are of a fixed time;
 /// gc_control also orders when the drives collect garbage, and waits until they are ready for reads. predictable_latency and fdp take turns
 /// as epochs does: drives that are read are in the deterministic window of Predictable Latency Mode, or the log has a reclaim unit handle for
@@ -39,6 +42,12 @@ Examples:
   nandscape paper engine --policy mixed,gc_control --readers 32 --reads 1000000
   nandscape paper engine --policy gc_control,predictable_latency,fdp --passes 4
         orders of a vendor, and what drives on sale offer in their place
+  nandscape paper engine --policy mixed,gc_control --tenants 4:1,64:12 \\
+      --scheduler none,noop,cfq
+        four readers of one tenant next to 64 of another, without a block
+        layer and with two of its schedulers
+  nandscape paper engine --policy epochs,gc_control --placement copies,parity
+        mirrored pairs, and data on three of four drives with parity
   nandscape paper engine --policy gc_control --drives 2 --json
   nandscape paper engine --policy gc_control --reads 5000 \\
       --chrome-trace turns.json
@@ -55,7 +64,11 @@ pub(crate) struct EngineArgs {
         value_parser = known
     )]
     policy: Vec<String>,
-    /// Drives, in pairs of an even and an odd one
+    /// How drives hold the items, each with all policies: copies on pairs of drives, or parity: data on all drives but one, and their parity on
+    /// that one, another for each segment
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = COPIES, value_parser = placement)]
+    placement: Vec<Placement>,
+    /// Drives, in pairs of an even and an odd one; with parity, 3 to 16
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=64))]
     drives: u64,
     /// Each of the drives
@@ -68,6 +81,14 @@ pub(crate) struct EngineArgs {
     /// Readers, each with one get at a time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=4_096))]
     readers: u64,
+    /// Readers of several tenants, in place of --readers: how many, and the class of their reads: 0 is none, 1 to 4 real time, 5 to 12
+    /// best effort, 15 idle. Reads at drives carry the class and the tenant's number, counted from 1
+    #[arg(long, value_name = "READERS:CLASS,...", value_delimiter = ',', value_parser = tenant, conflicts_with = "readers")]
+    tenants: Vec<Tenant>,
+    /// Schedulers of a block layer over each drive, each with all policies: none is no block layer. A block layer sends 8 commands at a
+    /// time, and a turn of cfq takes 1 ms; --set block.depth and block.slice change that
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = NO_LAYER, value_parser = scheduler)]
+    scheduler: Vec<String>,
     /// Bytes of the values that are read
     #[arg(long, value_name = "BYTES", default_value = "4KiB")]
     read_size: Bytes,
@@ -130,6 +151,59 @@ pub(crate) fn known(name: &str) -> Result<String, String> {
     }
 }
 
+/// The placement unless another is chosen.
+const COPIES: &str = "copies";
+
+/// A placement by its name.
+pub(crate) fn placement(name: &str) -> Result<Placement, String> {
+    let found = Placement::ALL.into_iter().find(|(known, _)| *known == name);
+    found
+        .map(|(_, placement)| placement)
+        .ok_or_else(|| format!("{} are valid", Placement::ALL.map(|(name, _)| name).join(" and ")))
+}
+
+/// Checks that a number of drives can have a placement under a policy.
+pub(crate) fn check_drives(drives: u64, placement: Placement, name: &str) -> Result<(), Failure> {
+    let replicas = policy(name).map_or(1, |policy| policy.replicas());
+    let wrong = |text: String| Err(Failure::Input(anyhow::anyhow!("{text}")));
+    match placement {
+        Placement::Copies if !drives.is_multiple_of(2) => {
+            wrong("--drives: the engine has pairs of an even and an odd drive; 2, 4, 6 and so on are valid".to_owned())
+        }
+        Placement::Parity if replicas == 1 => wrong(format!(
+            "--policy {name}: it has no second drive to read; with --placement parity any other policy is valid"
+        )),
+        Placement::Parity if !placement.fits(drives as usize, replicas) => {
+            let [least, most] = PARITY_DRIVES;
+            wrong(format!("--drives {drives}: with --placement parity {least} to {most} are valid"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The name of a run without a block layer.
+const NO_LAYER: &str = "none";
+/// Commands at a drive at a time, and a turn, of a block layer unless they are set.
+const LAYER: [&str; 3] = ["block.predictor=none", "block.depth=8", "block.slice=1ms"];
+
+/// The name of a scheduler.
+fn scheduler(name: &str) -> Result<String, String> {
+    let names: Vec<&str> = SchedulerKind::ALL.iter().map(|(name, _)| *name).collect();
+    match name == NO_LAYER || names.contains(&name) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("{NO_LAYER}, {} are valid", names.join(", "))),
+    }
+}
+
+/// Readers of a tenant, and their class.
+fn tenant(text: &str) -> Result<Tenant, String> {
+    let parsed = text.split_once(':').and_then(|(readers, class)| {
+        let (readers, class) = (readers.parse().ok()?, class.parse().ok()?);
+        ((1..=4_096).contains(&readers) && class <= 15).then_some(Tenant { readers, class })
+    });
+    parsed.ok_or_else(|| "READERS:CLASS, with 1 to 4096 readers and a class from 0 to 15, is valid".to_owned())
+}
+
 /// The policy that has windows.
 const WINDOWS: &str = "predictable_latency";
 
@@ -159,12 +233,46 @@ pub(crate) fn drive_of(
 }
 
 impl EngineArgs {
-    fn spec(&self, policy: &str) -> Result<Spec, Failure> {
-        let policy = POLICIES.into_iter().find(|known| *known == policy).unwrap_or(POLICIES[0]);
+    /// The block layer with a scheduler.
+    fn layer(&self, scheduler: &str) -> Result<Option<BlockConfig>, Failure> {
+        if scheduler == NO_LAYER {
+            return Ok(None);
+        }
+        let mut config = BlockConfig::default();
+        let own = self.set.iter().filter(|change| BlockConfig::is_key(change)).map(String::as_str);
+        let name = format!("block.scheduler={scheduler}");
+        for change in LAYER.into_iter().chain([name.as_str()]).chain(own) {
+            config.set(change).map_err(Failure::input)?;
+        }
+        config.check().map_err(Failure::input)?;
+        Ok(Some(config))
+    }
+
+    /// Checks the keys of the block layer.
+    fn check_layer(&self) -> Result<(), Failure> {
+        let own = || self.set.iter().filter(|change| BlockConfig::is_key(change));
+        if let Some(change) = own().next().filter(|_| self.scheduler == [NO_LAYER]) {
+            let problem = format!("--set {change}: no run has a block layer; --scheduler noop, ssd or cfq gives one");
+            return Err(Failure::Input(anyhow::anyhow!(problem)));
+        }
+        let is_valid = |change: &&String| {
+            ["block.depth", "block.slice"].contains(&change.split('=').next().unwrap_or_default().trim())
+        };
+        if let Some(change) = own().find(|change| !is_valid(change)) {
+            let problem = format!("--set {change}: of the block layer, block.depth and block.slice are valid here");
+            return Err(Failure::Input(anyhow::anyhow!(problem)));
+        }
+        self.scheduler.iter().try_for_each(|name| self.layer(name).map(drop))
+    }
+
+    fn spec(&self, Case { policy, placement, scheduler }: &Case<'_>) -> Result<Spec, Failure> {
+        let set: Vec<String> = self.set.iter().filter(|change| !BlockConfig::is_key(change)).cloned().collect();
+        let policy = POLICIES.into_iter().find(|known| known == policy).unwrap_or(POLICIES[0]);
         Ok(Spec {
-            drive: drive_of(&self.drive, &self.set, &DEFAULTS, policy)?,
+            drive: drive_of(&self.drive, &set, &DEFAULTS, policy)?,
             drives: self.drives as usize,
             policy,
+            placement: *placement,
             dirty: self.dirty.0,
             machine: Machine {
                 has_two_threads: self.threads == 2,
@@ -180,6 +288,8 @@ impl EngineArgs {
                 reads: self.reads,
                 fill: self.fill,
             },
+            tenants: self.tenants.clone(),
+            layer: self.layer(scheduler)?,
             seed: self.seed,
             trace: self.chrome_trace.is_some(),
         })
@@ -187,15 +297,17 @@ impl EngineArgs {
 
     fn check(&self) -> Result<(), Failure> {
         let wrong = |text: &str| Err(Failure::Input(anyhow::anyhow!("{text}")));
-        if !self.drives.is_multiple_of(2) {
-            return wrong("--drives: the engine has pairs of an even and an odd drive; 2, 4, 6 and so on are valid");
+        for case in self.cases() {
+            check_drives(self.drives, case.placement, case.policy)?;
         }
         if self.read_size.0 == 0 || self.write_size.0 == 0 {
             return wrong("--read-size, --write-size: 1 byte or more is valid");
         }
         if let Some(file) = &self.chrome_trace {
-            if self.policy.len() > 1 {
-                return wrong("--chrome-trace: the file has one run; one --policy is valid");
+            if self.cases().len() > 1 {
+                return wrong(
+                    "--chrome-trace: the file has one run; one --policy is valid, with one --placement and one --scheduler",
+                );
             }
             Files::default().writes("--chrome-trace", file).check()?;
             can_write(file).map_err(|error| Failure::Input(error.context("--chrome-trace")))?;
@@ -206,7 +318,10 @@ impl EngineArgs {
         if self.dirty.0 < 1 << 16 || self.dirty.0 > 1 << 32 {
             return wrong("--dirty: 64KiB to 4GiB are valid");
         }
-        Ok(())
+        if self.tenants.iter().map(|tenant| tenant.readers).sum::<u64>() > 4_096 {
+            return wrong("--tenants: 4096 readers at most, of all tenants together, are valid");
+        }
+        self.check_layer()
     }
 }
 
@@ -223,22 +338,43 @@ fn failure(error: RunError, policy: &str) -> Failure {
     }
 }
 
+/// What tells a run from the others.
+struct Case<'a> {
+    policy: &'a str,
+    placement: Placement,
+    scheduler: &'a str,
+}
+
+impl EngineArgs {
+    fn cases(&self) -> Vec<Case<'_>> {
+        let mut cases = Vec::new();
+        for policy in &self.policy {
+            for placement in self.placement.iter().copied() {
+                cases.extend(self.scheduler.iter().map(|scheduler| Case { policy, placement, scheduler }));
+            }
+        }
+        cases
+    }
+}
+
 pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
     args.check()?;
-    let progress = Runs::of(args.policy.len() as u64);
+    let cases = args.cases();
+    let progress = Runs::of(cases.len() as u64);
     let mut runs = Vec::new();
-    for (number, policy) in args.policy.iter().enumerate() {
-        progress.next(policy, number);
-        let outcome = nandscape_apps_memcached_run::run(&args.spec(policy)?).map_err(|error| failure(error, policy))?;
-        runs.push((policy.as_str(), outcome));
+    for (number, case) in cases.into_iter().enumerate() {
+        progress.next(case.policy, number);
+        let spec = args.spec(&case)?;
+        let outcome = nandscape_apps_memcached_run::run(&spec).map_err(|error| failure(error, case.policy))?;
+        runs.push((case, outcome));
     }
     drop(progress);
     if let (Some(file), [(_, Outcome { trace: Some(trace), .. })]) = (&args.chrome_trace, &runs[..]) {
         write(file, trace).map_err(Failure::Run)?;
     }
     match args.json {
-        true => output::result(&serde_json::to_string_pretty(&as_json(&runs)).expect("plain data")),
-        false => output::result(&text(&runs)),
+        true => output::result(&serde_json::to_string_pretty(&as_json(&runs, &args.tenants)).expect("plain data")),
+        false => output::result(&text(&runs, &args.tenants)),
     }
 }
 
@@ -246,49 +382,117 @@ pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
 const QUANTILES: [(&str, f64); 5] =
     [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999), ("p99.999", 0.99999)];
 
-fn text(runs: &[(&str, Outcome)]) -> String {
-    let names = QUANTILES.map(|(name, _)| name);
-    let mut reads = table(&[&["read latency, us", "reads", "mean"], &names[..], &["max"]].concat());
-    let has_windows = runs.iter().any(|(policy, _)| *policy == WINDOWS);
-    let mut names =
-        vec!["policy", "reads/s", "written/s", "epochs", "collected", "WAF", "moved items", "reads at tokens"];
-    names.extend(has_windows.then_some("windows lapsed"));
-    let mut figures = table(&names);
-    for (policy, outcome) in runs {
-        let latency = &outcome.reads;
-        let mut row = vec![(*policy).to_owned(), count(latency.count()), us(latency.mean_ns() / 1e3)];
-        row.extend(QUANTILES.map(|(_, quantile)| us(latency.quantile(quantile).as_us())));
-        row.push(us(latency.max().as_us()));
-        reads.add_row(row);
+/// The columns that name a run: its policy, and what was chosen in addition.
+struct Names {
+    has_placement: bool,
+    has_scheduler: bool,
+}
+
+impl Names {
+    fn of(runs: &[(Case<'_>, Outcome)]) -> Names {
+        let has = |is: fn(&Case<'_>) -> bool| runs.iter().any(|(case, _)| is(case));
+        Names {
+            has_placement: has(|case| case.placement != Placement::Copies),
+            has_scheduler: has(|case| case.scheduler != NO_LAYER),
+        }
+    }
+
+    fn header<'a>(&self, first: &'a str) -> Vec<&'a str> {
+        let more = [self.has_placement.then_some("placement"), self.has_scheduler.then_some("scheduler")];
+        std::iter::once(first).chain(more.into_iter().flatten()).collect()
+    }
+
+    fn row(&self, case: &Case<'_>) -> Vec<String> {
+        let placement = self.has_placement.then(|| case.placement.name());
+        let more = [placement, self.has_scheduler.then_some(case.scheduler)];
+        std::iter::once(case.policy).chain(more.into_iter().flatten()).map(str::to_owned).collect()
+    }
+}
+
+/// Processor time of the engine for each read, writes and collections included, in microseconds.
+fn cpu_us(outcome: &Outcome) -> f64 {
+    outcome.cpu.as_us() / outcome.reads.count().max(1) as f64
+}
+
+/// Latencies of reads.
+fn latencies(latency: &Histogram) -> Vec<String> {
+    let mut row = vec![count(latency.count()), us(latency.mean_ns() / 1e3)];
+    row.extend(QUANTILES.map(|(_, quantile)| us(latency.quantile(quantile).as_us())));
+    row.push(us(latency.max().as_us()));
+    row
+}
+
+fn text(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> String {
+    let names = Names::of(runs);
+    let quantiles = QUANTILES.map(|(name, _)| name);
+    let of_latency = [&["reads", "mean"], &quantiles[..], &["max"]].concat();
+    let mut reads = table(&[&names.header("read latency, us")[..], &of_latency].concat());
+    let mut of_tenants =
+        table(&[&names.header("of a tenant, us")[..], &["tenant", "class", "reads/s"], &of_latency].concat());
+    let has_windows = runs.iter().any(|(case, _)| case.policy == WINDOWS);
+    let mut figures = names.header("policy");
+    figures.extend(["reads/s", "written/s", "epochs", "collected", "WAF", "moved items", "reads at tokens"]);
+    figures.extend(has_windows.then_some("windows lapsed"));
+    figures.extend(if names.has_placement { &["room", "reconstructed", "CPU, us/read"][..] } else { &[] });
+    let mut figures = table(&figures);
+    for (case, outcome) in runs {
+        reads.add_row([names.row(case), latencies(&outcome.reads)].concat());
         let took = outcome.took.as_s();
-        let mut row = vec![
-            (*policy).to_owned(),
-            count((latency.count() as f64 / took) as u64),
+        let rate = |reads: &Histogram| count((reads.count() as f64 / took) as u64);
+        for (number, (tenant, latency)) in tenants.iter().zip(&outcome.tenants).enumerate() {
+            let tenant = vec![count(number as u64 + 1), count(tenant.class.into()), rate(latency)];
+            of_tenants.add_row([names.row(case), tenant, latencies(latency)].concat());
+        }
+        let mut row = names.row(case);
+        row.extend([
+            rate(&outcome.reads),
             bytes(outcome.put_bytes as f64 / took),
             count(outcome.after.epochs - outcome.before.epochs),
             count(outcome.collected),
             ratio(outcome.waf),
             count(outcome.after.moved - outcome.before.moved),
             count(outcome.after.reads_at_tokens),
-        ];
+        ]);
         let lapses = outcome.after.window_lapses - outcome.before.window_lapses;
-        row.extend(has_windows.then(|| if *policy == WINDOWS { count(lapses) } else { "-".to_owned() }));
+        row.extend(has_windows.then(|| if case.policy == WINDOWS { count(lapses) } else { "-".to_owned() }));
+        if names.has_placement {
+            let rebuilt = outcome.after.reconstructed - outcome.before.reconstructed;
+            row.extend([bytes(outcome.after.log_bytes as f64), count(rebuilt), us(cpu_us(outcome))]);
+        }
         figures.add_row(row);
     }
-    lines([&reads, &figures])
+    match tenants.is_empty() {
+        true => lines([&reads, &figures]),
+        false => lines([&reads, &of_tenants, &figures]),
+    }
 }
 
-fn as_json(runs: &[(&str, Outcome)]) -> Value {
-    let run = |(policy, outcome): &(&str, Outcome)| {
-        let (latency, took) = (&outcome.reads, outcome.took.as_s());
-        let at = |quantile| latency.quantile(quantile).as_us();
+fn latency_json(latency: &Histogram) -> Value {
+    let at = |quantile| latency.quantile(quantile).as_us();
+    json!({
+        "count": latency.count(), "mean": latency.mean_ns() / 1e3, "p50": at(0.5), "p99": at(0.99),
+        "p99_9": at(0.999), "p99_99": at(0.9999), "p99_999": at(0.99999), "max": latency.max().as_us(),
+    })
+}
+
+fn as_json(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> Value {
+    let run = |(case, outcome): &(Case<'_>, Outcome)| {
+        let took = outcome.took.as_s();
+        let of_tenants = tenants.iter().zip(&outcome.tenants).map(|(tenant, latency)| {
+            json!({
+                "readers": tenant.readers,
+                "class": tenant.class,
+                "reads_per_s": latency.count() as f64 / took,
+                "read_latency_us": latency_json(latency),
+            })
+        });
         json!({
-            "policy": policy,
-            "read_latency_us": {
-                "count": latency.count(), "mean": latency.mean_ns() / 1e3, "p50": at(0.5), "p99": at(0.99),
-                "p99_9": at(0.999), "p99_99": at(0.9999), "p99_999": at(0.99999), "max": latency.max().as_us(),
-            },
-            "reads_per_s": latency.count() as f64 / took,
+            "policy": case.policy,
+            "placement": case.placement.name(),
+            "scheduler": case.scheduler,
+            "tenants": of_tenants.collect::<Vec<_>>(),
+            "read_latency_us": latency_json(&outcome.reads),
+            "reads_per_s": outcome.reads.count() as f64 / took,
             "written_bytes_per_s": outcome.put_bytes as f64 / took,
             "items": outcome.items,
             "epochs": outcome.after.epochs - outcome.before.epochs,
@@ -296,6 +500,9 @@ fn as_json(runs: &[(&str, Outcome)]) -> Value {
             "waf": outcome.waf,
             "moved_items": outcome.after.moved - outcome.before.moved,
             "evictions": outcome.after.evictions,
+            "room_bytes": outcome.after.log_bytes,
+            "reconstructed": outcome.after.reconstructed - outcome.before.reconstructed,
+            "cpu_us_per_read": cpu_us(outcome),
             "reads_at_tokens": outcome.after.reads_at_tokens,
             "window_lapses": outcome.after.window_lapses - outcome.before.window_lapses,
             "measured_s": took,

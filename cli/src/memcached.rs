@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 
 use clap::{Args, ValueEnum};
 use nandscape_apps_memcached_engine::policy::{POLICIES, policy};
-use nandscape_apps_memcached_engine::{Ack, Config, OpenError};
+use nandscape_apps_memcached_engine::{Ack, Config, OpenError, Placement};
 use nandscape_apps_memcached_run::live::{Place, ServeError, ServeSpec, ServedDrive, serve};
 use nandscape_device_media::durable::{Membership, Owner, StoreFile};
 use nandscape_device_ssd::Resolved;
@@ -15,7 +15,7 @@ use nandscape_lab_run::{DriveSpec, Precondition};
 use nandscape_sim::units::Bytes;
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
 
-use crate::engine::{drive_of, known};
+use crate::engine::{check_drives, drive_of, known, placement};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::output;
@@ -25,7 +25,7 @@ use crate::serve::{descriptors, watch_signals};
 /// Serve memcached's protocols over a storage engine on several drives, in real time.
 ///
 /// Any client of memcached can connect: the text and the meta protocol are served. Items lie on the drives, mirrored and striped
-/// (RAID-1+0); memory holds the index, a cache, and changes that wait for their drives. A line on standard output reports that clients can
+/// (RAID-1+0) or with parity; memory holds the index, a cache, and changes that wait for their drives. A line on standard output reports that clients can
 /// connect, and where.
 #[derive(Args)]
 #[command(after_help = "\
@@ -35,6 +35,7 @@ Examples:
   nandscape memcached --listen 127.0.0.1:11211 --store cache \\
       --set capacity=8GiB --memory 512MiB
         drives in files of the folder cache, which a restart continues with
+  nandscape memcached --listen unix:m.sock --drives 5 --placement parity
   nandscape memcached --listen unix:m.sock --drives 2 --policy epochs \\
       --ack all
   nandscape memcached --listen 127.0.0.1:11211 --store cache --rebuild
@@ -43,7 +44,11 @@ Examples:
 Exit status: 0 after SIGTERM, SIGINT or SIGHUP, once all is on the drives; 1 when the server has failed, or a second signal has ended it
 at once; 2 for bad usage or input.")]
 pub(crate) struct MemcachedArgs {
-    /// Drives, in pairs of an even and an odd one
+    /// How the drives hold the items: copies on pairs of drives, or parity: data on all drives but one, and their parity on that one. A store
+    /// keeps its placement
+    #[arg(long, value_name = "NAME", default_value = "copies", value_parser = placement)]
+    placement: Placement,
+    /// Drives, in pairs of an even and an odd one; with parity, 3 to 16
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=MOST_DRIVES))]
     drives: u64,
     /// Each of the drives
@@ -106,10 +111,7 @@ const DEFAULTS: [(&str, &str); 3] = [("capacity", "1GiB"), ("lba_size", "4KiB"),
 impl MemcachedArgs {
     fn check(&self) -> Result<(), Failure> {
         let wrong = |text: String| Err(Failure::Input(anyhow::anyhow!("{text}")));
-        if !self.drives.is_multiple_of(2) {
-            let valid = "the engine has pairs of an even and an odd drive; 2, 4, 6 and so on are valid";
-            return wrong(format!("--drives: {valid}"));
-        }
+        check_drives(self.drives, self.placement, &self.policy)?;
         if self.memory.0 < 1 << 20 {
             return wrong(format!("--memory {}: 1MiB or more is valid", self.memory));
         }
@@ -147,6 +149,7 @@ impl MemcachedArgs {
             flush_after_ms: self.flush_after,
             ack,
             caches: true,
+            placement: self.placement,
             start_s: now.as_secs(),
             id: now.as_nanos() as u64 | 1,
         }
@@ -195,15 +198,29 @@ impl MemcachedArgs {
         Ok(places)
     }
 
-    /// Checks that a folder has the files of as many drives as are served, one of each pair at least.
+    /// Checks that a folder has the files of as many drives as are served, one of each pair at least, or with parity all but one.
     fn check_count(&self, folder: &Path, files: &[Option<StoreFile>], is_used: bool) -> Result<(), Failure> {
         let count = files.len();
         let last = (0..MOST_DRIVES).rev().find(|number| folder.join(format!("d{number}.nand")).exists());
-        let there = last.map_or(0, |last| (last as usize + 1).next_multiple_of(2));
-        if there > count || is_used && there < count {
+        let has_parity = self.placement == Placement::Parity;
+        let there = last.map_or(0, |last| (last as usize + 1).next_multiple_of(if has_parity { 1 } else { 2 }));
+        // The last one may be missing.
+        let least = if has_parity { count - 1 } else { count };
+        if there > count || is_used && there < least {
             return Err(wrong(folder, &format!("it has {there} drives, and --drives is {count}; {there} is valid")));
         }
-        let lost = files.chunks(2).position(|pair| pair.iter().all(Option::is_none)).filter(|_| is_used);
+        let missing: Vec<usize> = (0..count).filter(|number| files[*number].is_none()).collect();
+        if let [first, second, ..] = missing[..]
+            && has_parity
+            && is_used
+        {
+            let problem = format!("d{first}.nand and d{second}.nand are missing; a store with one of them is valid");
+            return Err(wrong(folder, &problem));
+        }
+        let lost = files
+            .chunks(if has_parity { count } else { 2 })
+            .position(|pair| pair.iter().all(Option::is_none))
+            .filter(|_| is_used);
         lost.map_or(Ok(()), |pair| {
             let (even, odd) = (2 * pair, 2 * pair + 1);
             Err(wrong(folder, &format!("d{even}.nand and d{odd}.nand are missing; a store with one of them is valid")))

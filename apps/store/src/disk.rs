@@ -6,6 +6,7 @@ use std::rc::Rc;
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Issuer};
 use nandscape_sim::Span;
 use nandscape_wire_nvme::io::{DsmRange, FUA};
+use nandscape_wire_nvme::vendor::Attributes;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry, directive};
 use zerocopy::IntoBytes;
 
@@ -127,10 +128,24 @@ impl Disk {
     /// # Errors
     /// As [`Disk::read`].
     pub async fn read_within(&self, ranges: &[Range], patience: Span) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.read_as_within(ranges, Attributes::default(), patience).await
+    }
+
+    /// The same for a tenant and with a class, which the commands carry.
+    ///
+    /// # Errors
+    /// As [`Disk::read`].
+    pub async fn read_as_within(
+        &self,
+        ranges: &[Range],
+        attributes: Attributes,
+        patience: Span,
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
         let lba = self.info.lba_bytes as usize;
         let memories: Vec<_> = ranges.iter().map(|range| HostMem::zeroed(range.blocks as usize * lba)).collect();
         let parts = ranges.iter().zip(&memories).flat_map(|(range, mem)| self.parts(IoOpcode::READ, *range, mem));
-        self.execute_within(parts.collect(), patience).await.map_err(StoreError::Drive)?;
+        let of = |(entry, mem)| (SubmissionEntry { cdw2: attributes.0.into(), ..entry }, mem);
+        self.execute_within(parts.map(of).collect(), patience).await.map_err(StoreError::Drive)?;
         let bytes: Vec<Vec<u8>> = memories.iter().map(HostMem::to_vec).collect();
         let total: usize = bytes.iter().map(Vec::len).sum();
         self.read_bytes.set(self.read_bytes.get() + total as u64);

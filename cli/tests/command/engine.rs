@@ -34,6 +34,16 @@ fn wrong_usage_is_answered_with_what_is_valid() {
         (&["--write-size", "1MiB"], "--write-size: on drives of this size 131056 bytes or less are valid"),
         (&["--dirty", "1KiB"], "64KiB to 4GiB are valid"),
         (&["--read-size", "0"], "1 byte or more is valid"),
+        (&["--placement", "mirrors"], "copies and parity are valid"),
+        (&["--placement", "parity", "--drives", "2", "--policy", "epochs"], "--placement parity 3 to 16 are valid"),
+        (&["--placement", "parity", "--policy", "raid0"], "with --placement parity any other policy is valid"),
+        (&["--tenants", "4"], "READERS:CLASS, with 1 to 4096 readers"),
+        (&["--tenants", "4:16"], "a class from 0 to 15, is valid"),
+        (&["--tenants", "4000:1,4000:2"], "4096 readers at most"),
+        (&["--scheduler", "bfq"], "none, noop, ssd, cfq are valid"),
+        (&["--set", "block.depth=4"], "no run has a block layer; --scheduler"),
+        (&["--set", "block.deadline=1ms", "--scheduler", "cfq"], "block.depth and block.slice are valid here"),
+        (&["--set", "block.depth=0", "--scheduler", "cfq"], "block.depth=1 and more are valid"),
         (&["--set", "ftl.kind=ox_block", "--policy", "gc_control"], "takes no orders for its garbage collection"),
     ] {
         // A flag is given once.
@@ -41,6 +51,40 @@ fn wrong_usage_is_answered_with_what_is_valid() {
         let kept: Vec<&str> = kept.flatten().copied().collect();
         refuse(&[&["engine"], &kept[..], words].concat(), &[reason]);
     }
+}
+
+/// The same items under both placements: parity has the greater room, and reads the others for the drive that is written.
+#[test]
+fn parity_has_more_room_than_copies_and_reads_around_tokens() {
+    let words = ["--placement", "copies,parity", "--policy", "gc_control"];
+    let report: Value = serde_json::from_str(&succeed(&[&SMALL[..], &words, &["--json"]].concat())).expect("JSON");
+    let of = |run: usize, what: &str| number(&report, &format!("/runs/{run}/{what}"));
+    assert_eq!([0, 1].map(|run| of(run, "read_latency_us/count")), [3_000.0; 2]);
+    assert_eq!(of(0, "items"), of(1, "items"));
+    assert_eq!(of(1, "room_bytes") * 2.0, of(0, "room_bytes") * 3.0, "three drives of four against two");
+    assert_eq!([0, 1].map(|run| of(run, "reads_at_tokens") + of(run, "evictions")), [0.0; 2]);
+    assert!(of(0, "reconstructed") == 0.0 && of(1, "reconstructed") > 100.0, "{report}");
+    assert!(of(1, "cpu_us_per_read") > of(0, "cpu_us_per_read"), "{report}");
+    let text = succeed(&[&SMALL[..], &words].concat());
+    assert!(text.contains("parity") && text.contains("CPU, us/read") && text.contains("room"), "{text}");
+}
+
+/// Two tenants at drives that neither keep apart: the scheduler with classes serves the one of the higher class first.
+#[test]
+fn a_tenant_of_a_higher_class_has_the_shorter_tail_with_a_scheduler() {
+    let words = ["--tenants", "2:1,48:12", "--policy", "gc_control", "--scheduler", "none,noop,cfq", "--writers", "1"];
+    let report: Value = serde_json::from_str(&succeed(&[&SMALL[..], &words, &["--json"]].concat())).expect("JSON");
+    let of = |run: usize, what: &str| number(&report, &format!("/runs/{run}/{what}"));
+    let tail = |run: usize, tenant: usize| of(run, &format!("tenants/{tenant}/read_latency_us/p99"));
+    for run in 0..3 {
+        let counts = [0, 1].map(|tenant| of(run, &format!("tenants/{tenant}/read_latency_us/count")));
+        assert!(counts[0] > 0.0 && counts[0] + counts[1] == 3_000.0, "{report}");
+        assert_eq!(of(run, "reads_at_tokens"), 0.0);
+    }
+    assert!(tail(2, 0) * 2.0 < tail(1, 0), "cfq against noop: {report}");
+    assert!(tail(2, 0) * 2.0 < tail(0, 0), "cfq against none: {report}");
+    let text = succeed(&[&SMALL[..], &words].concat());
+    assert!(text.contains("of a tenant, us") && text.contains("scheduler"), "{text}");
 }
 
 #[test]
@@ -76,6 +120,8 @@ fn a_load_that_fits_in_memory_ends() {
 fn a_server_refuses_what_it_cannot_serve() {
     for (words, reason) in [
         (&["--drives", "5"][..], "2, 4, 6 and so on are valid"),
+        (&["--drives", "17", "--placement", "parity"], "--placement parity 3 to 16 are valid"),
+        (&["--placement", "parity", "--policy", "raid0"], "any other policy is valid"),
         (&["--memory", "4KiB"], "1MiB or more is valid"),
         (&["--store-sync"], "give --store FOLDER"),
         (&["--dirty", "1GiB"], "64KiB to half of --memory are valid"),

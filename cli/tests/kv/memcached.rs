@@ -303,6 +303,45 @@ fn a_store_with_a_lost_file_is_served_and_rebuilt() {
     }
 }
 
+/// With parity: after `kill -9`, without any one file, and after that file was made anew from the others.
+#[test]
+fn a_store_with_parity_is_served_without_one_file_and_rebuilt() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let path = store.to_str().unwrap();
+    let words = ["--store", path, "--drives", "3", "--placement", "parity", "--ack", "all"];
+    let (server, _) = Server::start(folder.path(), &words);
+    let mut client = Client::connect(folder.path());
+    for number in 0..20 {
+        assert_eq!(client.ask(&format!("set key{number} 0 0 2\r\n{number:02}\r\n"), "STORED"), "STORED\r\n");
+    }
+    server.end("-KILL");
+    let check = || {
+        let mut client = Client::connect(folder.path());
+        for number in 0..20 {
+            let there = format!("VALUE key{number} 0 2\r\n{number:02}\r\nEND\r\n");
+            assert_eq!(client.ask(&format!("get key{number}\r\n"), "END"), there);
+        }
+    };
+    for gone in ["d2.nand", "d0.nand"] {
+        std::fs::remove_file(store.join(gone)).unwrap();
+        for more in [&[][..], &["--rebuild"]] {
+            let words = [&words[..], more].concat();
+            let (server, line) = Server::start(folder.path(), &words);
+            assert!(line.contains(": 20 items found"), "{line}");
+            check();
+            server.end("-TERM");
+            assert_eq!(store.join(gone).exists(), !more.is_empty());
+        }
+    }
+    let refused = |words: &[&str], reason: &str| {
+        let ran = command(folder.path(), ":", words).stderr(Stdio::piped()).output().unwrap();
+        let error = String::from_utf8(ran.stderr).unwrap();
+        assert!(ran.status.code() == Some(2) && error.contains(reason), "{error}");
+    };
+    refused(&["--store", path, "--drives", "4"], "the store has 3 drives and parity");
+}
+
 /// A file that is written to alone no longer fits its mirror: it is not served alone without a word, and not taken back afterwards.
 #[test]
 fn a_file_of_a_store_is_served_alone_on_request_only() {

@@ -1,11 +1,14 @@
 //! The settings of an engine.
 
+use crate::placement::Placement;
+
 /// When a change counts as done for the client that made it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Ack {
     /// Once it is in memory. A crash loses changes younger than the flush of the waiting ones.
     Cache,
-    /// Once one replica has it. A crash loses nothing, the loss of that drive before its twin has it does.
+    /// Once one replica has it, or with parity all drives but one. A crash loses nothing, the loss of a drive in addition does before the rest
+    /// has it.
     One,
     /// Once all replicas have it.
     All,
@@ -39,6 +42,8 @@ pub struct Config {
     pub caches: bool,
     /// The time at which the clock of the simulation began, in seconds since 1970.
     pub start_s: u64,
+    /// How drives hold the items.
+    pub placement: Placement,
     /// The number of the store, if one is made.
     pub id: u64,
 }
@@ -53,6 +58,7 @@ impl Default for Config {
             ack: Ack::Cache,
             caches: true,
             start_s: 0,
+            placement: Placement::Copies,
             id: 1,
         }
     }

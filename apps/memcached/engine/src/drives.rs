@@ -10,12 +10,13 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::vendor::Attributes;
 
 use crate::error::EngineError;
 use crate::policy::{Need, Windows};
 
 /// How long a drive may be without power, if its data is needed.
-const PATIENCE: Span = Span::from_ms(10_000);
+pub(crate) const PATIENCE: Span = Span::from_ms(10_000);
 
 /// A drive as it is given to an engine.
 pub struct Given {
@@ -219,9 +220,14 @@ impl Member {
         (Range { slba: first, blocks: end - first }, (start % lba) as usize)
     }
 
-    /// Reads bytes for a client. `apart` is that the policy allows no read at a token. A drive without power is waited for if it `must`
-    /// answer.
-    pub(crate) async fn read(&self, start: u64, len: usize, apart: bool, must: bool) -> Result<Vec<u8>, EngineError> {
+    /// Reads bytes for a client. `apart` is that the policy allows no read at a token. A drive without power is waited for `patience` long.
+    pub(crate) async fn read(
+        &self,
+        (start, len): (u64, usize),
+        apart: bool,
+        attributes: Attributes,
+        patience: Span,
+    ) -> Result<Vec<u8>, EngineError> {
         if apart && self.token.get() {
             self.reads_at_token.set(self.reads_at_token.get() + 1);
             debug_assert!(false, "a read at drive {}, which has a token", self.number);
@@ -233,7 +239,7 @@ impl Member {
         }
         self.reads.set(self.reads.get() + 1);
         timeline.count.set(timeline.count.get() + 1);
-        let read = self.read_within(start, len, if must { PATIENCE } else { Span::ZERO }).await;
+        let read = self.read_within((start, len), attributes, patience).await;
         self.reads.set(self.reads.get() - 1);
         if self.reads.get() == 0 {
             let (track, start, detail) = (timeline.reads, timeline.reads_since.get(), timeline.count.get());
@@ -243,10 +249,15 @@ impl Member {
         read
     }
 
-    async fn read_within(&self, start: u64, len: usize, patience: Span) -> Result<Vec<u8>, EngineError> {
+    async fn read_within(
+        &self,
+        (start, len): (u64, usize),
+        attributes: Attributes,
+        patience: Span,
+    ) -> Result<Vec<u8>, EngineError> {
         let disk = self.in_use()?;
         let (range, skip) = Member::blocks(disk, start, len);
-        let read = disk.read_within(&[range], patience).await;
+        let read = disk.read_as_within(&[range], attributes, patience).await;
         let mut bytes = read.map_err(|error| self.wrong(error))?.swap_remove(0);
         bytes.truncate(skip + len);
         Ok(bytes.split_off(skip))
@@ -254,7 +265,7 @@ impl Member {
 
     /// The same for the engine itself.
     pub(crate) async fn read_background(&self, start: u64, len: usize) -> Result<Vec<u8>, EngineError> {
-        self.read_within(start, len, PATIENCE).await
+        self.read_within((start, len), Attributes::default(), PATIENCE).await
     }
 
     /// The same of bytes that may be damaged, from the beginning of a block: damaged pieces of `block` bytes are zeros.

@@ -9,10 +9,11 @@ use nandscape_sim::signal::Signal;
 use crate::config::{Ack, Config, item_limit};
 use crate::drives::Member;
 use crate::error::{EngineError, Event};
-use crate::log::{Queued, Spot};
+use crate::log::Queued;
 use crate::open::Super;
+use crate::placement::Layout;
 use crate::policy::{Policy, Windows};
-use crate::record::{Kind, Record, record_bytes};
+use crate::record::record_bytes;
 use crate::state::{Entry, State, Stats};
 
 /// An item.
@@ -71,23 +72,12 @@ pub enum Refused {
 
 /// The most bytes of a key, as in memcached.
 pub const MOST_KEY: usize = 250;
-/// How often an item is looked for that moves while it is read.
-const TRIES: usize = 8;
-
-/// What the reads of an item have met so far.
-#[derive(Default)]
-struct Tries {
-    /// A drive that has not returned it.
-    bad: Option<usize>,
-    /// The last drive may have it, and does not answer.
-    is_away: bool,
-}
-
 /// See the file.
 pub struct Engine {
     pub(crate) host: Host,
     pub(crate) config: Config,
     pub(crate) policy: Box<dyn Policy>,
+    pub(crate) layout: Layout,
     pub(crate) members: Vec<Rc<Member>>,
     pub(crate) state: RefCell<State>,
     pub(crate) segment: u64,
@@ -155,7 +145,7 @@ impl Engine {
         Stats {
             items: state.index.len() as u64,
             live_bytes: state.logs.iter().map(|log| log.live).sum(),
-            log_bytes: state.logs.iter().map(|log| u64::from(log.slots) * self.segment).sum(),
+            log_bytes: state.logs.iter().map(|log| log.bytes(log.slots.into(), self.segment)).sum(),
             index_bytes: state.index_bytes(),
             memory_bytes: state.memory_bytes(),
             waiting_bytes: state.waiting_bytes(),
@@ -173,33 +163,6 @@ impl Engine {
         self.members.iter().map(|member| member.has_token()).collect()
     }
 
-    /// The item of a key.
-    pub async fn get(&self, key: &[u8]) -> Option<Item> {
-        self.host.operation().await;
-        self.state.borrow_mut().stats.gets += 1;
-        let mut tries = Tries::default();
-        for _ in 0..TRIES {
-            let (found, spot) = self.begin(key)?;
-            if let Some(item) = found {
-                self.state.borrow_mut().stats.memory_hits += 1;
-                self.host.bytes(item.value.len()).await;
-                return Some(item);
-            }
-            let spot = spot?;
-            if let Some(item) = self.read(key, spot, &mut tries).await {
-                self.host.bytes(item.value.len()).await;
-                self.state.borrow_mut().stats.drive_hits += 1;
-                return Some(item);
-            }
-        }
-        let mut state = self.state.borrow_mut();
-        state.stats.unreadable += 1;
-        if !tries.is_away {
-            state.remove(key);
-        }
-        None
-    }
-
     /// What is known of the item of a key without its value, which is empty here.
     pub fn look(&self, key: &[u8]) -> Option<(Item, usize)> {
         let now_s = self.now_s();
@@ -213,90 +176,6 @@ impl Engine {
     /// Whether the value of a key's item is in memory.
     pub fn is_in_memory(&self, key: &[u8]) -> bool {
         self.state.borrow().index.get(key).is_some_and(|entry| entry.value.is_some())
-    }
-
-    /// The item of a key if its value is in memory, or where it is.
-    fn begin(&self, key: &[u8]) -> Option<(Option<Item>, Option<Spot>)> {
-        let now_s = self.now_s();
-        let mut state = self.state.borrow_mut();
-        let entry = state.look(key, now_s)?;
-        let item = entry.value.clone().map(|value| Item {
-            flags: entry.flags,
-            expiry: entry.expiry,
-            version: entry.version,
-            value,
-            accessed: entry.accessed,
-            is_fetched: entry.is_fetched,
-        });
-        if item.is_some() {
-            (entry.accessed, entry.is_fetched, entry.is_recent, entry.is_hot) = (now_s, true, true, true);
-        }
-        Some((item, entry.spot))
-    }
-
-    /// Reads an item from a replica without a token; `None` if it is not there any more, or that replica is `bad`: the other one is to be
-    /// asked, once it has no token.
-    async fn read(&self, key: &[u8], spot: Spot, tries: &mut Tries) -> Option<Item> {
-        let pair = self.state.borrow().pair(key);
-        let drive = self.replica(pair, tries.bad);
-        let member = &self.members[drive];
-        let apart = self.keeps_apart(pair);
-        let others = || self.group(pair).iter().filter(|other| other.number() != drive && !other.is_lost());
-        // A drive without power is waited for only if the other one has not answered either.
-        let must = tries.bad.is_some() || others().next().is_none();
-        let start = self.start_of(spot.slot) + u64::from(spot.offset);
-        let bytes = match member.read(start, spot.len as usize, apart, must).await {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                (tries.bad, tries.is_away) = (Some(drive), !error.is_damage());
-                for other in others() {
-                    other.token_left_if(apart).await;
-                }
-                return None;
-            }
-        };
-        let now_s = self.now_s();
-        let record = Record::get(&bytes).filter(|record| record.key == key && record.kind == Kind::Put);
-        let Some(record) = record else {
-            let is_there = self.state.borrow_mut().look(key, now_s).is_some_and(|entry| entry.spot == Some(spot));
-            if is_there {
-                (tries.bad, tries.is_away) = (Some(drive), false);
-                for other in others() {
-                    other.token_left_if(apart).await;
-                }
-            }
-            return None;
-        };
-        let value: Rc<[u8]> = record.value.into();
-        let version = record.version;
-        let mut state = self.state.borrow_mut();
-        if !state.keep(key, version, &value) {
-            return None;
-        }
-        let entry = state.look(key, now_s)?;
-        let item = Item {
-            flags: entry.flags,
-            expiry: entry.expiry,
-            version,
-            value,
-            accessed: entry.accessed,
-            is_fetched: entry.is_fetched,
-        };
-        (entry.accessed, entry.is_fetched, entry.is_recent, entry.is_hot) = (now_s, true, true, true);
-        Some(item)
-    }
-
-    /// The drive to read: one without a token if the policy keeps reads apart, else that with fewer reads under way.
-    fn replica(&self, pair: usize, bad: Option<usize>) -> usize {
-        let apart = self.keeps_apart(pair);
-        self.turn.set(self.turn.get() + 1);
-        let in_use = || self.group(pair).iter().filter(|one| !one.is_lost());
-        let turn = (self.turn.get() % self.replicas() as u64) as usize;
-        let order = |one: &&Rc<Member>| {
-            let is_bad = bad == Some(one.number());
-            (apart && one.has_token(), is_bad, one.reads(), one.number() % self.replicas() != turn)
-        };
-        in_use().min_by_key(order).map_or(pair * self.replicas(), |one| one.number())
     }
 
     /// Where a slot begins on a drive, in bytes.
@@ -428,7 +307,7 @@ impl Engine {
     async fn acknowledge(&self, pair: usize, number: u64) -> Result<(), Refused> {
         let least = match self.config.ack {
             Ack::Cache => return Ok(()),
-            Ack::One => 1,
+            Ack::One => self.layout.columns(),
             Ack::All => self.replicas(),
         };
         self.wait_for(pair, number, least).await.map_err(Refused::Failed)

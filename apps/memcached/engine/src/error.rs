@@ -6,6 +6,8 @@ use nandscape_apps_store::StoreError;
 use nandscape_sim::Span;
 use nandscape_wire_nvme::Status;
 
+use crate::placement::PARITY_DRIVES;
+
 /// Why an engine does not serve any more.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EngineError {
@@ -65,22 +67,22 @@ pub enum Event {
     Missing {
         /// Its number.
         drive: usize,
-        /// The other drive of its pair.
-        twin: usize,
+        /// The other drive of its pair; `None` where the others have parity.
+        twin: Option<usize>,
     },
     /// A drive has failed; its twin has all items, and the drive is not used any more.
     Failed {
         /// Why, and which.
         error: EngineError,
-        /// The other drive of its pair.
-        twin: usize,
+        /// The other drive of its pair; `None` where the others have parity.
+        twin: Option<usize>,
     },
     /// A drive was empty, or older than its twin, and has all items now.
     Rebuilt {
         /// Its number.
         drive: usize,
-        /// The other drive of its pair.
-        twin: usize,
+        /// The other drive of its pair; `None` where the others have parity.
+        twin: Option<usize>,
     },
     /// A part of the log cannot be read from any replica.
     Damaged {
@@ -96,13 +98,20 @@ pub enum Event {
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Event::Missing { drive, twin } => {
+            Event::Missing { drive, twin: Some(twin) } => {
                 write!(f, "drive {drive} is missing: drive {twin} serves its items without a mirror")
             }
-            Event::Failed { error, twin } => {
+            Event::Missing { drive, twin: None } => {
+                write!(f, "drive {drive} is missing: the others serve its items without parity")
+            }
+            Event::Failed { error, twin: Some(twin) } => {
                 write!(f, "{error}: it is out of use, and drive {twin} serves its items without a mirror")
             }
-            Event::Rebuilt { drive, twin } => write!(f, "drive {drive} was rebuilt from drive {twin}"),
+            Event::Failed { error, twin: None } => {
+                write!(f, "{error}: it is out of use, and the others serve its items without parity")
+            }
+            Event::Rebuilt { drive, twin: Some(twin) } => write!(f, "drive {drive} was rebuilt from drive {twin}"),
+            Event::Rebuilt { drive, twin: None } => write!(f, "drive {drive} was rebuilt from the others"),
             Event::Damaged { drives, at, dropped } => {
                 let drives: Vec<String> = drives.iter().map(usize::to_string).collect();
                 let drives = drives.join(" and ");
@@ -119,6 +128,9 @@ pub enum OpenError {
     /// The number of drives.
     #[error("{0} drives: the engine has pairs of an even and an odd drive; 2, 4, 6 and so on are valid")]
     Count(usize),
+    /// The number of drives, or the policy, of a store with parity.
+    #[error("{0} drives with parity: {least} to {most}, and a policy other than raid0, are valid", least = PARITY_DRIVES[0], most = PARITY_DRIVES[1])]
+    Parity(usize),
     /// A drive is too small.
     #[error("drive {drive} has {bytes} bytes; {least} or more are valid")]
     Small {
@@ -147,6 +159,18 @@ pub enum OpenError {
         what: &'static str,
         /// The other drive of its pair.
         twin: usize,
+    },
+    /// Two drives of a store with parity are not there.
+    #[error(
+        "drive {drive} {what}, and drive {other} is not there, either; at most one drive less than all is valid with parity"
+    )]
+    TooFew {
+        /// A drive.
+        drive: usize,
+        /// What is wrong with it.
+        what: &'static str,
+        /// Another one.
+        other: usize,
     },
     /// A drive of a store without mirrors is not there.
     #[error("drive {drive} {what}, and the store has one replica of each item; the drive with its items is valid")]

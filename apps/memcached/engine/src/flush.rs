@@ -2,7 +2,7 @@
 //!
 //! An epoch packs what waits, gives tokens, and ends when its drives have what was packed for them. So its length is that of its work, and
 //! a change that waits for room waits for the epoch under way, and one more of at most the bytes that may wait; where drives take turns, one
-//! more of each parity. That holds as long as the changes that wait for room are not more than those that may wait for drives.
+//! more of each drive of a group. That holds as long as the changes that wait for room are not more than those that may wait for drives.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ impl Engine {
     /// Whether changes are to be packed.
     fn is_flush_due(&self) -> bool {
         let state = self.state.borrow();
-        let least = (self.config.dirty / BATCH_SHARE).min(self.segment);
+        let least = (self.config.dirty / BATCH_SHARE).min(self.segment * self.layout.columns() as u64);
         let now = self.host.sim().now();
         let after = Span::from_ms(self.config.flush_after_ms);
         let is_late = |since: nandscape_sim::Time| now.since(since) >= after;
@@ -42,7 +42,7 @@ impl Engine {
         let state = self.state.borrow();
         let of = |pair: usize| {
             let log = &state.logs[pair];
-            log.has_chunks() || !log.moves.is_empty() || self.is_reclaim_due(&state, pair)
+            log.has_chunks() || log.has_moves() || self.is_reclaim_due(&state, pair)
         };
         (0..state.logs.len()).any(of)
     }
@@ -54,8 +54,10 @@ impl Engine {
     /// Serves until the engine is closed or a drive fails.
     pub(crate) async fn run(self: Rc<Self>) {
         let (mut epoch, mut idle) = (0u64, 0);
+        // Each drive has had its turn.
+        let round = self.replicas().max(2);
         while self.failure().is_none() {
-            if !(self.is_flush_due() || self.has_work()) || idle >= 2 {
+            if !(self.is_flush_due() || self.has_work()) || idle >= round {
                 idle = 0;
                 if self.is_closing.get() {
                     break;
@@ -85,7 +87,7 @@ impl Engine {
         let has_token = |pair: usize, replica: usize| {
             let member = &self.group(pair)[replica];
             let is_alone = self.policy.keeps_reads_apart() && !self.keeps_apart(pair);
-            !member.is_lost() && (is_alone || self.policy.has_token(epoch, member.number()))
+            !member.is_lost() && (is_alone || self.policy.has_token(epoch, replica, self.replicas()))
         };
         let pairs = self.members.len() / self.replicas();
         let packs = self.is_flush_due();
@@ -93,7 +95,7 @@ impl Engine {
             let state = self.state.borrow();
             let log = &state.logs[pair];
             let waits = |replica: usize| has_token(pair, replica) && !log.queues[replica].is_empty();
-            let is_due = !log.moves.is_empty() || self.is_reclaim_due(&state, pair);
+            let is_due = log.has_moves() || self.is_reclaim_due(&state, pair);
             packs && !log.changes.is_empty() || is_due || (0..self.replicas()).any(waits)
         };
         let mut wanted: Vec<usize> = (0..pairs).filter(|pair| is_wanted(*pair)).collect();
@@ -106,8 +108,12 @@ impl Engine {
         }
         let work = |pair: usize| {
             let drives: Vec<usize> = (0..self.replicas()).filter(|replica| has_token(pair, *replica)).collect();
-            // One replica of all data is free for reads: the layout and the policy agree.
-            assert!(!self.keeps_apart(pair) || drives.len() < 2, "both drives of pair {pair} have a token");
+            // One replica of all data is free for reads, or all but one drive of a row: the layout and the policy agree.
+            assert!(
+                !self.keeps_apart(pair) || drives.len() < 2,
+                "{} drives of group {pair} have a token",
+                drives.len()
+            );
             self.clone().pair_epoch(pair, drives, packs)
         };
         let worked = self.side_by_side(wanted.into_iter().map(work)).await;
@@ -165,14 +171,17 @@ impl Engine {
     }
 
     async fn write_pair(self: &Rc<Self>, pair: usize, drives: &[usize], packs: bool) -> Result<bool, EngineError> {
-        let Some(lead) = drives.first().map(|replica| self.group(pair)[*replica].clone()) else {
+        if drives.is_empty() {
             return Ok(false);
-        };
-        let reclaimed = match self.reclaim(pair, &lead).await {
+        }
+        let reclaimed = match self.reclaim(pair, drives).await {
             Ok(reclaimed) => reclaimed,
             Err(error) => return self.lose(error).await.map(|()| true),
         };
-        let has_moves = !self.state.borrow().logs[pair].moves.is_empty();
+        let has_moves = {
+            let state = self.state.borrow();
+            !state.logs[pair].moves.is_empty() || state.logs[pair].needs_tail()
+        };
         if packs || has_moves {
             self.state.borrow_mut().pack(pair, self.form(), self.now_s());
         }
@@ -194,7 +203,7 @@ impl Engine {
         let (count, bytes) = {
             let state = self.state.borrow();
             let queue = &state.logs[pair].queues[replica];
-            (queue.len(), queue.iter().map(|chunk| chunk.image.len() as u64).sum())
+            (queue.len(), queue.iter().map(|chunk| chunk.image(replica).len() as u64).sum())
         };
         if count == 0 {
             return Ok(false);
@@ -208,14 +217,17 @@ impl Engine {
         for _ in 0..count {
             let first = self.state.borrow().logs[pair].queues[replica].front().cloned();
             let Some(chunk) = first else { break };
-            self.host.bytes(chunk.image.len()).await;
+            let image = chunk.image(replica);
+            // Parity is made of all data of its row.
+            let is_parity = self.layout.is_parity(chunk.segment, replica);
+            self.host.bytes(if is_parity { chunk.bytes() as usize } else { image.len() }).await;
             if chunk.start.is_multiple_of(self.segment) {
                 self.policy.before_segment(member, chunk.start, self.segment).await?;
             }
-            member.write_by(chunk.start, &chunk.image, self.policy.handle()).await?;
+            member.write_by(chunk.start, image, self.policy.handle()).await?;
             self.state.borrow_mut().written(pair, replica);
             self.changed.notify();
-            member.show("write", std::mem::replace(&mut last, self.host.sim().now()), chunk.image.len() as u64);
+            member.show("write", std::mem::replace(&mut last, self.host.sim().now()), image.len() as u64);
         }
         self.policy.after_writes(member).await?;
         if self.host.sim().now() > last {

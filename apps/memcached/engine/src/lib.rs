@@ -1,17 +1,19 @@
 //! A key-value storage engine on several drives (Shin 2017, chapter 5), and memcached's protocols over it.
 //!
-//! Items lie in logs on pairs of drives, striped and mirrored (RAID-1+0), each pair an even and an odd drive. A policy decides which drives
-//! are written and collect garbage, and reads go to the others.
+//! Items lie in logs on pairs of drives, striped and mirrored (RAID-1+0), each pair an even and an odd drive; or in one log on all drives, as
+//! data and parity. A policy decides which drives are written and collect garbage, and reads go to the others.
 //!
 //! | file | what |
 //! |---|---|
 //! | `engine` | what users call: get, put, delete, touch, clear, flush |
 //! | `config`, `error` | settings; why it does not open or serve |
 //! | `policy` | tokens and garbage collection: one policy a file |
+//! | `placement` | copies, or data and their parity |
 //! | `state` | index and cache |
 //! | `log` | the log of a pair: segments, and what waits |
 //! | `pack` | changes become chunks |
 //! | `flush` | epochs: tokens, writes |
+//! | `read` | get: from memory, a drive without a token, or all others |
 //! | `reclaim` | old segments are given up; eviction |
 //! | `open`, `recover` | making a store, and finding its items again |
 //! | `lost` | drives that are missing or fail |
@@ -19,7 +21,7 @@
 //! | `drives` | drives with tokens |
 //! | `memcached` | the text and the meta protocol |
 //!
-//! Left out: parity in place of replicas; an index on flash; sockets, which `apps/memcached/run` has.
+//! Left out: an index on flash; sockets, which `apps/memcached/run` has.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -32,7 +34,9 @@ mod lost;
 pub mod memcached;
 mod open;
 mod pack;
+mod placement;
 pub mod policy;
+mod read;
 mod reclaim;
 mod record;
 mod recover;
@@ -42,4 +46,5 @@ pub use config::{Ack, Config};
 pub use drives::{Given, Member};
 pub use engine::{Engine, Expect, Item, MOST_KEY, New, Refused};
 pub use error::{EngineError, Event, OpenError};
+pub use placement::{PARITY_DRIVES, Placement};
 pub use state::Stats;

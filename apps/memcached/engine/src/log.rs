@@ -9,6 +9,9 @@ use std::rc::Rc;
 
 use nandscape_sim::Time;
 
+use crate::placement::Layout;
+use crate::reclaim::Stay;
+
 /// The least number of free slots that only items take that make room for others, and the share of all slots that they are.
 const RESERVE: usize = 2;
 const RESERVE_SHARE: usize = 32;
@@ -23,6 +26,8 @@ pub(crate) struct Spot {
     pub(crate) slot: u32,
     pub(crate) offset: u32,
     pub(crate) len: u32,
+    /// The drive of the group; the first where each has it.
+    pub(crate) drive: u32,
 }
 
 /// What waits to be packed. What is packed of a key is its state then: later changes are packed in the place of the first.
@@ -52,7 +57,8 @@ pub(crate) struct Chunk {
     pub(crate) segment: u64,
     /// Its place on each drive of the pair, in bytes.
     pub(crate) start: u64,
-    pub(crate) image: Vec<u8>,
+    /// What each drive gets; one, if all get the same.
+    pub(crate) images: Vec<Vec<u8>>,
     /// Items in it with their versions, which stay in memory until it is on all replicas.
     pub(crate) items: Vec<(Rc<[u8]>, u64)>,
     /// Changes and moves that were packed before it.
@@ -63,6 +69,18 @@ pub(crate) struct Chunk {
     pub(crate) missing: Cell<usize>,
 }
 
+impl Chunk {
+    /// What a drive of the group gets.
+    pub(crate) fn image(&self, drive: usize) -> &[u8] {
+        self.images.get(drive).or(self.images.first()).map_or(&[], Vec::as_slice)
+    }
+
+    /// Bytes of memory of its images.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.images.iter().map(|image| image.len() as u64).sum()
+    }
+}
+
 /// A segment in use.
 #[derive(Debug)]
 pub(crate) struct Segment {
@@ -71,10 +89,19 @@ pub(crate) struct Segment {
     pub(crate) chunks: u32,
     /// Bytes of records of items that are there.
     pub(crate) live: u64,
+    /// Records of items whose newer version waits to be packed: until then drives have no other.
+    pub(crate) replaced: u32,
     /// Chunks that not all replicas have.
     pub(crate) pending: u32,
     /// Chunks of the segment before it.
     pub(crate) before: u32,
+}
+
+impl Segment {
+    /// Whether it has records that are still needed.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.live > 0 || self.replaced > 0
+    }
 }
 
 /// A slot whose items are being written elsewhere.
@@ -86,15 +113,31 @@ struct Retiring {
     moves: u64,
 }
 
+/// A segment whose items are being read, to be written elsewhere.
+pub(crate) struct Reclaiming {
+    pub(crate) number: u64,
+    pub(crate) segment: Segment,
+    pub(crate) stay: Stay,
+    /// Drives of which its chunks are still to be read.
+    pub(crate) left: Vec<usize>,
+}
+
 /// See the file.
 #[derive(Default)]
 pub(crate) struct Log {
+    pub(crate) layout: Layout,
+    /// Segments on their way out, oldest first. Those that retire are older.
+    pub(crate) reclaiming: VecDeque<Reclaiming>,
+    /// The tail that the last packed chunk names.
+    pub(crate) named_tail: u64,
     pub(crate) segments: BTreeMap<u64, Segment>,
     pub(crate) next: u64,
     pub(crate) is_open: bool,
     pub(crate) free: VecDeque<u32>,
     retiring: VecDeque<Retiring>,
     pub(crate) changes: VecDeque<Queued>,
+    /// The segment of the record that each change replaces, if that is the last of its key.
+    replaced: VecDeque<Option<u64>>,
     pub(crate) moves: VecDeque<Rc<[u8]>>,
     /// Bytes of the places of changes.
     pub(crate) place_bytes: u64,
@@ -119,10 +162,15 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// An empty log on a number of replicas.
-    pub(crate) fn new(slots: u32, replicas: usize) -> Log {
-        let queues = vec![VecDeque::new(); replicas];
-        Log { free: (0..slots).collect(), slots, queues, lost: vec![false; replicas], ..Log::default() }
+    /// An empty log on a group of drives.
+    pub(crate) fn new(slots: u32, layout: Layout) -> Log {
+        let (queues, lost) = (vec![VecDeque::new(); layout.width], vec![false; layout.width]);
+        Log { layout, free: (0..slots).collect(), slots, queues, lost, ..Log::default() }
+    }
+
+    /// Bytes of a number of slots, on all drives with data together.
+    pub(crate) fn bytes(&self, slots: u64, segment: u64) -> u64 {
+        slots * segment * self.layout.columns() as u64
     }
 
     /// Replicas in use.
@@ -143,21 +191,40 @@ impl Log {
     /// The oldest segment with items of which no chunk so far has a copy: what is older does not count once the last chunk is on a drive.
     pub(crate) fn tail_packed(&self) -> u64 {
         let unpacked = self.retiring.iter().find(|retiring| retiring.moves > self.moves_packed);
-        unpacked.map_or(self.tail(), |retiring| retiring.number)
+        let reclaiming = || self.reclaiming.front().map_or(self.tail(), |reclaiming| reclaiming.number);
+        unpacked.map_or_else(reclaiming, |retiring| retiring.number)
+    }
+
+    /// Whether a chunk is needed that names the present tail, so that slots become free.
+    pub(crate) fn needs_tail(&self) -> bool {
+        let waits = |retiring: &Retiring| retiring.moves <= self.moves_packed && self.named_tail <= retiring.number;
+        self.layout.has_parity() && self.retiring.iter().any(waits)
     }
 
     /// Has a change packed; its number.
     pub(crate) fn queue(&mut self, change: Queued, now: Time) -> u64 {
         self.place_bytes += change.bytes();
         self.changes.push_back(change);
+        self.replaced.push_back(None);
         self.oldest.get_or_insert(now);
         self.queued += 1;
         self.queued
     }
 
+    /// The last change replaces a record.
+    pub(crate) fn replaces(&mut self, spot: Spot) {
+        if let (Some(segment), Some(last)) = (self.segments.get_mut(&spot.segment), self.replaced.back_mut()) {
+            segment.replaced += 1;
+            *last = Some(spot.segment);
+        }
+    }
+
     /// The first change has been packed.
     pub(crate) fn pop_change(&mut self) {
         let Some(change) = self.changes.pop_front() else { return };
+        if let Some(number) = self.replaced.pop_front().flatten() {
+            self.segments.get_mut(&number).into_iter().for_each(|segment| segment.replaced -= 1);
+        }
         self.place_bytes -= change.bytes();
         self.packed += if let Queued::Clear(count) = change { count } else { 1 };
     }
@@ -170,8 +237,9 @@ impl Log {
         let clear = Queued::Clear(void + 1);
         self.place_bytes = clear.bytes();
         self.changes.push_back(clear);
+        self.replaced = VecDeque::from([None]);
         self.oldest = Some(now);
-        self.segments.values_mut().for_each(|segment| segment.live = 0);
+        self.segments.values_mut().for_each(|segment| (segment.live, segment.replaced) = (0, 0));
         self.live = 0;
     }
 
@@ -181,7 +249,7 @@ impl Log {
         self.moves_queued += 1;
     }
 
-    /// Whether `least` replicas have change `number`, or all in use.
+    /// Whether `least` drives have change `number`, or all in use.
     pub(crate) fn has(&self, least: usize, number: u64) -> bool {
         let of =
             |queue: &VecDeque<Rc<Chunk>>| queue.front().map_or(self.packed, |chunk| chunk.changes_before) >= number;
@@ -226,9 +294,14 @@ impl Log {
     }
 
     /// Slots whose moves have ended are free.
+    ///
+    /// With parity, what is on some drives only may be lost in a crash. So a slot is kept until all drives have a chunk that names a later
+    /// tail: they have all that made the segment void.
     pub(crate) fn free_slots(&mut self) {
-        let done = self.moves_done();
-        while let Some(retiring) = self.retiring.front().filter(|retiring| retiring.moves <= done) {
+        let (done, tail) = (self.moves_done(), self.durable_tail);
+        let is_free = |retiring: &&Retiring| retiring.moves <= done;
+        let is_void = |retiring: &&Retiring| !self.layout.has_parity() || tail > retiring.number;
+        while let Some(retiring) = self.retiring.front().filter(is_free).filter(is_void) {
             self.free.push_back(retiring.slot);
             self.retiring.pop_front();
         }
@@ -236,7 +309,19 @@ impl Log {
 
     /// Slots that are free, or will be.
     pub(crate) fn coming_free(&self) -> usize {
-        self.free.len() + self.retiring.len()
+        self.free.len() + self.retiring.len() + self.reclaiming.len()
+    }
+
+    /// Whether segments are given up whose items are not all packed, or a chunk is to name the tail.
+    pub(crate) fn has_moves(&self) -> bool {
+        !self.moves.is_empty() || !self.reclaiming.is_empty() || self.needs_tail()
+    }
+
+    /// Slots that items of segments need at most that are given up over several epochs.
+    pub(crate) fn moving(&self) -> usize {
+        let is_unpacked = |retiring: &&Retiring| retiring.moves > self.moves_packed;
+        let retiring = if self.layout.has_parity() { self.retiring.iter().filter(is_unpacked).count() } else { 0 };
+        self.reclaiming.len() + retiring
     }
 
     /// Whether something waits for a drive.

@@ -1,7 +1,7 @@
-//! Drives that are missing or fail: their twins serve alone.
+//! Drives that are missing or fail: their twins, or with parity all others, serve without them.
 //!
 //! All other drives record a loss before the engine writes again. The lost drive lacks later writes, so a drive that returns is
-//! rebuilt from its twin.
+//! rebuilt from the others of its group.
 
 use std::rc::Rc;
 
@@ -11,9 +11,14 @@ use crate::error::{EngineError, Event};
 use crate::open::Super;
 
 impl Engine {
-    /// Drives of a group with the same bytes.
+    /// Drives of a group.
     pub(crate) fn replicas(&self) -> usize {
-        self.policy.replicas()
+        self.layout.width
+    }
+
+    /// The drive that alone has the items of another, if there is one.
+    pub(crate) fn twin(&self, drive: usize) -> Option<usize> {
+        (!self.layout.has_parity()).then_some(drive ^ 1)
     }
 
     /// The drives of a group.
@@ -37,7 +42,7 @@ impl Engine {
         self.events.borrow_mut().push(event);
     }
 
-    /// A drive has failed: its twin serves alone.
+    /// A drive has failed: the others of its group serve without it.
     ///
     /// # Errors
     /// The failure, if there is no twin.
@@ -46,8 +51,10 @@ impl Engine {
         loop {
             let drive = error.drive();
             let (pair, replica) = (drive / self.replicas(), drive % self.replicas());
-            let twin = self.group(pair).iter().position(|member| !member.is_lost() && member.number() != drive);
-            let Some(twin) = twin.map(|twin| pair * self.replicas() + twin) else { return Err(error) };
+            let lost = self.group(pair).iter().filter(|member| member.is_lost() && member.number() != drive).count();
+            if lost >= self.layout.spares() {
+                return Err(error);
+            }
             if self.members[drive].is_lost() {
                 return Ok(());
             }
@@ -55,7 +62,7 @@ impl Engine {
             // The others know of it before any of them has what this one lacks, and before anyone hears that a change is done.
             let recorded = self.record_losses().await;
             self.state.borrow_mut().lose(pair, replica);
-            self.event(Event::Failed { error, twin });
+            self.event(Event::Failed { error, twin: self.twin(drive) });
             self.changed.notify();
             match recorded {
                 Ok(()) => return Ok(()),

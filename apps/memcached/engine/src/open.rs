@@ -1,7 +1,7 @@
 //! Opening: an empty store on empty drives, or the store that the drives have.
 //!
 //! Each drive records the store, its own number, and which drives were lost when it was last recorded. A drive that is missing is done
-//! without if its twin is there; one that is empty, or was lost and has returned, is rebuilt from its twin.
+//! without if its twin is there, or with parity all others; one that is empty, or was lost and has returned, is rebuilt from them.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,6 +15,7 @@ use crate::drives::{Given, Member};
 use crate::engine::Engine;
 use crate::error::{EngineError, Event, OpenError};
 use crate::log::Log;
+use crate::placement::{Layout, Placement};
 use crate::policy::Policy;
 use crate::record::CHUNK_HEADER;
 use crate::state::State;
@@ -90,7 +91,7 @@ impl Super {
 pub(crate) enum Part {
     /// It has all items of its group.
     Whole,
-    /// It is to get them from its twin.
+    /// It is to get them from the others of its group.
     Rebuilt,
     Missing,
 }
@@ -106,25 +107,32 @@ impl Engine {
         policy: Box<dyn Policy>,
         config: Config,
     ) -> Result<Rc<Engine>, OpenError> {
-        let (count, replicas) = (drives.len(), policy.replicas());
-        if count == 0 || count > MOST_DRIVES || !count.is_multiple_of(replicas) {
-            return Err(OpenError::Count(count));
+        let (count, placement) = (drives.len(), config.placement);
+        if count > MOST_DRIVES || !placement.fits(count, policy.replicas()) {
+            return Err(if placement == Placement::Parity {
+                OpenError::Parity(count)
+            } else {
+                OpenError::Count(count)
+            });
         }
+        let layout = Layout::new(placement, count, policy.replicas());
+        let replicas = layout.width;
         let mut members = Vec::new();
         for (number, given) in drives.into_iter().enumerate() {
             members.push(Rc::new(Member::new(host, number, given, policy.needs()).await?));
         }
-        let (shape, parts) = shape(&members, &config, replicas as u32).await?;
+        let (shape, parts) = shape(&members, &config, layout).await?;
         let unit = |member: &Rc<Member>| {
             member.disk().map_or(0, |disk| disk.info.unit_bytes.max(disk.info.lba_bytes) as usize)
         };
         let block = members.iter().map(unit).max().unwrap_or(0).max(LEAST_BLOCK);
-        let logs = (0..count / replicas).map(|_| Log::new(shape.slots as u32, replicas)).collect();
+        let logs = (0..count / replicas).map(|_| Log::new(shape.slots as u32, layout)).collect();
         let config = Config { dirty: config.dirty.min(config.memory / 2), ..config };
         let engine = Rc::new(Engine {
             host: host.clone(),
             config,
             policy,
+            layout,
             members,
             state: RefCell::new(State::new(logs, config.memory, config.caches)),
             segment: shape.segment,
@@ -146,7 +154,7 @@ impl Engine {
         {
             let mut state = engine.state.borrow_mut();
             // Versions that clients have seen and no drive has are not given again.
-            let is_new = state.logs.iter().all(|log| log.next == 0);
+            let is_new = state.logs.iter().all(|log| log.next == 0) && state.version == 1;
             state.version += if is_new { 0 } else { VERSIONS_UNSEEN };
         }
         host.sim().spawn(engine.clone().run());
@@ -156,7 +164,7 @@ impl Engine {
     /// Records which drives are missing from now on, and which are not any more, before anything is served.
     async fn settle(&self, parts: &[Part]) -> Result<(), OpenError> {
         let of = |part: Part| (0..parts.len()).filter(move |drive| parts[*drive] == part);
-        let twin = |drive: usize| drive ^ 1;
+        let twin = |drive: usize| self.twin(drive);
         for drive in of(Part::Missing) {
             self.state.borrow_mut().lose(drive / self.replicas(), drive % self.replicas());
             self.event(Event::Missing { drive, twin: twin(drive) });
@@ -178,7 +186,8 @@ impl Engine {
 }
 
 /// The store of the drives and what each is for it, or a new one on empty drives.
-async fn shape(members: &[Rc<Member>], config: &Config, replicas: u32) -> Result<(Super, Vec<Part>), OpenError> {
+async fn shape(members: &[Rc<Member>], config: &Config, layout: Layout) -> Result<(Super, Vec<Part>), OpenError> {
+    let replicas = recorded(layout);
     let disks = || members.iter().filter_map(|member| Some((member.number(), member.disk()?)));
     let smallest = disks().map(|(_, disk)| disk.info.bytes()).min().unwrap_or(0);
     let segment = config.segment_for(smallest);
@@ -207,12 +216,12 @@ async fn shape(members: &[Rc<Member>], config: &Config, replicas: u32) -> Result
     }
     let first = found.iter().rev().flatten().max_by_key(|one| one.generation).copied();
     if let Some(first) = first.filter(|first| first.drives as usize != members.len() || first.replicas != replicas) {
-        let what = format!("{} drives and {} of each item", first.drives, replicas_of(first.replicas));
+        let what = format!("{} drives and {}", first.drives, replicas_of(first.replicas));
         return Err(OpenError::Other { drive: first.number as usize, what });
     }
     match first {
         Some(first) if is_used(members, first).await? => {
-            let parts = check_parts(first, members, &found, smallest)?;
+            let parts = check_parts((first, layout), members, &found, smallest)?;
             Ok((first, parts))
         }
         _ => {
@@ -223,8 +232,20 @@ async fn shape(members: &[Rc<Member>], config: &Config, replicas: u32) -> Result
     }
 }
 
-fn replicas_of(count: u32) -> &'static str {
-    if count == 1 { "one replica" } else { "two replicas" }
+/// The replicas that are recorded of a store with parity.
+const PARITY: u32 = 0;
+
+/// The replicas of a layout as drives record them.
+fn recorded(layout: Layout) -> u32 {
+    if layout.has_parity() { PARITY } else { layout.width as u32 }
+}
+
+fn replicas_of(recorded: u32) -> &'static str {
+    match recorded {
+        PARITY => "parity",
+        1 => "one replica of each item",
+        _ => "two replicas of each item",
+    }
 }
 
 /// Whether the log of a store has begun on any drive, or none of its drives is missing or empty: a store in the making is made again.
@@ -245,7 +266,7 @@ async fn is_used(members: &[Rc<Member>], first: Super) -> Result<bool, OpenError
 
 /// What each drive is for a store.
 fn check_parts(
-    first: Super,
+    (first, layout): (Super, Layout),
     members: &[Rc<Member>],
     found: &[Option<Super>],
     smallest: u64,
@@ -275,10 +296,12 @@ fn check_parts(
         let is_left = all().any(|other| other.lacks(there.number) && other.generation > there.generation);
         parts.push(if is_left { Part::Rebuilt } else { Part::Whole });
     }
-    let replicas = first.replicas as usize;
+    let replicas = layout.width;
+    let lacks = |group: &[Part]| group.iter().filter(|part| **part != Part::Whole).count() > layout.spares();
     let mut groups = parts.chunks(replicas).enumerate();
-    if let Some((pair, group)) = groups.find(|(_, group)| !group.contains(&Part::Whole)) {
-        let replica = group.iter().position(|part| *part == Part::Rebuilt).unwrap_or(0);
+    if let Some((pair, group)) = groups.find(|(_, group)| lacks(group)) {
+        let bad = |part: &Part| *part != Part::Whole;
+        let replica = group.iter().position(|part| *part == Part::Rebuilt).or(group.iter().position(bad)).unwrap_or(0);
         let drive = pair * replicas + replica;
         let what = match (group[replica], found[drive]) {
             (Part::Missing, _) => "is missing",
@@ -287,6 +310,10 @@ fn check_parts(
         };
         return Err(match replicas {
             1 => OpenError::Alone { drive, what },
+            _ if layout.has_parity() => {
+                let other = parts.iter().enumerate().position(|(other, part)| other != drive && bad(part));
+                OpenError::TooFew { drive, what, other: other.unwrap_or(drive) }
+            }
             _ => OpenError::Gone { drive, what, twin: drive ^ 1 },
         });
     }

@@ -22,11 +22,51 @@ pub(crate) struct Form {
 struct Filling {
     segment: u64,
     slot: u32,
+    /// Its number in the segment.
+    row: u32,
     offset: usize,
-    bytes: Vec<u8>,
+    /// The chunks of the drives with data, in their order, as far as they have records; the last is filled.
+    chunks: Vec<Vec<u8>>,
+    /// Bytes at which the next chunk begins.
+    target: usize,
     items: Vec<(Rc<[u8]>, u64)>,
     changes_before: u64,
     moves_before: u64,
+}
+
+impl Filling {
+    /// Sees to it that a record fits the last chunk. Whether it does.
+    fn fits(&mut self, len: usize, columns: usize, segment: usize) -> bool {
+        let longest = self.chunks.iter().map(Vec::len).max().unwrap_or(0);
+        let last = self.chunks.last().map_or(0, Vec::len);
+        if last + len <= self.target.max(longest) {
+            return true;
+        }
+        let has_room = self.offset + CHUNK_HEADER + len <= segment;
+        if last > CHUNK_HEADER && has_room && self.chunks.len() < columns {
+            self.chunks.push(vec![0; CHUNK_HEADER]);
+            return true;
+        }
+        // A record may be longer than the target.
+        last == CHUNK_HEADER && has_room
+    }
+
+    /// The chunk that is filled.
+    fn bytes(&mut self) -> &mut Vec<u8> {
+        let last = self.chunks.len() - 1;
+        &mut self.chunks[last]
+    }
+}
+
+/// Which free slots a chunk may take.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Reserve {
+    /// Those beyond the reserve.
+    Changes,
+    /// All, but the one that names the tail where that is needed.
+    Moves,
+    /// All.
+    Tail,
 }
 
 /// What is packed for a change.
@@ -59,8 +99,9 @@ impl State {
             if !matches!(what, What::Nothing) {
                 let value = if let What::Item(key) = &what { self.index[key].len as usize } else { 0 };
                 let len = record_bytes(what.key_len(), value);
-                let uses_reserve = is_move || matches!(what, What::Clear);
-                if !self.make_room(pair, form, &mut filling, len, uses_reserve) {
+                let frees = is_move || matches!(what, What::Clear);
+                let reserve = if frees { Reserve::Moves } else { Reserve::Changes };
+                if !self.make_room(pair, form, &mut filling, len, reserve) {
                     if !is_move {
                         break;
                     }
@@ -78,6 +119,11 @@ impl State {
             }
         }
         self.finish(pair, form, filling);
+        if self.logs[pair].needs_tail() {
+            let mut filling = None;
+            self.make_room(pair, form, &mut filling, 0, Reserve::Tail);
+            self.finish(pair, form, filling);
+        }
         let log = &mut self.logs[pair];
         if log.changes.is_empty() {
             log.oldest = None;
@@ -114,56 +160,79 @@ impl State {
         }
     }
 
-    /// Sees to it that a record fits the chunk that is being filled. Whether it does.
+    /// Sees to it that a record fits the chunk that is being filled, or a row of them. Whether it does.
     fn make_room(
         &mut self,
         pair: usize,
         form: Form,
         filling: &mut Option<Filling>,
         len: usize,
-        uses_reserve: bool,
+        reserve: Reserve,
     ) -> bool {
+        let layout = self.logs[pair].layout;
         if let Some(chunk) = filling {
-            if chunk.offset + chunk.bytes.len() + len <= form.segment {
+            if chunk.fits(len, layout.columns(), form.segment) {
                 return true;
             }
             let full = filling.take();
             self.finish(pair, form, full);
-            self.logs[pair].is_open = false;
+            self.logs[pair].is_open = layout.has_parity();
         }
+        let waiting = if layout.has_parity() { self.bytes_to_pack(pair) } else { 0 };
         let log = &mut self.logs[pair];
+        let kept = match reserve {
+            Reserve::Changes => log.reserve() + log.moving(),
+            Reserve::Moves => usize::from(layout.has_parity()),
+            Reserve::Tail => 0,
+        };
+        // Items that are moved over several epochs need the rest of the open segment, too.
+        if reserve == Reserve::Changes && log.moving() > 0 && log.free.len() <= kept {
+            return false;
+        }
         let open = log.segments.last_key_value().filter(|_| log.is_open);
         let mut found = open.map(|(number, segment)| (*number, segment.slot, segment.used as usize));
         found = found.filter(|(_, _, used)| used + CHUNK_HEADER + len <= form.segment);
         if found.is_none() {
-            if log.free.len() <= if uses_reserve { 0 } else { log.reserve() } {
+            if log.free.len() <= kept {
                 return false;
             }
             let Some(slot) = log.free.pop_front() else { return false };
             let number = log.next;
             log.next += 1;
             let before = std::mem::take(&mut log.newest_chunks);
-            log.segments.insert(number, Segment { slot, used: 0, chunks: 0, live: 0, pending: 0, before });
+            log.segments.insert(number, Segment { slot, used: 0, chunks: 0, live: 0, replaced: 0, pending: 0, before });
             log.is_open = true;
             found = Some((number, slot, 0));
         }
         let Some((segment, slot, offset)) = found else { return false };
         let (changes_before, moves_before) = (log.packed, log.moves_packed);
-        let bytes = vec![0; CHUNK_HEADER];
-        *filling = Some(Filling { segment, slot, offset, bytes, items: Vec::new(), changes_before, moves_before });
+        let room = form.segment - offset;
+        // The chunks of a row are about equally long.
+        let share = (CHUNK_HEADER + waiting / layout.columns()).next_multiple_of(form.block);
+        let target = if layout.has_parity() { room.min(share) } else { room };
+        let (chunks, items) = (vec![vec![0; CHUNK_HEADER]], Vec::new());
+        let row = log.segments.get(&segment).map_or(0, |segment| segment.chunks);
+        *filling = Some(Filling { segment, slot, row, offset, chunks, target, items, changes_before, moves_before });
         true
+    }
+
+    /// Bytes of records that a row may be about to take: those of moves, which go first, or else of changes.
+    fn bytes_to_pack(&self, pair: usize) -> usize {
+        let len = |key: &Rc<[u8]>| self.index.get(key).map_or(0, |entry| record_bytes(key.len(), entry.len as usize));
+        let moves: usize = self.logs[pair].moves.iter().map(len).sum();
+        if moves > 0 { moves } else { self.unpacked_bytes as usize }
     }
 
     fn append(&mut self, pair: usize, filling: &mut Filling, what: &What, len: usize) {
         let nothing = Record { kind: Kind::Clear, flags: 0, expiry: 0, version: self.version, key: b"", value: b"" };
         match what {
             What::Nothing => {}
-            What::Clear => nothing.put(&mut filling.bytes),
-            What::Delete(key) => Record { kind: Kind::Delete, key, ..nothing }.put(&mut filling.bytes),
+            What::Clear => nothing.put(filling.bytes()),
+            What::Delete(key) => Record { kind: Kind::Delete, key, ..nothing }.put(filling.bytes()),
             What::Touch(key) => {
                 let entry = &self.index[key];
                 let touch = Record { kind: Kind::Touch, expiry: entry.expiry, version: entry.version, key, ..nothing };
-                touch.put(&mut filling.bytes);
+                touch.put(filling.bytes());
             }
             What::Item(key) => self.append_item(pair, filling, key, len),
         }
@@ -171,11 +240,13 @@ impl State {
 
     fn append_item(&mut self, pair: usize, filling: &mut Filling, key: &Rc<[u8]>, len: usize) {
         let Some(entry) = self.index.get_mut(key) else { return };
-        let offset = (filling.offset + filling.bytes.len()) as u32;
-        let spot = Spot { segment: filling.segment, slot: filling.slot, offset, len: len as u32 };
+        let offset = (filling.offset + filling.bytes().len()) as u32;
+        let mut order = self.logs[pair].layout.data(filling.segment, filling.row);
+        let drive = order.nth(filling.chunks.len() - 1).unwrap_or(0) as u32;
+        let spot = Spot { segment: filling.segment, slot: filling.slot, offset, len: len as u32, drive };
         let value = entry.value.clone().unwrap_or_default();
         let (flags, expiry, version) = (entry.flags, entry.expiry, entry.version);
-        Record { kind: Kind::Put, flags, expiry, version, key, value: &value }.put(&mut filling.bytes);
+        Record { kind: Kind::Put, flags, expiry, version, key, value: &value }.put(filling.bytes());
         filling.items.push((key.clone(), version));
         entry.is_unpacked = false;
         entry.pins += 1;
@@ -188,23 +259,47 @@ impl State {
 
     /// A chunk is complete, and waits for the drives.
     fn finish(&mut self, pair: usize, form: Form, filling: Option<Filling>) {
-        let Some(Filling { segment, slot, offset, mut bytes, items, changes_before, moves_before }) = filling else {
+        let Some(Filling { segment, slot, offset, mut chunks, items, changes_before, moves_before, .. }) = filling
+        else {
             return;
         };
         let (version, log) = (self.version, &mut self.logs[pair]);
         let tail = log.tail_packed();
         let Some(open) = log.segments.get_mut(&segment) else { return };
-        let (number, before, len) = (open.chunks, open.before, bytes.len() as u32);
-        Header { id: form.id, segment, tail, version, number, len, offset: offset as u32, before }.seal(&mut bytes);
-        bytes.resize(bytes.len().next_multiple_of(form.block), 0);
-        open.used += bytes.len() as u32;
+        let (number, before) = (open.chunks, open.before);
+        let longest = chunks.iter().map(Vec::len).max().unwrap_or(0);
+        let whole = longest.next_multiple_of(form.block);
+        let len = if log.layout.has_parity() { whole } else { longest } as u32;
+        let header = Header {
+            id: form.id,
+            segment,
+            tail,
+            version,
+            number,
+            len,
+            offset: offset as u32,
+            before,
+            is_parity: false,
+        };
+        let images = match log.layout.has_parity() {
+            true => log.layout.seal(chunks, header),
+            false => {
+                chunks.iter_mut().for_each(|chunk| {
+                    header.seal(chunk);
+                    chunk.resize(whole, 0);
+                });
+                chunks
+            }
+        };
+        open.used += whole as u32;
         open.chunks += 1;
         open.pending += 1;
-        log.newest_chunks = open.chunks;
-        self.image_bytes += bytes.len() as u64;
+        (log.newest_chunks, log.named_tail) = (open.chunks, tail);
         let start = form.segment as u64 * (1 + u64::from(slot)) + offset as u64;
         let missing = Cell::new(log.in_use());
-        let chunk = Rc::new(Chunk { segment, start, image: bytes, items, changes_before, moves_before, tail, missing });
+        let chunk = Chunk { segment, start, images, items, changes_before, moves_before, tail, missing };
+        self.image_bytes += chunk.bytes();
+        let chunk = Rc::new(chunk);
         let in_use = log.queues.iter_mut().zip(&log.lost).filter(|(_, is_lost)| !**is_lost);
         in_use.for_each(|(queue, _)| queue.push_back(chunk.clone()));
     }
@@ -225,7 +320,7 @@ impl State {
         if chunk.missing.get() == 0 {
             log.segments.get_mut(&chunk.segment).into_iter().for_each(|segment| segment.pending -= 1);
             log.durable_tail = log.durable_tail.max(chunk.tail);
-            self.image_bytes -= chunk.image.len() as u64;
+            self.image_bytes -= chunk.bytes();
             chunk.items.iter().for_each(|(key, version)| self.unpin(key, *version));
             self.evict_values();
         }
@@ -240,6 +335,7 @@ mod tests {
 
     use super::*;
     use crate::log::Log;
+    use crate::placement::{Layout, Placement};
     use crate::record::records;
 
     const REPLICAS: usize = 2;
@@ -248,7 +344,8 @@ mod tests {
     #[test]
     fn a_chunk_names_no_segment_as_given_up_whose_items_come_later() {
         let form = Form { segment: 64 << 10, block: 4_096, id: 1 };
-        let mut state = State::new(vec![Log::new(16, REPLICAS)], 1 << 20, true);
+        let mut state =
+            State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
         let value: Rc<[u8]> = vec![7; 40 << 10].into();
         for key in [&b"one"[..], b"two"] {
             state.put(key.into(), (0, 0), value.clone(), (Time::ZERO, 0));
@@ -278,7 +375,8 @@ mod tests {
     #[test]
     fn a_clear_is_packed_before_moves_of_later_items() {
         let form = Form { segment: 64 << 10, block: 4_096, id: 1 };
-        let mut state = State::new(vec![Log::new(16, REPLICAS)], 1 << 20, true);
+        let mut state =
+            State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
         let key: Rc<[u8]> = b"one".as_slice().into();
         state.put(key.clone(), (0, 0), vec![7; 3_000].into(), (Time::ZERO, 0));
         state.pack(0, form, 0);
@@ -294,8 +392,8 @@ mod tests {
         state.pack(0, form, 0);
         let log = &state.logs[0];
         let images: Vec<&Rc<Chunk>> = log.queues[0].iter().collect();
-        let header = Header::get(&images[0].image).expect("a whole chunk");
-        let kinds: Vec<Kind> = records(&images[0].image, header).iter().map(|(_, record)| record.kind).collect();
+        let header = Header::get(images[0].image(0)).expect("a whole chunk");
+        let kinds: Vec<Kind> = records(images[0].image(0), header).iter().map(|(_, record)| record.kind).collect();
         assert_eq!((images.len(), kinds), (1, vec![Kind::Clear, Kind::Put]));
         assert_eq!((log.changes.len(), log.moves.len(), log.packed), (0, 0, log.queued));
     }

@@ -1,14 +1,16 @@
 //! Reclaim: the oldest segments are released. Their current items are written again or evicted.
 //!
+//! With parity each drive with data of a segment is read in its own turn, so that none is while clients read it.
+//!
 //! An item is evicted if space or memory is short and no client has read it since its segment was written: second chance, oldest first.
 
 use std::rc::Rc;
 
-use crate::drives::Member;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::log::{Log, Segment};
-use crate::record::{Kind, chunks, pieces, records};
+use crate::log::{Log, Reclaiming, Segment, Spot};
+use crate::placement::{is_whole, rows};
+use crate::record::{Kind, pieces, records};
 use crate::state::State;
 
 /// The most segments that an epoch releases: moved items take memory.
@@ -20,7 +22,7 @@ const FULL: u64 = 85;
 
 /// Which items stay.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Stay {
+pub(crate) enum Stay {
     All,
     /// Those that were asked for, and half a segment at most.
     Asked,
@@ -30,12 +32,14 @@ enum Stay {
 impl Engine {
     /// Slots that are to be free.
     fn wanted_free(log: &Log) -> usize {
-        (log.slots as usize / FREE_SHARE).max(log.reserve() + 2)
+        // With parity a segment is given up over as many epochs as there are drives.
+        let turns = if log.layout.has_parity() { log.layout.width } else { 0 };
+        (log.slots as usize / FREE_SHARE).max(log.reserve() + 2 + turns)
     }
 
     /// The most bytes of items of a log.
     fn room(&self, log: &Log) -> u64 {
-        u64::from(log.slots).saturating_sub(Engine::wanted_free(log) as u64) * self.segment / 100 * FULL
+        log.bytes(u64::from(log.slots).saturating_sub(Engine::wanted_free(log) as u64), self.segment) / 100 * FULL
     }
 
     /// Bytes of the index that are too many.
@@ -54,7 +58,7 @@ impl Engine {
     }
 
     /// Takes the oldest segment out of the log, if that is due and its items would find room.
-    fn next_to_reclaim(&self, pair: usize) -> Option<(u64, Segment, Stay)> {
+    fn next_to_reclaim(&self, pair: usize) -> Option<Reclaiming> {
         let mut state = self.state.borrow_mut();
         let is_due = self.is_reclaim_due(&state, pair);
         let is_over = self.is_index_over(&state, 0);
@@ -62,8 +66,13 @@ impl Engine {
         let room = self.room(&state.logs[pair]);
         let log = &mut state.logs[pair];
         // A segment without items needs no room elsewhere, and is free at once.
-        let moves = log.segments.values().next().is_some_and(|segment| segment.live > 0);
+        let moves = log.segments.values().next().is_some_and(Segment::is_needed);
         if !is_due || moves && log.free.len() + log.free.len() <= log.coming_free() {
+            return None;
+        }
+        // The last slot is that of the chunk that names the tail.
+        let is_stuck = log.coming_free() == log.free.len();
+        if moves && log.layout.has_parity() && !is_stuck && log.free.len() < log.moving() + 2 {
             return None;
         }
         if is_over && log.segments.len() == 1 {
@@ -76,58 +85,96 @@ impl Engine {
             (_, true) => Stay::Asked,
             _ => Stay::All,
         };
-        Some((number, segment, stay))
+        let left = if segment.is_needed() { log.layout.data(number, 0).collect() } else { Vec::new() };
+        Some(Reclaiming { number, segment, stay, left })
     }
 
-    /// Gives up segments of a pair as far as that is due. `lead` has a token, and is read. Whether any was.
-    pub(crate) async fn reclaim(&self, pair: usize, lead: &Member) -> Result<bool, EngineError> {
-        let mut is_any = false;
+    /// Gives up segments of a pair as far as that is due. `drives` have tokens, and are read. Whether any was.
+    pub(crate) async fn reclaim(&self, pair: usize, drives: &[usize]) -> Result<bool, EngineError> {
+        let mut is_any = self.read_reclaimed(pair, drives).await?;
         for _ in 0..MOST {
-            let Some((number, segment, stay)) = self.next_to_reclaim(pair) else { break };
+            let Some(next) = self.next_to_reclaim(pair) else { break };
             is_any = true;
-            let (mut image, start) = (Vec::new(), self.start_of(segment.slot));
-            if segment.live > 0 {
-                let is_whole = |image: &[u8]| chunks(image, self.id, self.block).len() == segment.chunks as usize;
-                let others = self.group(pair).iter().filter(|other| other.number() != lead.number());
-                // What the lead has lost another replica may have.
-                for member in std::iter::once(lead).chain(others.map(Rc::as_ref)).filter(|one| !one.is_lost()) {
-                    match member.read_what_is_left(start, segment.used as usize, self.block).await {
-                        Ok(read) if image.is_empty() => image = read,
-                        Ok(read) => self.complete(&mut image, &read, number),
-                        Err(error) => self.lose(error).await?,
-                    }
-                    if is_whole(&image) {
-                        break;
-                    }
-                }
-            }
-            self.host.bytes(image.len()).await;
-            self.give_up(pair, number, segment.slot, &image, stay);
+            self.state.borrow_mut().logs[pair].reclaiming.push_back(next);
+            self.read_reclaimed(pair, drives).await?;
         }
         Ok(is_any)
     }
 
-    /// Puts the chunks of a segment into its image that only another replica has.
-    fn complete(&self, image: &mut [u8], from: &[u8], number: u64) {
-        let there = pieces(image, self.id, self.block);
-        let more = pieces(from, self.id, self.block);
-        for header in more.into_iter().filter(|header| header.segment == number && !there.contains(header)) {
-            let (start, len) = (header.offset as usize, (header.len as usize).next_multiple_of(self.block));
-            image[start..start + len].copy_from_slice(&from[start..start + len]);
+    /// Reads the drives with tokens for the segments that are given up. Whether there was anything to read.
+    async fn read_reclaimed(&self, pair: usize, drives: &[usize]) -> Result<bool, EngineError> {
+        let mut is_any = false;
+        let count = self.state.borrow().logs[pair].reclaiming.len();
+        for at in 0..count {
+            while let Some(drive) = self.next_to_read(pair, at, drives) {
+                is_any = true;
+                let first = if self.layout.has_parity() { drive } else { drives[0] };
+                let (number, image) = self.image(pair, at, first).await?;
+                self.host.bytes(image.len()).await;
+                self.give_up(pair, at, number, drive, &image);
+            }
         }
+        let mut state = self.state.borrow_mut();
+        let log = &mut state.logs[pair];
+        while let Some(done) = log.reclaiming.pop_front_if(|reclaiming| reclaiming.left.is_empty()) {
+            log.retire(done.number, done.segment.slot);
+        }
+        Ok(is_any)
     }
 
-    /// Has the items of a segment written again or evicted.
-    fn give_up(&self, pair: usize, number: u64, slot: u32, image: &[u8], stay: Stay) {
+    /// The next drive whose chunks of a segment that is given up are read now: it has a token, or is lost.
+    fn next_to_read(&self, pair: usize, at: usize, drives: &[usize]) -> Option<usize> {
+        let is_now = |drive: &&usize| drives.contains(drive) || self.group(pair)[**drive].is_lost();
+        let state = self.state.borrow();
+        let left = &state.logs[pair].reclaiming.get(at)?.left;
+        // Where all drives have the same, any of them is read.
+        if self.layout.has_parity() { left.iter().find(is_now).copied() } else { left.first().copied() }
+    }
+
+    /// What a drive has of a segment that is given up. What it has lost the others may have.
+    async fn image(&self, pair: usize, at: usize, drive: usize) -> Result<(u64, Vec<u8>), EngineError> {
+        let (number, chunks, start, len) = {
+            let state = self.state.borrow();
+            let Reclaiming { number, segment, .. } = &state.logs[pair].reclaiming[at];
+            (*number, segment.chunks, self.start_of(segment.slot), segment.used as usize)
+        };
+        let form = (self.id, self.block);
+        let mut images = vec![None; self.layout.width];
+        let others = (0..self.layout.width).filter(|other| *other != drive);
+        for replica in std::iter::once(drive).chain(others) {
+            let member = self.group(pair)[replica].clone();
+            if member.is_lost() {
+                continue;
+            }
+            match member.read_what_is_left(start, len, self.block).await {
+                Ok(read) => images[replica] = Some(read),
+                Err(error) => self.lose(error).await?,
+            }
+            let own = images[drive].as_deref();
+            if own.is_some_and(|own| is_whole(own, (number, chunks), form)) {
+                break;
+            }
+            rows(self.layout, &mut images, number, form);
+        }
+        Ok((number, images[drive].take().unwrap_or_default()))
+    }
+
+    /// Has the items of a segment written again or evicted that a drive has.
+    fn give_up(&self, pair: usize, at: usize, number: u64, drive: usize, image: &[u8]) {
         let now_s = self.now_s();
         let (mut state, mut kept) = (self.state.borrow_mut(), 0);
-        for header in pieces(image, self.id, self.block).into_iter().filter(|header| header.segment == number) {
+        let Some(reclaiming) = state.logs[pair].reclaiming.get_mut(at) else { return };
+        reclaiming.left.retain(|left| *left != drive);
+        let stay = reclaiming.stay;
+        let own = pieces(image, self.id, self.block).into_iter();
+        for header in own.filter(|header| header.segment == number && !header.is_parity) {
             for (offset, record) in records(image, header) {
                 if record.kind != Kind::Put {
                     continue;
                 }
                 let Some(entry) = state.look(record.key, now_s) else { continue };
-                let is_here = entry.spot.is_some_and(|spot| spot.segment == number && spot.offset == offset);
+                let is_at = |spot: Spot| (spot.segment, spot.offset, spot.drive) == (number, offset, drive as u32);
+                let is_here = entry.spot.is_some_and(is_at);
                 // A newer version that no drive has yet: this one stays until it is written.
                 let is_newer = entry.is_unpacked && entry.spot.is_none();
                 if !is_here && !is_newer {
@@ -147,6 +194,5 @@ impl Engine {
                 }
             }
         }
-        state.logs[pair].retire(number, slot);
     }
 }

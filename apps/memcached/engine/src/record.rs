@@ -9,8 +9,9 @@ use nandscape_apps_store::bytes::{Put as _, Reader, is_sealed, seal};
 pub(crate) const RECORD_HEADER: usize = 36;
 /// Bytes before the first record of a chunk.
 pub(crate) const CHUNK_HEADER: usize = 56;
-/// The first bytes of a chunk.
+/// The first bytes of a chunk, and of the parity of chunks.
 const MAGIC: u32 = 0x4b43_4e45;
+const PARITY_MAGIC: u32 = 0x5043_4e45;
 /// Where the checksums are.
 const RECORD_CRC: usize = 0;
 const CHUNK_CRC: usize = 4;
@@ -109,13 +110,15 @@ pub(crate) struct Header {
     pub(crate) offset: u32,
     /// Chunks of the segment before its segment; 0 if there was none.
     pub(crate) before: u32,
+    /// Whether it is the parity of chunks of other drives.
+    pub(crate) is_parity: bool,
 }
 
 impl Header {
     /// Writes it over the first bytes of a chunk that is otherwise complete.
     pub(crate) fn seal(&self, chunk: &mut [u8]) {
         let mut bytes = Vec::with_capacity(CHUNK_HEADER);
-        bytes.u32(MAGIC);
+        bytes.u32(if self.is_parity { PARITY_MAGIC } else { MAGIC });
         bytes.u32(0);
         [self.id, self.segment, self.tail, self.version].into_iter().for_each(|number| bytes.u64(number));
         [self.number, self.len, self.offset, self.before].into_iter().for_each(|number| bytes.u32(number));
@@ -126,13 +129,16 @@ impl Header {
     /// The header at the beginning of some bytes, of which the checksum is not looked at.
     pub(crate) fn peek(bytes: &[u8]) -> Option<Header> {
         let mut reader = Reader(bytes);
-        if reader.u32()? != MAGIC {
-            return None;
-        }
+        let is_parity = match reader.u32()? {
+            MAGIC => false,
+            PARITY_MAGIC => true,
+            _ => return None,
+        };
         reader.u32()?;
         let (id, segment, tail, version) = (reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?);
         let (number, len, offset, before) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
-        ((len as usize) >= CHUNK_HEADER).then_some(Header { id, segment, tail, version, number, len, offset, before })
+        let header = Header { id, segment, tail, version, number, len, offset, before, is_parity };
+        ((len as usize) >= CHUNK_HEADER).then_some(header)
     }
 
     /// The same of a whole chunk; `None` if it is torn.
@@ -140,21 +146,6 @@ impl Header {
         let header = Header::peek(bytes)?;
         bytes.get(..header.len as usize).filter(|chunk| is_sealed(chunk, CHUNK_CRC)).map(|_| header)
     }
-}
-
-/// The chunks at the beginning of a segment of a store that are whole: their headers, in order.
-pub(crate) fn chunks(image: &[u8], id: u64, block: usize) -> Vec<Header> {
-    let (mut found, mut at): (Vec<Header>, usize) = (Vec::new(), 0);
-    while let Some(header) = image.get(at..).and_then(Header::get) {
-        let segment = found.first().map_or(header.segment, |first| first.segment);
-        let is_next = header.id == id && header.segment == segment && header.number as usize == found.len();
-        if !is_next || header.offset as usize != at {
-            break;
-        }
-        at += (header.len as usize).next_multiple_of(block);
-        found.push(header);
-    }
-    found
 }
 
 /// All chunks of a store that are whole in the slot of a segment, whatever lies between them: their headers, in order of place.
@@ -187,31 +178,30 @@ mod tests {
         let mut bytes = vec![0; CHUNK_HEADER];
         records.iter().for_each(|record| record.put(&mut bytes));
         let len = bytes.len() as u32;
-        Header { id: 7, segment: 3, tail: 1, version: 9, number, len, offset, before: 4 }.seal(&mut bytes);
+        Header { id: 7, segment: 3, tail: 1, version: 9, number, len, offset, before: 4, is_parity: false }
+            .seal(&mut bytes);
         bytes.resize(bytes.len().next_multiple_of(512), 0);
         bytes
     }
 
     #[test]
-    fn a_segment_has_its_whole_chunks_and_none_after_a_torn_one() {
+    fn a_segment_has_its_whole_chunks() {
         let put = Record { kind: Kind::Put, flags: 5, expiry: 6, version: 8, key: b"key", value: &[9; 700] };
         let delete = Record { kind: Kind::Delete, value: b"", ..put };
         let mut image = chunk(0, 0, &[put, delete]);
         let at = image.len();
         image.extend(chunk(1, at as u32, &[delete]));
         image.resize(8_192, 0);
-        let found = chunks(&image, 7, 512);
+        let found = pieces(&image, 7, 512);
         assert_eq!(found.len(), 2);
         let (places, read): (Vec<u32>, Vec<_>) = records(&image, found[0]).into_iter().unzip();
         assert_eq!(read, [put, delete]);
         assert_eq!(Record::get(&image[places[0] as usize..]), Some(put));
-        assert_eq!(chunks(&image, 8, 512), [], "another store's");
+        assert_eq!(pieces(&image, 8, 512), [], "another store's");
         for place in 0..at + CHUNK_HEADER + delete.len() {
             let mut torn = image.clone();
             torn[place] ^= 0x10;
-            let left = chunks(&torn, 7, 512).len();
             let is_padding = (found[0].len as usize..at).contains(&place);
-            assert_eq!(left, if is_padding { 2 } else { usize::from(place >= at) }, "byte {place}");
             assert_eq!(pieces(&torn, 7, 512).len(), if is_padding { 2 } else { 1 }, "byte {place}");
         }
     }

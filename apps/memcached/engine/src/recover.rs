@@ -4,6 +4,9 @@
 //! is found counts. A chunk counts if it is whole on a replica, and the others get a copy before anything is served. What is older than the
 //! tail that a newer chunk names was given up and does not count.
 //!
+//! With parity, a row counts if all drives but one have their chunks of it. What fewer have was under way on all others, too, and was
+//! nowhere acknowledged: it is left where it is, and its versions tell it from what is written there later.
+//!
 //! A chunk that is missing although a newer one exists is damaged on all replicas: each chunk names how many the segment before had, and
 //! segments are numbered without gaps. Any key could have had a newer version in it. So of what is older nothing counts.
 
@@ -14,9 +17,12 @@ use crate::engine::Engine;
 use crate::error::{Event, OpenError};
 use crate::log::{Segment, Spot};
 use crate::open::Part;
+use crate::placement::rows;
 use crate::record::{CHUNK_HEADER, Header, Kind, pieces, records};
 use crate::state::Entry;
 
+/// More versions than a store gives.
+const MOST_VERSION: u64 = 1 << 62;
 /// Slots whose first blocks are read at once.
 const AT_ONCE: usize = 64;
 
@@ -24,7 +30,8 @@ const AT_ONCE: usize = 64;
 struct Found {
     number: u64,
     slot: u32,
-    image: Vec<u8>,
+    /// Of each drive of the group.
+    images: Vec<Vec<u8>>,
     /// Its chunks from the first on, as far as none is missing.
     whole: Vec<Header>,
     /// Chunks behind one that is missing.
@@ -85,7 +92,7 @@ impl Engine {
             }
             replay.taken.insert(slot);
             self.equalize(pair, parts, &found).await?;
-            self.host.bytes(found.image.len()).await;
+            self.host.bytes(self.segment as usize * self.layout.columns()).await;
             self.replay(pair, &found, &mut replay);
             self.host.tick().await;
         }
@@ -114,6 +121,7 @@ impl Engine {
                     let header = bytes.as_deref().and_then(Header::peek).filter(|header| header.id == self.id);
                     if let Some(header) = header {
                         seen.insert((header.segment, slot));
+                        self.have_seen(header.version);
                     }
                     let is_empty = bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0));
                     if header.is_none() && !is_empty {
@@ -128,6 +136,14 @@ impl Engine {
         Ok(seen)
     }
 
+    /// Versions of rows that do not count are not given again: they tell rows at the same place apart. A header that is damaged has no say.
+    fn have_seen(&self, version: u64) {
+        if self.layout.has_parity() && version < MOST_VERSION {
+            let mut state = self.state.borrow_mut();
+            state.version = state.version.max(version);
+        }
+    }
+
     /// What the replicas have of a segment. `before` is how many chunks the next one counts in it.
     async fn find(
         &self,
@@ -136,27 +152,20 @@ impl Engine {
         (number, slot): (u64, u32),
         before: Option<u32>,
     ) -> Result<Found, OpenError> {
-        let (mut image, mut all) = (Vec::new(), BTreeMap::<u32, Header>::new());
-        let mut have: Vec<(usize, Vec<Header>)> = Vec::new();
-        for drive in self.parts(pair, parts, Part::Whole) {
+        let mut images = vec![None; self.layout.width];
+        let drives: Vec<usize> = self.parts(pair, parts, Part::Whole).collect();
+        for drive in &drives {
             let (start, len) = (self.start_of(slot), self.segment as usize);
-            let read = self.members[drive].read_what_is_left(start, len, self.block).await?;
-            let whole = pieces(&read, self.id, self.block).into_iter().filter(|header| header.segment == number);
-            let whole: Vec<Header> = whole.collect();
-            if image.is_empty() {
-                image = vec![0; len];
-            }
-            for header in &whole {
-                let (start, len) = (header.offset as usize, (header.len as usize).next_multiple_of(self.block));
-                let end = (start + len).min(image.len());
-                if all.insert(header.number, *header).is_none() {
-                    image[start..end].copy_from_slice(&read[start..end]);
-                }
-            }
-            have.push((drive, whole));
+            let read = self.members[*drive].read_what_is_left(start, len, self.block).await?;
+            images[drive % self.layout.width] = Some(read);
         }
+        let mut found = rows(self.layout, &mut images, number, (self.id, self.block));
+        let have = |drive: usize| found.values().filter(move |row| row.have.contains(&drive)).map(|row| row.header);
+        let have: Vec<(usize, Vec<Header>)> =
+            drives.iter().map(|drive| (*drive, have(drive % self.layout.width).collect())).collect();
+        let mut next = |number: u32| found.remove(&number).map(|row| row.header);
         let (mut whole, mut end): (Vec<Header>, u32) = (Vec::new(), 0);
-        while let Some(header) = all.remove(&(whole.len() as u32)).filter(|header| header.offset == end) {
+        while let Some(header) = next(whole.len() as u32).filter(|header| header.offset == end) {
             end = (header.offset + header.len).next_multiple_of(self.block as u32);
             whole.push(header);
         }
@@ -166,14 +175,15 @@ impl Engine {
             whole.truncate(before as usize);
         }
         let counts = |header: &Header| before.is_none_or(|before| header.number < before);
-        let behind: Vec<Header> = all.into_values().filter(counts).collect();
+        let behind: Vec<Header> = found.into_values().map(|row| row.header).filter(counts).collect();
         let is_short = before.is_some_and(|before| whole.len() < before as usize);
         let gap = (is_short || !behind.is_empty()).then_some(end);
         let lacks = |(drive, has): (usize, Vec<Header>)| {
             (drive, whole.iter().chain(&behind).filter(|header| !has.contains(header)).copied().collect())
         };
         let lacking = have.into_iter().map(lacks).collect();
-        Ok(Found { number, slot, image, whole, behind, gap, lacking })
+        let images = images.into_iter().map(|image| image.unwrap_or_else(|| vec![0; self.segment as usize])).collect();
+        Ok(Found { number, slot, images, whole, behind, gap, lacking })
     }
 
     /// Writes what replicas lack of a segment; all of it where a drive is rebuilt.
@@ -182,12 +192,13 @@ impl Engine {
         for (drive, lacking) in &found.lacking {
             for header in lacking {
                 let (at, len) = (header.offset as usize, (header.len as usize).next_multiple_of(self.block));
-                let image = &found.image[at..at + len];
+                let image = &found.images[drive % self.layout.width][at..at + len];
                 self.members[*drive].write_by(start + at as u64, image, self.policy.handle()).await?;
             }
         }
         for drive in self.parts(pair, parts, Part::Rebuilt) {
-            self.members[drive].write_by(start, &found.image, self.policy.handle()).await?;
+            let image = &found.images[drive % self.layout.width];
+            self.members[drive].write_by(start, image, self.policy.handle()).await?;
         }
         Ok(())
     }
@@ -226,7 +237,8 @@ impl Engine {
         }
         if replay.damage.is_none() && found.gap.is_none() {
             let used = found.used(self.block) as u32;
-            let segment = Segment { slot: *slot, used, chunks: chunks as u32, live: 0, pending: 0, before: 0 };
+            let segment =
+                Segment { slot: *slot, used, chunks: chunks as u32, live: 0, replaced: 0, pending: 0, before: 0 };
             self.state.borrow_mut().logs[pair].segments.insert(*number, segment);
         }
         for header in behind.iter().rev() {
@@ -248,7 +260,13 @@ impl Engine {
         replay.tail = replay.tail.max(header.tail);
         state.version = state.version.max(header.version);
         replay.is_older |= replay.damage.is_some();
-        for (offset, record) in records(&found.image, header).into_iter().rev() {
+        let of = |drive: usize| {
+            records(&found.images[drive], header)
+                .into_iter()
+                .map(move |(offset, record)| (drive as u32, offset, record))
+        };
+        let all: Vec<_> = self.layout.data(found.number, header.number).flat_map(of).collect();
+        for (drive, offset, record) in all.into_iter().rev() {
             if replay.is_cleared {
                 return;
             }
@@ -265,7 +283,8 @@ impl Engine {
                 Kind::Put if replay.decided.insert(key.clone()) => {
                     let touched = replay.touched.get(&key).filter(|(version, _)| *version == record.version);
                     let expiry = touched.map_or(record.expiry, |(_, expiry)| *expiry);
-                    let spot = Spot { segment: found.number, slot: found.slot, offset, len: record.len() as u32 };
+                    let spot =
+                        Spot { segment: found.number, slot: found.slot, offset, len: record.len() as u32, drive };
                     let is_expired = expiry != 0 && expiry <= now_s;
                     if !is_expired {
                         let entry = entry(record.version, (record.flags, expiry), record.value.len(), spot, now_s);

@@ -50,9 +50,9 @@ pub struct Stats {
     pub drive_hits: u64,
     /// Items in the index.
     pub items: u64,
-    /// Bytes of records of items on each replica.
+    /// Bytes of records of items, each counted once.
     pub live_bytes: u64,
-    /// Bytes of records that each replica has room for.
+    /// Bytes of records that the drives have room for, each counted once.
     pub log_bytes: u64,
     /// Bytes of memory of the index.
     pub index_bytes: u64,
@@ -68,6 +68,8 @@ pub struct Stats {
     pub cancelled: u64,
     /// Items that were written again because their segment was given up.
     pub moved: u64,
+    /// Items that were read from all drives but their own, with parity.
+    pub reconstructed: u64,
     /// Changes that waited because too many waited for their drives.
     pub throttled: u64,
     /// Epochs.
@@ -188,7 +190,7 @@ impl State {
 
     /// Puts an item that waits to be packed; the number of the change.
     pub(crate) fn put(&mut self, key: Rc<[u8]>, (flags, expiry): (u32, u64), value: Rc<[u8]>, now: (Time, u64)) -> u64 {
-        self.remove(&key);
+        let before = self.remove(&key);
         let version = self.version;
         self.version += 1;
         let entry = Entry {
@@ -209,6 +211,7 @@ impl State {
         self.enter(key.clone(), entry);
         let pair = self.pair(&key);
         let number = self.logs[pair].queue(Queued::Key(key), now.0);
+        before.and_then(|before| before.spot).into_iter().for_each(|spot| self.logs[pair].replaces(spot));
         self.evict_values();
         number
     }

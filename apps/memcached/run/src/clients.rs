@@ -9,7 +9,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::memcached::{Server, Wire};
-use nandscape_apps_memcached_engine::policy::policy;
 use nandscape_apps_memcached_engine::{Engine, Expect, New, Stats};
 use nandscape_apps_store::{Costs, Host};
 use nandscape_device_ssd::Ssd;
@@ -100,8 +99,8 @@ async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> 
         return Err(RunError::TooLarge { read: true, most });
     }
     let seed = Seed::new(spec.seed);
-    let replicas = policy(spec.policy).map_or(1, |policy| policy.replicas() as u64);
-    prepare(&engine, items, load.read_bytes, spec.passes * replicas, seed.child("prepare").rng()).await?;
+    let all = engine.stats().log_bytes / spec.data_drives() * spec.drives as u64;
+    prepare(&engine, items, load.read_bytes, spec.passes * all, seed.child("prepare").rng()).await?;
     let message = |cpu| Host::new(sim, cpu, Costs { operation: clients.message, ..Costs::NONE });
     let run = Rc::new(Run {
         server: Server::new(engine.clone(), "simulated"),
@@ -132,11 +131,10 @@ async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> 
     Ok(Served { operations, took, after: engine.stats(), before, collected: collected() - collected_before })
 }
 
-/// Puts all items, and updates of any of them until each byte of the log was written so often, on all replicas together.
-async fn prepare(engine: &Engine, items: u64, bytes: u64, times: u64, mut rng: Rng) -> Result<(), RunError> {
-    let log = engine.stats().log_bytes;
+/// Puts all items, and updates of any of them until so many bytes were written to all drives.
+async fn prepare(engine: &Engine, items: u64, bytes: u64, written_bytes: u64, mut rng: Rng) -> Result<(), RunError> {
     let mut next = 0;
-    while next < items || engine.stats().written_bytes < times * log {
+    while next < items || engine.stats().written_bytes < written_bytes {
         let item = if next < items { next } else { rng.below(items) };
         let new = New { flags: 0, expiry: 0, value: value(item, bytes as usize).into() };
         engine.put(key(item).as_bytes(), Expect::Any, new).await.map_err(RunError::Put)?;
@@ -230,6 +228,8 @@ mod tests {
     use nandscape_device_ssd::Profile;
 
     use super::*;
+    use nandscape_apps_memcached_engine::Placement;
+
     use crate::{Load, Machine};
 
     fn spec(policy: &'static str) -> Spec {
@@ -251,9 +251,12 @@ mod tests {
             drive,
             drives: 2,
             policy,
+            placement: Placement::Copies,
             dirty: 256 << 10,
             machine: Machine::new(2),
             load,
+            tenants: Vec::new(),
+            layer: None,
             passes: 1,
             seed: 1,
             trace: false,

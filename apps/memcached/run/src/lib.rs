@@ -15,5 +15,7 @@ pub mod live;
 mod simulated;
 mod uplink;
 
+pub use nandscape_apps_memcached_engine::Placement;
+
 pub use clients::{Clients, Served, serve_clients};
-pub use simulated::{Load, Machine, Outcome, RunError, Spec, run};
+pub use simulated::{Load, Machine, Outcome, RunError, Spec, Tenant, run};

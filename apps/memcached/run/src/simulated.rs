@@ -7,14 +7,16 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::policy::policy;
-use nandscape_apps_memcached_engine::{Ack, Config, Engine, Expect, Given, New, OpenError, Refused, Stats};
+use nandscape_apps_memcached_engine::{Ack, Config, Engine, Expect, Given, New, OpenError, Placement, Refused, Stats};
 use nandscape_apps_store::Cpu;
 use nandscape_apps_store::{Costs, Host};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::{Drive, QueueDrive, QueueId};
+use nandscape_host_block::BlockLayer;
 use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Stalled};
 use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::vendor::Attributes;
 
 use crate::uplink::{Behind, Uplink};
 
@@ -33,6 +35,15 @@ pub struct Load {
     pub reads: u64,
     /// Bytes that the items of readers take of the log, in percent.
     pub fill: u64,
+}
+
+/// Readers of one tenant, whose reads at drives carry its number, counted from 1, and a class.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Tenant {
+    /// Readers, each with one get at a time.
+    pub readers: u64,
+    /// The class of their reads (CDW2 3:0).
+    pub class: u8,
 }
 
 /// The host of an engine.
@@ -72,12 +83,18 @@ pub struct Spec {
     pub drives: usize,
     /// The policy's name.
     pub policy: &'static str,
+    /// How the drives hold the items.
+    pub placement: Placement,
     /// Bytes of changes that may wait for their drives.
     pub dirty: u64,
     /// The host.
     pub machine: Machine,
     /// The load.
     pub load: Load,
+    /// Whose the readers are, in place of those of `load`; empty: they are nobody's.
+    pub tenants: Vec<Tenant>,
+    /// A block layer over each drive, without predictions; `None` sends all commands to the drives at once.
+    pub layer: Option<nandscape_host_block::Config>,
     /// How often the log of each drive is written before the measurement: once is the pass of the thesis, several bring the drives into
     /// the state in which they collect.
     pub passes: u64,
@@ -92,10 +109,14 @@ pub struct Spec {
 pub struct Outcome {
     /// Reads at drives, from get to value.
     pub reads: Histogram,
+    /// The same of each tenant.
+    pub tenants: Vec<Histogram>,
     /// How long they took together, in simulated time.
     pub took: Span,
     /// Bytes that writers put meanwhile.
     pub put_bytes: u64,
+    /// Processor time of the engine meanwhile.
+    pub cpu: Span,
     /// The engine's counters at the end, and at the beginning of the measurement.
     pub after: Stats,
     /// See `after`.
@@ -180,6 +201,28 @@ impl Spec {
         Ok(ssds)
     }
 
+    /// Each reader: the place of its tenant, and what its reads carry.
+    fn readers(&self) -> Vec<(usize, Attributes)> {
+        let nobody = (0..self.load.readers).map(|_| (0, Attributes::default()));
+        let of = |(place, tenant): (usize, &Tenant)| {
+            let attributes = Attributes::of(tenant.class, place as u16 + 1);
+            std::iter::repeat_n((place, attributes), tenant.readers as usize)
+        };
+        match self.tenants.is_empty() {
+            true => nobody.collect(),
+            false => self.tenants.iter().enumerate().flat_map(of).collect(),
+        }
+    }
+
+    /// Drives' worth of items that its drives have room for.
+    pub(crate) fn data_drives(&self) -> u64 {
+        let replicas = policy(self.policy).map_or(1, |policy| policy.replicas() as u64);
+        match self.placement {
+            Placement::Copies => self.drives as u64 / replicas,
+            Placement::Parity => self.drives as u64 - 1,
+        }
+    }
+
     /// Its engine on these drives, which come into service; `memory` is for the items.
     pub(crate) async fn engine_on(
         &self,
@@ -195,11 +238,14 @@ impl Spec {
             let queue = |id, entries| QueueDrive::new(sim, ssd.controller(), id, entries).map_err(RunError::Queue);
             let io: Rc<dyn Drive> = queue(QueueId(1), entries)?;
             let io = uplink.as_ref().map_or_else(|| io.clone(), |uplink| Behind::new(uplink, io.clone()));
+            let layer = self.layer.as_ref().map(|config| BlockLayer::new(sim, config.clone(), None));
+            let io = layer.map_or_else(|| io.clone(), |layer| layer.over(io.clone()));
             given.push(Some(Given { io, admin: Some(queue(QueueId::ADMIN, entries.min(32))?) }));
         }
         let policy = policy(self.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", self.policy)))?;
         let memory = 2 * self.dirty + memory;
-        let fixed = Config { ack: Ack::Cache, caches, start_s: 1_767_225_600, ..Config::default() };
+        let fixed =
+            Config { ack: Ack::Cache, caches, start_s: 1_767_225_600, placement: self.placement, ..Config::default() };
         Ok(Engine::open(host, given, policy, Config { memory, dirty: self.dirty, ..fixed }).await?)
     }
 }
@@ -213,6 +259,7 @@ struct Run {
     put_bytes: Cell<u64>,
     left: Cell<u64>,
     reads: RefCell<Histogram>,
+    tenants: RefCell<Vec<Histogram>>,
     problem: RefCell<Option<RunError>>,
 }
 
@@ -222,25 +269,26 @@ async fn run_on(spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, Run
     // The index of all items, so that none is evicted for want of memory.
     let host = Host::new(sim, spec.machine.cpu(sim), spec.machine.costs);
     let engine = spec.engine_on((&host, ssds), MEMORY + items_at_most * INDEX, false).await?;
-    let replicas = policy(spec.policy).map_or(1, |policy| policy.replicas() as u64);
-    let run = Rc::new(Run::new(engine, spec.load, replicas)?);
-    run.prepare(spec.passes * replicas).await?;
+    let run = Rc::new(Run::new(engine, spec)?);
+    let all = run.engine.stats().log_bytes / spec.data_drives() * spec.drives as u64;
+    run.prepare(spec.passes * all).await?;
     run.measure(spec, sim, ssds).await
 }
 
 impl Run {
-    fn new(engine: Rc<Engine>, load: Load, replicas: u64) -> Result<Run, RunError> {
+    fn new(engine: Rc<Engine>, spec: &Spec) -> Result<Run, RunError> {
+        let load = spec.load;
         let most = engine.item_limit() as u64 - 16;
         if load.read_bytes.max(load.write_bytes) > most {
             return Err(RunError::TooLarge { read: load.read_bytes > most, most });
         }
-        // The same items whatever the replicas: a store without mirrors has more room.
-        let log = engine.stats().log_bytes * replicas / 2;
+        // The same items whatever the replicas: a store without mirrors, or with parity, has more room.
+        let log = engine.stats().log_bytes / spec.data_drives() * (spec.drives as u64 / 2);
         let items = (log / 100 * load.fill / (load.read_bytes + AROUND_ITEM)).max(1);
         let written = (log / WRITTEN_SHARE / (load.write_bytes + AROUND_ITEM)).max(1);
         let [put_bytes, left] = [0, load.reads].map(Cell::new);
-        let (reads, problem) = (RefCell::new(Histogram::new()), RefCell::new(None));
-        Ok(Run { engine, load, items, written, put_bytes, left, reads, problem })
+        let (reads, tenants, problem) = Default::default();
+        Ok(Run { engine, load, items, written, put_bytes, left, reads, tenants, problem })
     }
 
     async fn put(&self, key: &[u8], bytes: u64, mark: u64) -> Result<(), RunError> {
@@ -248,14 +296,13 @@ impl Run {
         self.engine.put(key, Expect::Any, new).await.map(drop).map_err(RunError::Put)
     }
 
-    /// Puts all items, and large ones until each byte of the log was written so often, on all replicas together.
-    async fn prepare(&self, times: u64) -> Result<(), RunError> {
+    /// Puts all items, and large ones until so many bytes were written to all drives.
+    async fn prepare(&self, written_bytes: u64) -> Result<(), RunError> {
         for item in 0..self.items {
             self.put(&item.to_le_bytes(), self.load.read_bytes, item).await?;
         }
-        let stats = self.engine.stats();
-        let (mut round, log) = (0, stats.log_bytes);
-        while self.engine.stats().written_bytes < times * log {
+        let mut round = 0;
+        while self.engine.stats().written_bytes < written_bytes {
             self.put(&large(round % self.written), self.load.write_bytes, round).await?;
             round += 1;
         }
@@ -270,6 +317,7 @@ impl Run {
             (sum(|ssd| ssd.ftl_stats().gc_blocks), programmed, sum(|ssd| ssd.ftl_stats().host_bytes))
         };
         let (begun, before, drives_before) = (sim.now(), self.engine.stats(), figures());
+        let spent = self.engine.host().spent();
         if spec.trace {
             sim.trace().switch_on();
         }
@@ -277,8 +325,10 @@ impl Run {
         for writer in 0..self.load.writers {
             sim.spawn(self.clone().write(seed.child("writer").nth(writer).rng()));
         }
-        for reader in 0..self.load.readers {
-            sim.spawn(self.clone().read(seed.child("reader").nth(reader).rng(), sim.clone()));
+        self.tenants.borrow_mut().resize(spec.tenants.len(), Histogram::new());
+        for (reader, (tenant, attributes)) in spec.readers().into_iter().enumerate() {
+            let rng = seed.child("reader").nth(reader as u64).rng();
+            sim.spawn(self.clone().read(rng, sim.clone(), tenant, attributes));
         }
         while self.left.get() > 0 && self.problem.borrow().is_none() {
             sim.sleep(Span::from_ms(1)).await;
@@ -291,8 +341,10 @@ impl Run {
         let programmed = drives_after.1 - drives_before.1;
         Ok(Outcome {
             reads: self.reads.borrow().clone(),
+            tenants: self.tenants.borrow().clone(),
             took,
             put_bytes: self.put_bytes.get(),
+            cpu: self.engine.host().spent() - spent,
             after: self.engine.stats(),
             before,
             collected: drives_after.0 - drives_before.0,
@@ -313,7 +365,7 @@ impl Run {
         }
     }
 
-    async fn read(self: Rc<Self>, mut rng: Rng, sim: Sim) {
+    async fn read(self: Rc<Self>, mut rng: Rng, sim: Sim, tenant: usize, attributes: Attributes) {
         while self.left.get() > 0 {
             let item = rng.below(self.items);
             let key = item.to_le_bytes();
@@ -323,7 +375,7 @@ impl Run {
                 continue;
             }
             let begun = sim.now();
-            let found = self.engine.get(&key).await;
+            let found = self.engine.get_as(&key, attributes).await;
             let is_right = found.is_some_and(|found| {
                 found.value.len() as u64 == self.load.read_bytes && found.value.first() == Some(&(item as u8))
             });
@@ -334,6 +386,7 @@ impl Run {
             if self.left.get() > 0 {
                 self.left.set(self.left.get() - 1);
                 self.reads.borrow_mut().record(sim.now() - begun);
+                self.tenants.borrow_mut().get_mut(tenant).into_iter().for_each(|reads| reads.record(sim.now() - begun));
             }
         }
     }

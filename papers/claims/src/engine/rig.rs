@@ -3,7 +3,7 @@
 //! Left out: everything that one claim alone asks.
 
 use anyhow::Result;
-use nandscape_apps_memcached_run::{Clients, Load, Machine, Outcome, Spec, serve_clients};
+use nandscape_apps_memcached_run::{Clients, Load, Machine, Outcome, Placement, Spec, serve_clients};
 use nandscape_apps_store::Costs;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_sim::Span;

@@ -106,6 +106,7 @@ impl Server {
             ("engine_live_bytes", engine.live_bytes),
             ("engine_memory_hits", engine.memory_hits),
             ("engine_drive_hits", engine.drive_hits),
+            ("engine_reconstructed", engine.reconstructed),
             ("engine_unreadable", engine.unreadable),
             ("engine_lost_drives", engine.lost_drives),
             ("engine_dropped_items", engine.dropped),

@@ -1,4 +1,4 @@
-//! Tokens for odd and for even drives in turn (EPCH of Shin 5.4.2). An epoch ends when its writes have ended; what the drives do by
+//! Tokens for the drives of each group in turn: of pairs, for odd and for even ones (EPCH of Shin 5.4.2). An epoch ends when its writes have ended; what the drives do by
 //! themselves afterwards disturbs reads.
 
 use super::{Policy, Work, nothing};
@@ -7,9 +7,9 @@ use crate::drives::Member;
 /// See the file.
 pub struct Epochs;
 
-/// Whether a drive has a token: those of one parity in each epoch, in turn.
-pub(super) fn alternates(epoch: u64, drive: usize) -> bool {
-    drive as u64 % 2 == epoch % 2
+/// Whether a drive of a group has a token: one in each epoch, in turn.
+pub(super) fn alternates(epoch: u64, drive: usize, width: usize) -> bool {
+    drive as u64 == epoch % width as u64
 }
 
 impl Policy for Epochs {
@@ -17,8 +17,8 @@ impl Policy for Epochs {
         "epochs"
     }
 
-    fn has_token(&self, epoch: u64, drive: usize) -> bool {
-        alternates(epoch, drive)
+    fn has_token(&self, epoch: u64, drive: usize, width: usize) -> bool {
+        alternates(epoch, drive, width)
     }
 
     fn keeps_reads_apart(&self) -> bool {

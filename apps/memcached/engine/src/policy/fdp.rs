@@ -22,8 +22,8 @@ impl Policy for Fdp {
         "fdp"
     }
 
-    fn has_token(&self, epoch: u64, drive: usize) -> bool {
-        alternates(epoch, drive)
+    fn has_token(&self, epoch: u64, drive: usize, width: usize) -> bool {
+        alternates(epoch, drive, width)
     }
 
     fn keeps_reads_apart(&self) -> bool {

@@ -26,8 +26,8 @@ impl Policy for GcControl {
         "gc_control"
     }
 
-    fn has_token(&self, epoch: u64, drive: usize) -> bool {
-        alternates(epoch, drive)
+    fn has_token(&self, epoch: u64, drive: usize, width: usize) -> bool {
+        alternates(epoch, drive, width)
     }
 
     fn keeps_reads_apart(&self) -> bool {

@@ -24,7 +24,7 @@ impl Policy for Mixed {
         self.replicas
     }
 
-    fn has_token(&self, _: u64, _: usize) -> bool {
+    fn has_token(&self, _: u64, _: usize, _: usize) -> bool {
         true
     }
 

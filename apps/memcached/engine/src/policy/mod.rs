@@ -59,8 +59,8 @@ pub trait Policy {
         2
     }
 
-    /// Whether drive `drive` has a token in epoch `epoch`.
-    fn has_token(&self, epoch: u64, drive: usize) -> bool;
+    /// Whether drive `drive` of a group of `width` has a token in epoch `epoch`.
+    fn has_token(&self, epoch: u64, drive: usize, width: usize) -> bool;
 
     /// Whether a drive with a token is not read.
     fn keeps_reads_apart(&self) -> bool;

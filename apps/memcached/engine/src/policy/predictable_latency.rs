@@ -50,8 +50,8 @@ impl Policy for PredictableLatency {
         "predictable_latency"
     }
 
-    fn has_token(&self, epoch: u64, drive: usize) -> bool {
-        alternates(epoch, drive)
+    fn has_token(&self, epoch: u64, drive: usize, width: usize) -> bool {
+        alternates(epoch, drive, width)
     }
 
     fn keeps_reads_apart(&self) -> bool {

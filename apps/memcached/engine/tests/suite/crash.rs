@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_apps_memcached_engine::{Ack, Config, Engine, Expect, New};
+use nandscape_apps_memcached_engine::{Ack, Config, Engine, Expect, New, Placement};
 use nandscape_apps_store::testing::{Disk, QueueingDrive};
 use nandscape_drive::{Drive, DriveInfo, Io};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
@@ -27,12 +27,14 @@ struct Past {
 }
 
 #[derive(Default)]
-struct History {
+pub(crate) struct History {
     keys: RefCell<BTreeMap<u64, Past>>,
     changes: RefCell<u64>,
-    count: u64,
+    pub(crate) count: u64,
+    /// Whether a segment has room for a few values only.
+    is_large: bool,
     /// Whether items may be evicted.
-    evicts: bool,
+    pub(crate) evicts: bool,
 }
 
 fn key(number: u64) -> Vec<u8> {
@@ -40,14 +42,23 @@ fn key(number: u64) -> Vec<u8> {
 }
 
 /// A value that no other change has.
-fn value(number: u64, change: u64, rng: &mut Rng) -> Vec<u8> {
-    let len = if rng.chance(0.1) { rng.below(20_000) } else { rng.below(2_000) };
+fn value(number: u64, change: u64, is_large: bool, rng: &mut Rng) -> Vec<u8> {
+    let len = match is_large {
+        true => 10_000 + rng.below(20_000),
+        false if rng.chance(0.1) => rng.below(20_000),
+        false => rng.below(2_000),
+    };
     let mut value = format!("{number} {change} ").into_bytes();
     value.resize(value.len() + len as usize, change as u8);
     value
 }
 
 impl History {
+    /// Of some keys, none of which may be evicted.
+    pub(crate) fn of(count: u64) -> History {
+        History { count, ..History::default() }
+    }
+
     fn past(&self, number: u64, change: impl FnOnce(&mut Past)) {
         change(self.keys.borrow_mut().entry(number).or_insert_with(|| Past {
             states: vec![None],
@@ -70,7 +81,7 @@ impl History {
             self.past(number, |past| past.states.push(None));
             let _ = engine.delete(&key(number), Expect::Any).await;
         } else {
-            let value = value(number, change, rng);
+            let value = value(number, change, self.is_large, rng);
             self.past(number, |past| past.states.push(Some(value.clone())));
             let new = New { flags: 0, expiry: 0, value: value.into() };
             engine.put(&key(number), Expect::Any, new).await.expect("a drive that serves");
@@ -119,12 +130,17 @@ async fn flush(engine: Rc<Engine>, history: Rc<History>, mut rng: Rng, sim: Sim)
     }
 }
 
-fn live(disks: &[Rc<Disk>], history: &Rc<History>, (policy, config): (&str, Config), seed: Seed) -> (u64, u64) {
+pub(crate) fn live(
+    disks: &[Rc<Disk>],
+    history: &Rc<History>,
+    (policy, config): (&str, Config),
+    seed: Seed,
+) -> (u64, u64) {
     live_without(None, disks, history, (policy, config), seed)
 }
 
 /// A life in which a drive may be missing.
-fn live_without(
+pub(crate) fn live_without(
     missing: Option<usize>,
     disks: &[Rc<Disk>],
     history: &Rc<History>,
@@ -171,7 +187,13 @@ impl Drive for Counting {
 }
 
 /// A life that ends while the command of a number is under way.
-fn live_until(command: u64, disks: &[Rc<Disk>], history: &Rc<History>, (policy, config): (&str, Config), seed: Seed) {
+pub(crate) fn live_until(
+    command: u64,
+    disks: &[Rc<Disk>],
+    history: &Rc<History>,
+    (policy, config): (&str, Config),
+    seed: Seed,
+) {
     let mut executor = Executor::new();
     let (sim, count) = (executor.sim(), Rc::<Cell<u64>>::default());
     let drives = drives(&sim, disks);
@@ -226,7 +248,7 @@ fn a_crash_at_every_third_command_loses_nothing() {
 }
 
 /// Opens a store, and crashes meanwhile or at once.
-fn open_only(disks: &[Rc<Disk>], (policy, config): (&str, Config), seed: Seed) {
+pub(crate) fn open_only(disks: &[Rc<Disk>], (policy, config): (&str, Config), seed: Seed) {
     let mut executor = Executor::new();
     let (sim, mut rng) = (executor.sim(), seed.child("opening").rng());
     let drives = drives(&sim, disks);
@@ -279,6 +301,25 @@ fn what_was_flushed_is_there_after_a_crash_and_nothing_older() {
         moved += (0..5).map(|life| live(&disks, &history, (policy, config), seed.nth(life)).0).sum::<u64>();
     });
     assert!(moved > 0, "no segment with items was given up");
+}
+
+/// Segments of a few items, all of which are often void: an item whose newer version no drive has keeps its segment.
+fn live_with_large_items(seed: Seed) {
+    let placement = [Placement::Copies, Placement::Parity][seed.child("config").rng().below(2) as usize];
+    let count = if placement == Placement::Parity { 3 } else { 2 };
+    let disks: Vec<Rc<Disk>> = (0..count).map(|_| Disk::new(1_200 << 10)).collect();
+    let config = Config { start_s: NOW_S, memory: 1 << 20, dirty: 400 << 10, placement, ..SMALL };
+    let history = Rc::new(History { count: 14, is_large: true, ..History::default() });
+    for life in 0..6 {
+        live(&disks, &history, ("mixed", config), seed.nth(life));
+    }
+}
+
+#[test]
+fn an_item_with_a_newer_version_in_memory_outlives_its_segment() {
+    each(6, live_with_large_items);
+    // Seeds with a cut between a chunk that names a later tail and the chunk with the newer version.
+    [143, 300, 390].map(Seed::new).into_iter().for_each(live_with_large_items);
 }
 
 /// With more items than room: what is gone stays gone, although its segment may still be on a drive.

@@ -15,9 +15,9 @@ use crate::client::{SMALL, disks, drives, open_all};
 const CONFIG: Config = Config { ack: Ack::All, memory: 1 << 20, ..SMALL };
 
 /// A drive that ends all commands with a status once it is set.
-struct Failing {
+pub(crate) struct Failing {
     drive: Rc<dyn Drive>,
-    status: Cell<Option<Status>>,
+    pub(crate) status: Cell<Option<Status>>,
 }
 
 impl Drive for Failing {
@@ -39,6 +39,16 @@ fn run(
     name: &str,
     work: impl AsyncFn(Rc<Engine>, Vec<Rc<Failing>>, Sim),
 ) -> Result<Vec<Event>, OpenError> {
+    run_as(disks, name, CONFIG, work)
+}
+
+/// The same with other settings.
+pub(crate) fn run_as(
+    disks: &[Option<&Rc<Disk>>],
+    name: &str,
+    config: Config,
+    work: impl AsyncFn(Rc<Engine>, Vec<Rc<Failing>>, Sim),
+) -> Result<Vec<Event>, OpenError> {
     let mut executor = Executor::new();
     let sim = executor.sim();
     let ran = executor.block_on(async {
@@ -52,7 +62,7 @@ fn run(
             failing.extend(drive.clone());
             given.push(drive.map(|drive| drive as Rc<dyn Drive>));
         }
-        let engine = open_all(&sim, given.into_iter(), name, CONFIG).await?;
+        let engine = open_all(&sim, given.into_iter(), name, config).await?;
         let events = engine.take_events();
         work(engine, failing, sim.clone()).await;
         Ok(events)
@@ -60,22 +70,22 @@ fn run(
     ran.unwrap()
 }
 
-async fn put(engine: &Engine, number: u32, version: u8) -> Result<u64, Refused> {
+pub(crate) async fn put(engine: &Engine, number: u32, version: u8) -> Result<u64, Refused> {
     let new = New { flags: 0, expiry: 0, value: vec![version; 3_000].into() };
     engine.put(&number.to_le_bytes(), Expect::Any, new).await
 }
 
-async fn version(engine: &Engine, number: u32) -> Option<u8> {
+pub(crate) async fn version(engine: &Engine, number: u32) -> Option<u8> {
     engine.get(&number.to_le_bytes()).await.map(|item| item.value[2_999])
 }
 
-async fn fill(engine: &Engine, numbers: std::ops::Range<u32>, version: u8) {
+pub(crate) async fn fill(engine: &Engine, numbers: std::ops::Range<u32>, version: u8) {
     for number in numbers {
         put(engine, number, version).await.unwrap();
     }
 }
 
-async fn check(engine: &Engine, numbers: std::ops::Range<u32>, wanted: u8) {
+pub(crate) async fn check(engine: &Engine, numbers: std::ops::Range<u32>, wanted: u8) {
     for number in numbers {
         assert_eq!(version(engine, number).await, Some(wanted), "item {number}");
     }
@@ -98,9 +108,9 @@ fn a_store_without_a_drive_is_served_and_the_drive_is_rebuilt_when_it_returns() 
             assert_eq!((stats.lost_drives, stats.reads_at_tokens), (1, 0));
             engine.close().await.unwrap();
         });
-        assert_eq!(alone, Ok(vec![Event::Missing { drive: 1, twin: 0 }]));
+        assert_eq!(alone, Ok(vec![Event::Missing { drive: 1, twin: Some(0) }]));
         let back = run(&[a, b, c, d], name, async |engine, _, _| engine.close().await.unwrap());
-        assert_eq!(back, Ok(vec![Event::Rebuilt { drive: 1, twin: 0 }]));
+        assert_eq!(back, Ok(vec![Event::Rebuilt { drive: 1, twin: Some(0) }]));
         // An empty one in the place of its twin.
         let new = disks(1);
         let replaced = run(&[Some(&new[0]), b, c, d], name, async |engine, _, _| {
@@ -108,7 +118,7 @@ fn a_store_without_a_drive_is_served_and_the_drive_is_rebuilt_when_it_returns() 
             check(&engine, 50..100, 1).await;
             engine.close().await.unwrap();
         });
-        assert_eq!(replaced, Ok(vec![Event::Rebuilt { drive: 0, twin: 1 }]));
+        assert_eq!(replaced, Ok(vec![Event::Rebuilt { drive: 0, twin: Some(1) }]));
         // The one that it replaced, alone with the drives of other pairs, lacks nothing that they know of; next to its twin it differs.
         let gone = run(&[None, None, c, d], name, async |_, _, _| ());
         assert!(matches!(gone, Err(OpenError::Gone { drive: 0, what: "is missing", twin: 1 })), "{gone:?}");
@@ -129,7 +139,7 @@ fn drives_that_were_each_alone_are_not_mixed() {
     run(&[None, b], "epochs", write).unwrap();
     assert_eq!(run(&[a, b], "epochs", write), Err(OpenError::Split { drive: 0, other: 1 }));
     let one = run(&[a, None], "epochs", write);
-    assert_eq!(one, Ok(vec![Event::Missing { drive: 1, twin: 0 }]));
+    assert_eq!(one, Ok(vec![Event::Missing { drive: 1, twin: Some(0) }]));
 }
 
 /// A drive fails for good, by an error or by power that never returns: clients wait for a bounded time, and then its twin serves.
@@ -154,7 +164,7 @@ fn a_drive_that_fails_is_put_out_of_use() {
             check(&engine, 0..30, 2).await;
             check(&engine, 30..60, 1).await;
             let events = engine.take_events();
-            assert!(matches!(events[..], [Event::Failed { twin: 0, .. }]), "{events:?}");
+            assert!(matches!(events[..], [Event::Failed { twin: Some(0), .. }]), "{events:?}");
             engine.close().await.unwrap();
         });
         assert_eq!(ran, Ok(vec![]));
@@ -162,7 +172,7 @@ fn a_drive_that_fails_is_put_out_of_use() {
             check(&engine, 0..30, 2).await;
             engine.close().await.unwrap();
         });
-        assert_eq!(back, Ok(vec![Event::Rebuilt { drive: 1, twin: 0 }]));
+        assert_eq!(back, Ok(vec![Event::Rebuilt { drive: 1, twin: Some(0) }]));
     }
 }
 

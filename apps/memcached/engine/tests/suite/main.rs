@@ -7,6 +7,7 @@ mod crash;
 mod degraded;
 mod hostile;
 mod opening;
+mod parity;
 mod policies;
 mod pressure;
 mod protocol;

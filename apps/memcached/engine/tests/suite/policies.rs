@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::policy::{POLICIES, policy};
-use nandscape_apps_memcached_engine::{Ack, Config, Engine, EngineError, Event, Expect, Given, New, Refused};
+use nandscape_apps_memcached_engine::{
+    Ack, Config, Engine, EngineError, Event, Expect, Given, New, Placement, Refused,
+};
 use nandscape_apps_store::Host;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
@@ -48,20 +50,25 @@ fn given(sim: &Sim, ssd: &Ssd) -> Given {
 
 /// An engine under a policy, on drives once they are in service.
 async fn engine_on(sim: &Sim, ssds: &[Rc<Ssd>], name: &str) -> Rc<Engine> {
+    engine_as(sim, ssds, name, CONFIG).await
+}
+
+/// The same with other settings.
+async fn engine_as(sim: &Sim, ssds: &[Rc<Ssd>], name: &str, config: Config) -> Rc<Engine> {
     for ssd in ssds {
         ssd.in_service().await;
     }
     let drives = ssds.iter().map(|ssd| Some(given(sim, ssd))).collect();
-    Engine::open(&Host::free(sim), drives, policy(name).unwrap(), CONFIG).await.unwrap()
+    Engine::open(&Host::free(sim), drives, policy(name).unwrap(), config).await.unwrap()
 }
 
-/// Readers and writers; epochs, and reads that drives answered.
-fn run(name: &str, seed: Seed) -> (u64, u64) {
+/// Readers and writers; epochs, reads that drives answered, and of those the ones that all drives but one answered together.
+fn run(name: &str, placement: Placement, seed: Seed) -> (u64, u64, u64) {
     let mut executor = Executor::new();
     let (sim, mut rng) = (executor.sim(), seed.child("load").rng());
     let ssds: Vec<Rc<Ssd>> = (0..4).map(|number| ssd(&sim, number, seed, name)).collect();
     let ran = executor.block_on(async {
-        let engine = engine_on(&sim, &ssds, name).await;
+        let engine = engine_as(&sim, &ssds, name, Config { placement, ..CONFIG }).await;
         for number in 0..1_500u64 {
             let new = New { flags: 0, expiry: 0, value: vec![number as u8; 4_000].into() };
             engine.put(&number.to_le_bytes(), Expect::Any, new).await.unwrap();
@@ -83,6 +90,8 @@ fn run(name: &str, seed: Seed) -> (u64, u64) {
             assert!(found.value.len() == 4_000 && found.value[7] == key as u8);
             let tokens = engine.tokens();
             if !["mixed", "raid0"].contains(&name) {
+                let most = if placement == Placement::Parity { 1 } else { 2 };
+                assert!(tokens.iter().filter(|token| **token).count() <= most, "{tokens:?}");
                 assert!(tokens.chunks(2).all(|pair| pair != [true; 2]), "{tokens:?}");
                 let parities = [0, 1].map(|parity| tokens.iter().skip(parity).step_by(2).any(|token| *token));
                 assert_ne!(parities, [true; 2], "one parity at a time: {tokens:?}");
@@ -91,7 +100,7 @@ fn run(name: &str, seed: Seed) -> (u64, u64) {
         let stats = engine.stats();
         assert_eq!((stats.reads_at_tokens, stats.unreadable, stats.evictions), (0, 0, 0), "{stats:?}");
         assert!(stats.waiting_bytes <= 2 * SMALL.dirty + (64 << 10), "{stats:?}");
-        (stats.epochs, stats.drive_hits)
+        (stats.epochs, stats.drive_hits, stats.reconstructed)
     });
     ssds.iter().for_each(|ssd| ssd.check().unwrap());
     ran.unwrap()
@@ -101,8 +110,20 @@ fn run(name: &str, seed: Seed) -> (u64, u64) {
 fn no_read_begins_at_a_drive_with_a_token() {
     each(2, |seed| {
         for name in POLICIES {
-            let (epochs, hits) = run(name, seed);
+            let (epochs, hits, _) = run(name, Placement::Copies, seed);
             assert!(epochs > 20 && hits > 1_000, "{name}: {epochs} epochs, {hits} reads at drives");
+        }
+    });
+}
+
+/// With parity one drive has a token at a time, and the others give what is on it.
+#[test]
+fn the_others_are_read_for_a_drive_with_a_token() {
+    each(1, |seed| {
+        for name in ["mixed", "gc_control", "rails", "predictable_latency", "fdp"] {
+            let (epochs, hits, reconstructed) = run(name, Placement::Parity, seed);
+            assert!(epochs > 20 && hits > 1_000, "{name}: {epochs} epochs, {hits} reads at drives");
+            assert_eq!(reconstructed > 20, name != "mixed", "{name}: {reconstructed} of {hits}");
         }
     });
 }

@@ -1,0 +1,244 @@
+//! Reads of items: in memory, or at drives without a token.
+//!
+//! With copies, the replica without a token is read. With parity, an item is on one drive; while that drive has a token or is lost, the same
+//! place of all other drives is read, and their XOR is the item.
+
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::task::Poll;
+
+use nandscape_sim::Span;
+use nandscape_wire_nvme::vendor::Attributes;
+
+use crate::drives::{Member, PATIENCE};
+use crate::engine::{Engine, Item};
+use crate::error::EngineError;
+use crate::log::Spot;
+use crate::placement::xor;
+use crate::record::{Kind, Record};
+
+/// How often an item is looked for that moves while it is read.
+const TRIES: usize = 8;
+
+/// What the reads of an item have met so far.
+#[derive(Default)]
+struct Tries {
+    /// The drive that was read last; with parity, one of those that were.
+    read: Option<usize>,
+    /// A drive that has not returned it.
+    bad: Option<usize>,
+    /// The last drive may have it, and does not answer.
+    is_away: bool,
+}
+
+impl Engine {
+    /// The item of a key.
+    pub async fn get(&self, key: &[u8]) -> Option<Item> {
+        self.get_as(key, Attributes::default()).await
+    }
+
+    /// The same for a tenant and with a class, which reads at drives carry. Writes are the engine's own and carry neither: a chunk has the
+    /// changes of all tenants.
+    pub async fn get_as(&self, key: &[u8], attributes: Attributes) -> Option<Item> {
+        self.host.operation().await;
+        self.state.borrow_mut().stats.gets += 1;
+        let mut tries = Tries::default();
+        for _ in 0..TRIES {
+            let (found, spot) = self.begin(key)?;
+            if let Some(item) = found {
+                self.state.borrow_mut().stats.memory_hits += 1;
+                self.host.bytes(item.value.len()).await;
+                return Some(item);
+            }
+            let spot = spot?;
+            if let Some(item) = self.read((key, attributes), spot, &mut tries).await {
+                self.host.bytes(item.value.len()).await;
+                self.state.borrow_mut().stats.drive_hits += 1;
+                return Some(item);
+            }
+        }
+        let mut state = self.state.borrow_mut();
+        state.stats.unreadable += 1;
+        if !tries.is_away {
+            state.remove(key);
+        }
+        None
+    }
+
+    /// The item of a key if its value is in memory, or where it is.
+    fn begin(&self, key: &[u8]) -> Option<(Option<Item>, Option<Spot>)> {
+        let now_s = self.now_s();
+        let mut state = self.state.borrow_mut();
+        let entry = state.look(key, now_s)?;
+        let item = entry.value.clone().map(|value| Item {
+            flags: entry.flags,
+            expiry: entry.expiry,
+            version: entry.version,
+            value,
+            accessed: entry.accessed,
+            is_fetched: entry.is_fetched,
+        });
+        if item.is_some() {
+            (entry.accessed, entry.is_fetched, entry.is_recent, entry.is_hot) = (now_s, true, true, true);
+        }
+        Some((item, entry.spot))
+    }
+
+    /// Reads an item from drives without a token; `None` if it is not there any more, or they have not returned it: others are to be asked,
+    /// once they have no token.
+    async fn read(&self, (key, attributes): (&[u8], Attributes), spot: Spot, tries: &mut Tries) -> Option<Item> {
+        let pair = self.state.borrow().pair(key);
+        let bytes = match self.layout.has_parity() {
+            true => self.fetch_or_reconstruct(pair, spot, attributes, tries).await?,
+            false => self.fetch_copy(pair, spot, attributes, tries).await?,
+        };
+        let now_s = self.now_s();
+        let record = Record::get(&bytes).filter(|record| record.key == key && record.kind == Kind::Put);
+        let Some(record) = record else {
+            let is_there = self.state.borrow_mut().look(key, now_s).is_some_and(|entry| entry.spot == Some(spot));
+            if is_there {
+                (tries.bad, tries.is_away) = (tries.read, false);
+                self.others_have_no_token(pair, tries.bad).await;
+            }
+            return None;
+        };
+        let value: Rc<[u8]> = record.value.into();
+        let version = record.version;
+        let mut state = self.state.borrow_mut();
+        if !state.keep(key, version, &value) {
+            return None;
+        }
+        let entry = state.look(key, now_s)?;
+        let item = Item {
+            flags: entry.flags,
+            expiry: entry.expiry,
+            version,
+            value,
+            accessed: entry.accessed,
+            is_fetched: entry.is_fetched,
+        };
+        (entry.accessed, entry.is_fetched, entry.is_recent, entry.is_hot) = (now_s, true, true, true);
+        Some(item)
+    }
+
+    /// The bytes of an item from a replica.
+    async fn fetch_copy(&self, pair: usize, spot: Spot, attributes: Attributes, tries: &mut Tries) -> Option<Vec<u8>> {
+        let drive = self.replica(pair, tries.bad);
+        tries.read = Some(drive);
+        let (member, apart) = (&self.members[drive], self.keeps_apart(pair));
+        // A drive without power is waited for only if the other one has not answered either.
+        let must = tries.bad.is_some() || self.others(pair, drive).next().is_none();
+        let patience = if must { PATIENCE } else { Span::ZERO };
+        match member.read(self.place(spot), apart, attributes, patience).await {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                (tries.bad, tries.is_away) = (Some(drive), !error.is_damage());
+                self.others_have_no_token(pair, tries.bad).await;
+                None
+            }
+        }
+    }
+
+    /// The bytes of an item from the drive that has it, or from all others.
+    async fn fetch_or_reconstruct(
+        &self,
+        pair: usize,
+        spot: Spot,
+        attributes: Attributes,
+        tries: &mut Tries,
+    ) -> Option<Vec<u8>> {
+        let apart = self.keeps_apart(pair);
+        let home = self.group(pair)[spot.drive as usize].clone();
+        let has_failed = tries.bad == Some(home.number());
+        let is_busy = tries.bad.is_none() && apart && home.has_token();
+        let patience = if tries.bad.is_some() { PATIENCE } else { Span::ZERO };
+        let read = if home.is_lost() || has_failed || is_busy {
+            tries.read = self.others(pair, home.number()).next().map(|other| other.number());
+            self.reconstruct(pair, spot, apart, (attributes, patience)).await
+        } else {
+            tries.read = Some(home.number());
+            home.token_left_if(apart).await;
+            home.read(self.place(spot), apart, attributes, patience).await
+        };
+        match read {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                (tries.bad, tries.is_away) = (tries.read, !error.is_damage());
+                None
+            }
+        }
+    }
+
+    /// Makes the bytes of an item from all drives but the one that has it.
+    async fn reconstruct(
+        &self,
+        pair: usize,
+        spot: Spot,
+        apart: bool,
+        (attributes, patience): (Attributes, Span),
+    ) -> Result<Vec<u8>, EngineError> {
+        let group = self.group(pair).iter().enumerate();
+        let others: Vec<&Rc<Member>> =
+            group.filter(|(drive, _)| *drive != spot.drive as usize).map(|(_, one)| one).collect();
+        while let Some(busy) = others.iter().find(|other| apart && other.has_token()) {
+            busy.token_left_if(true).await;
+        }
+        // All begin at once: until they have ended, none of these drives is written.
+        let reads = others.iter().map(|other| other.read(self.place(spot), apart, attributes, patience));
+        let mut bytes = vec![0; spot.len as usize];
+        for piece in all(reads).await {
+            xor(&mut bytes, &piece?);
+        }
+        self.state.borrow_mut().stats.reconstructed += 1;
+        self.host.bytes(bytes.len() * others.len()).await;
+        Ok(bytes)
+    }
+
+    /// Where the bytes of an item are on a drive.
+    fn place(&self, spot: Spot) -> (u64, usize) {
+        (self.start_of(spot.slot) + u64::from(spot.offset), spot.len as usize)
+    }
+
+    /// The other drives of a group that are in use.
+    fn others(&self, pair: usize, drive: usize) -> impl Iterator<Item = &Rc<Member>> {
+        self.group(pair).iter().filter(move |other| other.number() != drive && !other.is_lost())
+    }
+
+    /// Waits until each of the others has had no token, where copies are read apart.
+    async fn others_have_no_token(&self, pair: usize, bad: Option<usize>) {
+        let apart = self.keeps_apart(pair) && !self.layout.has_parity();
+        for other in bad.into_iter().flat_map(|bad| self.others(pair, bad)) {
+            other.token_left_if(apart).await;
+        }
+    }
+
+    /// The drive to read: one without a token if the policy keeps reads apart, else that with fewer reads under way.
+    fn replica(&self, pair: usize, bad: Option<usize>) -> usize {
+        let apart = self.keeps_apart(pair);
+        self.turn.set(self.turn.get() + 1);
+        let in_use = || self.group(pair).iter().filter(|one| !one.is_lost());
+        let turn = (self.turn.get() % self.replicas() as u64) as usize;
+        let order = |one: &&Rc<Member>| {
+            let is_bad = bad == Some(one.number());
+            (apart && one.has_token(), is_bad, one.reads(), one.number() % self.replicas() != turn)
+        };
+        in_use().min_by_key(order).map_or(pair * self.replicas(), |one| one.number())
+    }
+}
+
+/// Waits for all of some work, which begins at once.
+async fn all<W: Future>(works: impl Iterator<Item = W>) -> Vec<W::Output> {
+    let mut works: Vec<_> = works.map(|work| (Box::pin(work), None)).collect();
+    poll_fn(|context| {
+        let mut is_done = true;
+        for (work, output) in works.iter_mut().filter(|(_, output)| output.is_none()) {
+            match work.as_mut().poll(context) {
+                Poll::Ready(done) => *output = Some(done),
+                Poll::Pending => is_done = false,
+            }
+        }
+        if is_done { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    works.into_iter().filter_map(|(_, output)| output).collect()
+}
