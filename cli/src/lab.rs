@@ -299,6 +299,57 @@ fn no_set(change: &str) -> Result<String, String> {
     ))
 }
 
+/// The claims that were asked for, each with the costs that are varied.
+fn costs_of(args: &CostsArgs) -> Result<Vec<(&'static Experiment, Vec<&'static str>)>, Failure> {
+    let wrong = |text: String| Failure::Input(anyhow::anyhow!("{text}"));
+    let is_all = args.ids.iter().any(|id| id == "all");
+    let mut found = Vec::new();
+    for experiment in LEDGER.find(&args.ids).map_err(Failure::Input)? {
+        let id = experiment.claim.id;
+        let all = LEDGER.costs_of(id);
+        if all.is_empty() && !is_all {
+            let valid: Vec<&str> = LEDGER.costs.iter().map(|costs| costs.id).collect();
+            return Err(wrong(format!("{id}: no cost of it can be varied; valid are {}, or all", valid.join(", "))));
+        }
+        let unknown = args.key.iter().find(|key| !all.contains(&key.as_str()));
+        if let Some(key) = unknown.filter(|_| !all.is_empty()) {
+            return Err(wrong(format!("--key {key}: {id} has no such cost; valid are {}", all.join(", "))));
+        }
+        let asked = all.into_iter().filter(|key| args.key.is_empty() || args.key.iter().any(|asked| asked == key));
+        let asked: Vec<&'static str> = asked.collect();
+        if !asked.is_empty() {
+            found.push((experiment, asked));
+        }
+    }
+    Ok(found)
+}
+
+fn costs(args: &CostsArgs) -> Result<(), Failure> {
+    let asked = costs_of(args)?;
+    let session = Session {
+        folder: Folder::at(&args.out),
+        seed: args.seed,
+        effort: if args.quick { Effort::QUICK } else { Effort::FULL },
+        jobs: args.jobs.map_or_else(cores, usize::from),
+        fresh: args.fresh,
+        varied: None,
+    };
+    // An unusable folder is bad input, found before anything runs.
+    drop(session.folder.lock().map_err(|error| Failure::Input(error.context("--out")))?);
+    let mut watch = Quiet { bar: bar() };
+    for (experiment, keys) in asked {
+        let measured = Sensitivity::measure(&session, experiment, &keys, &mut watch).map_err(Failure::Run)?;
+        let Some(measured) = measured else { break };
+        watch.bar.suspend(|| output::result(&measured.markdown()))?;
+    }
+    watch.bar.finish_and_clear();
+    Ok(())
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// The run has failed if claims failed, or with `--strict` were not reproduced.
 fn judge(outcomes: &[Outcome], strict: bool) -> Result<(), Failure> {
     let wrong: Vec<String> = outcomes

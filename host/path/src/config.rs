@@ -241,7 +241,7 @@ impl ConfigError {
 }
 
 /// The keys, with a line on each; those of the machine follow.
-pub const KEYS: [(&str, &str); 26] = [
+pub const KEYS: [(&str, &str); 33] = [
     ("host.completion", "how a thread learns of a completion: interrupt, poll, hybrid, adaptive or precompletion"),
     (
         "host.path",

@@ -66,6 +66,21 @@ pub struct CompletionQueueReport {
     pub interrupts_per_request: Option<f64>,
 }
 
+/// What the links to clients did in the measured phase, and the clients' machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct NetworkReport {
+    /// Links.
+    pub links: u64,
+    /// The share of time in which the links sent data to the host; all links as one.
+    pub to_host: f64,
+    /// The same to the clients.
+    pub to_clients: f64,
+    /// Interrupts of the host's cards a request; null without requests.
+    pub interrupts_per_request: Option<f64>,
+    /// The share of the time of the clients' processors that is not idle.
+    pub clients_busy: f64,
+}
+
 /// The share of time from which the processors are saturated, as for the parts of a drive.
 const FULL: f64 = 0.9;
 
@@ -102,6 +117,14 @@ struct Account {
     /// Of all, and of each completion queue.
     interrupts: u64,
     interrupts_of: Vec<u64>,
+    network: Option<NetworkAccount>,
+}
+
+/// The links' time at one instant, by side, interrupts of the host's cards, and the time of the clients' processors.
+struct NetworkAccount {
+    carried: [Span; 2],
+    interrupts: u64,
+    clients: Span,
 }
 
 /// Threads of a job whose requests come at their own times, such as those of a trace.
@@ -332,6 +355,22 @@ impl Host {
         };
         (!is_plain).then(|| self.path.completion_queues().zip(raised).map(queue).collect())
     }
+
+    /// What the links did between two accounts.
+    fn network(&self, begun: &Account, ended: &Account, requests: u64) -> Option<NetworkReport> {
+        let (before, after) = (begun.network.as_ref()?, ended.network.as_ref()?);
+        let (links, elapsed) = (self.path.config().network.links as u64, ended.at.since(begun.at).ns() as f64);
+        let share = |span: Span, of: u64| if elapsed > 0.0 { span.ns() as f64 / elapsed / of as f64 } else { 0.0 };
+        let carried = |side: Side| share(after.carried[side as usize] - before.carried[side as usize], links);
+        Some(NetworkReport {
+            links,
+            to_host: carried(Side::Clients),
+            to_clients: carried(Side::Server),
+            interrupts_per_request: (requests > 0)
+                .then(|| (after.interrupts - before.interrupts) as f64 / requests as f64),
+            clients_busy: share(after.clients - before.clients, self.path.machine().cpus() as u64),
+        })
+    }
 }
 
 fn no_namespace(nsid: u32) -> RunError {
@@ -348,6 +387,17 @@ impl Account {
             load: loads.iter().map(|times| times.busy()).sum(),
             interrupts: path.interrupts(),
             interrupts_of: path.completion_queues().map(|(_, interrupts)| interrupts).collect(),
+            network: clients.map(NetworkAccount::of),
+        }
+    }
+}
+
+impl NetworkAccount {
+    fn of(clients: &Clients) -> NetworkAccount {
+        NetworkAccount {
+            carried: [Side::Server, Side::Clients].map(|side| clients.links().carried(side)),
+            interrupts: clients.links().interrupts(Side::Server),
+            clients: clients.machine().total().busy(),
         }
     }
 }

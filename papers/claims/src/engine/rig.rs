@@ -78,7 +78,20 @@ pub(crate) fn measure(run: &Run<'_>, policy: &'static str, readers: u64, passes:
     let load = Load { readers, read_bytes: 4_096, writers: 4, write_bytes, reads, fill: 50 };
     let dirty = 16 * write_bytes;
     let (drive, machine, seed) = (drive(capacity, pages)?, machine(run), run.seed.value());
-    let spec = Spec { drive, drives: 4, policy, dirty, machine, passes, load, seed, trace: false };
+    let spec = Spec {
+        drive,
+        drives: 4,
+        policy,
+        placement: Placement::Copies,
+        dirty,
+        machine,
+        passes,
+        load,
+        tenants: Vec::new(),
+        layer: None,
+        seed,
+        trace: false,
+    };
     let outcome = nandscape_apps_memcached_run::run(&spec)?;
     Ok(figures(&outcome))
 }
@@ -100,7 +113,20 @@ pub(crate) fn measure_clients(run: &Run<'_>, policy: &'static str, workload: &'s
     let (reads, passes, fill) = if is_full { (OPERATIONS[0], 1, 50) } else { (OPERATIONS[1], 0, 10) };
     let load = Load { readers: CLIENTS, read_bytes: RECORD, writers: 0, write_bytes: 0, reads, fill };
     let (drive, seed, dirty) = (drive(capacity, pages)?, run.seed.value(), 16 * write_bytes);
-    let spec = Spec { drive, drives: 4, policy, dirty, machine: machine(run), passes, load, seed, trace: false };
+    let spec = Spec {
+        drive,
+        drives: 4,
+        policy,
+        placement: Placement::Copies,
+        dirty,
+        machine: machine(run),
+        passes,
+        load,
+        tenants: Vec::new(),
+        layer: None,
+        seed,
+        trace: false,
+    };
     let message = run.cost("message", Span::from_us(12));
     let served = serve_clients(&spec, &Clients { workload, cached: 10, network: 500_000_000, message })?;
     let mut figures = Figures::default();
