@@ -362,6 +362,10 @@ impl Config {
                 let valid = "auto, or processors such as 0:2";
                 self.affinity = numbers.collect::<Option<_>>().ok_or_else(|| wrong(valid))?;
             }
+            "host.links" => self.network.links = whole()?,
+            "host.link_rate" => {
+                self.network.rate = value.parse().map_err(|_| wrong("a rate such as 125MB/s, or unlimited"))?;
+            }
             "host.load" => self.load = whole()?,
             "host.coalesce" => self.coalesce = value.parse().map_err(|_| wrong("a whole number from 1 to 256"))?,
             "host.poll_sleep" => self.poll_sleep = part(value).ok_or_else(|| wrong("a percentage such as 50%"))?,
@@ -396,6 +400,8 @@ impl Config {
                 "host.completion_queues" => self.completion_queues.to_string(),
                 "host.affinity" if self.affinity.is_empty() => AUTO.to_owned(),
                 "host.affinity" => self.affinity.iter().map(usize::to_string).collect::<Vec<_>>().join(":"),
+                "host.links" => self.network.links.to_string(),
+                "host.link_rate" => self.network.rate.to_string(),
                 "host.poll_sleep" => self.poll_sleep.to_string(),
                 "host.poll_gain" => self.poll_gain.to_string(),
                 "host.window" => self.window.to_string(),
@@ -601,6 +607,8 @@ mod tests {
                 "host.path" => "scsi",
                 "host.queues" | "host.completion_queues" => "1",
                 "host.affinity" => "1:0",
+                "host.links" => "0",
+                "host.link_rate" => "1GB/s",
                 "host.poll_sleep" => "25%",
                 "host.poll_gain" => "10%",
                 "host.window" => "adaptive",
@@ -650,6 +658,8 @@ mod tests {
             ("host.completion_queues=all", "a whole number"),
             ("host.affinity=0:x", "auto, or processors such as 0:2"),
             ("host.affinity=", "auto, or processors such as 0:2"),
+            ("host.links=two", "a whole number"),
+            ("host.link_rate=fast", "a rate such as 125MB/s"),
             ("host.cores=none", "a number such as 4"),
             ("host.colour=red", "valid are host.completion"),
             ("host.syscall", "KEY=VALUE"),
