@@ -35,6 +35,10 @@ fn both_forms_have_the_same_operations_and_their_own_figures() {
             assert!(of("host_cpu_us_per_operation") > 1.0 && of("device_cpu_us_per_operation") > 1.0);
             assert!(of("device_busy") > 0.0 && of("device_busy") <= 1.0, "{}", of("device_busy"));
         }
+        // The others take longer.
+        if benchmark != "overwrite" {
+            continue;
+        }
         let text = succeed(&args);
         assert_eq!(text, succeed(&args), "the same seed");
         assert!(operations.iter().all(|operation| text.contains(operation)) && text.contains("WAF store"), "{text}");

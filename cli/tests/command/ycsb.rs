@@ -24,6 +24,9 @@ fn both_forms_have_the_same_operations_and_their_own_figures() {
             let busy = number(&report, &format!("/runs/{run}/device_busy"));
             assert!(busy > 0.0 && busy <= 1.0, "{busy}");
         }
+        if workload != "a" {
+            continue;
+        }
         let text = succeed(&args);
         assert_eq!(text, succeed(&args), "the same seed");
         assert!(operations.iter().all(|operation| text.contains(operation)) && text.contains("WAF store"), "{text}");

@@ -1,7 +1,7 @@
 //! No drive stalls. Every built-in profile runs under 512 B, 4 KiB, unit-sized and large random writes, from empty,
 //! written once and worn in. Something completes in every 10 ms, or the breakdown of the request that ends the pause
 //! attributes it to collections. Such pauses are at most 20 ms, except on papers' drives whose collections keep the host out
-//! for whole blocks. `NANDSCAPE_TEST_SEED` sets the seed; a short run takes a part of the sizes for each profile and state, and
+//! for whole blocks. `NANDSCAPE_TEST_SEED` sets the seed; a short run takes a part of the sizes, profiles and states, and
 //! `NANDSCAPE_TEST_WHOLE_GRID=1` all.
 
 use std::cell::RefCell;
@@ -115,8 +115,8 @@ const SMALL_BLOCKS: &[&str] = &["capacity=2GiB", "geometry.pages_per_block=48"];
 /// Small drives with the blocks of their profiles.
 const OWN_BLOCKS: &[&str] = &["capacity=8GiB"];
 
-/// Some profiles in every state. The whole grid has every size for each; a short run takes one size of `one_of`, another one for each
-/// profile and state. There are enough writes for collections to begin in all of them.
+/// Some profiles in every state. The whole grid has every size for each; a short run takes one case of `one_of`, so that sizes, states
+/// and profiles take turns. There are enough writes for collections to begin in all of them.
 fn grid(changes: &[&str], one_of: usize, is_in: impl Fn(usize) -> bool) -> Vec<Case> {
     let one_of = if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_some() { 1 } else { one_of };
     let mut cases = Vec::new();
@@ -156,18 +156,18 @@ fn seed() -> u64 {
 
 #[test]
 fn with_small_blocks_under_every_size_of_write_in_every_state() {
-    grid(SMALL_BLOCKS, 2, |_| true).iter().for_each(|case| case.check(seed()));
+    grid(SMALL_BLOCKS, 4, |_| true).iter().for_each(|case| case.check(seed()));
 }
 
 /// In two halves, which run side by side.
 #[test]
 fn with_their_own_blocks_every_second_profile() {
-    grid(OWN_BLOCKS, 4, |number| number % 2 == 0).iter().for_each(|case| case.check(seed()));
+    grid(OWN_BLOCKS, 8, |number| number % 2 == 0).iter().for_each(|case| case.check(seed()));
 }
 
 #[test]
 fn with_their_own_blocks_the_other_profiles() {
-    grid(OWN_BLOCKS, 4, |number| number % 2 == 1).iter().for_each(|case| case.check(seed()));
+    grid(OWN_BLOCKS, 8, |number| number % 2 == 1).iter().for_each(|case| case.check(seed()));
 }
 
 /// Striping fills all planes alike, so that their first collections begin together, with nearly all pages of the victims valid. A
