@@ -106,7 +106,7 @@ fn waits_for_retries_are_no_work_of_the_host_and_trouble_without_requests_is_tol
     let found = told(&report, Kind::Finding);
     for part in [
         "850.0 µs (85.0%) is waiting for the die behind retries",
-        "\"fail program every=9\" struck 10 of 90 operations: no request of the measured phase met it",
+        "\"fail program every=9\" struck 10 of 90 operations: no operation of a request of the measured phase met it",
         "struck 1 of 7,000 operations: 1 request met it and took 10,053 µs on average, 10,053 µs at most, and 1 of them failed.",
         "Power was cut 2 times, and the drive served nothing for 750",
         "no request waited for it",

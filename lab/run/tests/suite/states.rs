@@ -116,7 +116,7 @@ fn a_planted_drive_goes_on_from_a_file_as_without() {
 #[test]
 fn a_drive_that_a_load_has_settled_goes_on_from_a_file_as_without() {
     let mut rng = Seed::new(seed()).child("settled").rng();
-    for case in 0..variable("NANDSCAPE_TEST_CASES", 12).div_ceil(4) {
+    for case in 0..variable("NANDSCAPE_TEST_CASES", 12).div_ceil(6) {
         let changes = random_changes(&mut rng);
         let store = if case % 2 == 0 { StoreKind::Ram } else { StoreKind::None };
         let job = JobSpec { rw: "randrw".parse().unwrap(), rwmixread: 20.0, iodepth: 16, ..JobSpec::default() };
