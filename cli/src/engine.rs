@@ -338,7 +338,7 @@ fn failure(error: RunError, policy: &str) -> Failure {
     }
 }
 
-/// What tells a run from the others.
+/// The values that differ between runs.
 struct Case<'a> {
     policy: &'a str,
     placement: Placement,

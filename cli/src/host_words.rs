@@ -144,7 +144,10 @@ fn network(report: Option<&NetworkReport>) -> String {
 fn completion_queues(cpu: &CpuReport) -> String {
     let Some(queues) = &cpu.completion_queues else { return String::new() };
     let processors: Vec<String> = queues.iter().map(|queue| count(queue.processor)).collect();
-    format!(", {} completion queues that interrupt processors {}", count(queues.len() as u64), processors.join(", "))
+    match &processors[..] {
+        [one] => format!(", 1 completion queue that interrupts processor {one}"),
+        several => format!(", {} completion queues that interrupt processors {}", several.len(), several.join(", ")),
+    }
 }
 
 /// How the host used the drive's notices.

@@ -73,6 +73,43 @@ struct ListArgs {
     json: bool,
 }
 
+/// How points are measured.
+#[derive(Args)]
+struct PointArgs {
+    /// Where results go
+    #[arg(long, value_name = "DIR", default_value = "lab-results")]
+    out: PathBuf,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
+    seed: u64,
+    /// Points in simulated time that run in parallel [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    jobs: Option<u16>,
+    /// Measure existing points again
+    #[arg(long)]
+    fresh: bool,
+}
+
+impl PointArgs {
+    /// A session of an effort.
+    ///
+    /// # Errors
+    /// When the folder cannot be used: bad input, found before anything runs.
+    fn session(&self, effort: Effort) -> Result<Session, Failure> {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let session = Session {
+            folder: Folder::at(&self.out),
+            seed: self.seed,
+            effort,
+            jobs: self.jobs.map_or_else(cores, usize::from),
+            fresh: self.fresh,
+            varied: None,
+        };
+        drop(session.folder.lock().map_err(|error| Failure::Input(error.context("--out")))?);
+        Ok(session)
+    }
+}
+
 #[derive(Args)]
 #[command(after_help = "\
 Results are kept in the folder --out, one file per point. Existing points with the same parameters, seed, effort and program are
@@ -90,15 +127,8 @@ struct RunArgs {
     /// Claims, or `all`; see `nandscape lab list`
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
-    /// Where results go
-    #[arg(long, value_name = "DIR", default_value = "lab-results")]
-    out: PathBuf,
-    /// Seed of everything random
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
-    seed: u64,
-    /// Points in simulated time that run in parallel [default: one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    points: PointArgs,
     /// A first look: a tenth of the requests, 4 rounds of 50 ms
     #[arg(long)]
     quick: bool,
@@ -108,9 +138,6 @@ struct RunArgs {
     /// In real time: length of a slice in milliseconds [default: 100]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=60_000))]
     slice_ms: Option<u64>,
-    /// Measure existing points again
-    #[arg(long)]
-    fresh: bool,
     /// Refused: an experiment fixes its parameters
     #[arg(long, value_name = "KEY=VALUE", hide = true, value_parser = no_set)]
     set: Option<String>,
@@ -179,21 +206,11 @@ struct CostsArgs {
     /// Only this cost; may be repeated
     #[arg(long, value_name = "COST")]
     key: Vec<String>,
-    /// Where results go
-    #[arg(long, value_name = "DIR", default_value = "lab-results")]
-    out: PathBuf,
-    /// Seed of everything random
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
-    seed: u64,
-    /// Points that run in parallel [default: one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    points: PointArgs,
     /// A first look: a tenth of the requests, one seed
     #[arg(long)]
     quick: bool,
-    /// Measure existing points again
-    #[arg(long)]
-    fresh: bool,
 }
 
 /// Runs the command.
@@ -270,16 +287,7 @@ fn measure(args: &RunArgs) -> Result<(), Failure> {
         slice: args.slice_ms.map_or(base.slice, Span::from_ms),
         ..base
     };
-    let session = Session {
-        folder: Folder::at(&args.out),
-        seed: args.seed,
-        effort,
-        jobs: args.jobs.map_or_else(cores, usize::from),
-        fresh: args.fresh,
-        varied: None,
-    };
-    // An unusable folder is bad input, found before anything runs.
-    drop(session.folder.lock().map_err(|error| Failure::Input(error.context("--out")))?);
+    let session = args.points.session(effort)?;
     let mut watch = Screen { bar: bar(), json: args.json, failed: None };
     let outcomes = session.run(&asked, &mut watch).map_err(Failure::Run)?.unwrap_or_default();
     watch.bar.finish_and_clear();
@@ -326,16 +334,7 @@ fn costs_of(args: &CostsArgs) -> Result<Vec<(&'static Experiment, Vec<&'static s
 
 fn costs(args: &CostsArgs) -> Result<(), Failure> {
     let asked = costs_of(args)?;
-    let session = Session {
-        folder: Folder::at(&args.out),
-        seed: args.seed,
-        effort: if args.quick { Effort::QUICK } else { Effort::FULL },
-        jobs: args.jobs.map_or_else(cores, usize::from),
-        fresh: args.fresh,
-        varied: None,
-    };
-    // An unusable folder is bad input, found before anything runs.
-    drop(session.folder.lock().map_err(|error| Failure::Input(error.context("--out")))?);
+    let session = args.points.session(if args.quick { Effort::QUICK } else { Effort::FULL })?;
     let mut watch = Quiet { bar: bar() };
     for (experiment, keys) in asked {
         let measured = Sensitivity::measure(&session, experiment, &keys, &mut watch).map_err(Failure::Run)?;
@@ -344,10 +343,6 @@ fn costs(args: &CostsArgs) -> Result<(), Failure> {
     }
     watch.bar.finish_and_clear();
     Ok(())
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The run has failed if claims failed, or with `--strict` were not reproduced.

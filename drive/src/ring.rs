@@ -79,8 +79,8 @@ impl Ring {
     }
 
     /// Replaces the function that is called when the controller has deleted the queues.
-    pub fn on_release(&self, told: OnRelease) {
-        self.on_release.set(Some(told));
+    pub fn on_release(&self, released: OnRelease) {
+        self.on_release.set(Some(released));
     }
 
     /// Entries of each queue, one of which always stays empty.
@@ -97,8 +97,8 @@ impl Ring {
     /// The host is notified once, and the memory of its commands is free again.
     fn free(&self) {
         self.submissions.borrow_mut().iter_mut().for_each(|submission| submission.mem = HostMem::none());
-        if let Some(told) = self.on_release.take() {
-            told(self);
+        if let Some(released) = self.on_release.take() {
+            released(self);
         }
     }
 

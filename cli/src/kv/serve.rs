@@ -35,7 +35,7 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "P", default_value = "default")]
     drive: String,
     /// Change a key of the drive's profile; may be repeated. block.predictor=ssd and other keys of block are those of the block layer between
-    /// the drive and the store: docs/techniques/mittos.md. Left out, the drive reports how long it keeps a read (block.predictor=told)
+    /// the drive and the store: docs/techniques/mittos.md. Left out, the drive reports the delay by its background work (block.predictor=told)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Where the flash is: ram, or a file, which is made if it does not exist

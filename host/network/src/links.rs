@@ -247,7 +247,7 @@ impl Links {
 }
 
 impl Socket {
-    /// Sends a message of so many bytes, inside a system call of the thread. Returns when it reached the card.
+    /// Sends a message of `bytes` within a system call of the thread. Returns the time at which it reached the card.
     pub async fn send(&self, thread: &Context, bytes: u64) -> Time {
         if !self.links.config.message_out.is_zero() {
             thread.work(self.links.config.message_out, Mode::Kernel).await;

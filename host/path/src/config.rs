@@ -541,7 +541,7 @@ impl Config {
         if self.path == PathKind::Scsi { self.costs.midlayer } else { Span::ZERO }
     }
 
-    /// Completion queues of so many submission queues.
+    /// The number of completion queues, given that of submission queues.
     pub fn completion_queues(&self, submission: usize) -> usize {
         if self.completion_queues == 0 { submission } else { self.completion_queues.min(submission) }
     }

@@ -27,7 +27,7 @@ pub struct Session {
     pub jobs: usize,
     /// Whether existing points are measured again.
     pub fresh: bool,
-    /// A cost at another value, if one is varied. Its results belong to a folder of their own.
+    /// A cost at another value, if one is varied. Its results go to a separate folder.
     pub varied: Option<Varied>,
 }
 

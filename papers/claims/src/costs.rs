@@ -24,7 +24,7 @@ pub(crate) const OF_IO: &[&str] = &[
     "host.ipi",
     "host.timer",
 ];
-/// Those of a server besides, of its network and its own work.
+/// The additional costs of a server: its network and its own work.
 pub(crate) const OF_SERVER: &[&str] =
     &["host.packet_in", "host.message_in", "host.message_out", "host.link_delay", "host.link_interval", "host.user"];
 

@@ -30,7 +30,7 @@ impl Placement {
         if self == Placement::Copies { "copies" } else { "parity" }
     }
 
-    /// Whether so many drives can have it, under a policy with so many replicas.
+    /// Whether a number of drives can have it, under a policy with a number of replicas.
     pub fn fits(self, drives: usize, replicas: usize) -> bool {
         match self {
             Placement::Copies => drives > 0 && drives.is_multiple_of(replicas),

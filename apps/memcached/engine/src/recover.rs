@@ -4,8 +4,8 @@
 //! is found counts. A chunk counts if it is whole on a replica, and the others get a copy before anything is served. What is older than the
 //! tail that a newer chunk names was given up and does not count.
 //!
-//! With parity, a row counts if all drives but one have their chunks of it. What fewer have was under way on all others, too, and was
-//! nowhere acknowledged: it is left where it is, and its versions tell it from what is written there later.
+//! With parity, a row counts if all drives but one have their chunks of it. A row on fewer drives was never acknowledged. It stays in
+//! place; its versions distinguish it from rows that are written there later.
 //!
 //! A chunk that is missing although a newer one exists is damaged on all replicas: each chunk names how many the segment before had, and
 //! segments are numbered without gaps. Any key could have had a newer version in it. So of what is older nothing counts.
@@ -136,7 +136,7 @@ impl Engine {
         Ok(seen)
     }
 
-    /// Versions of rows that do not count are not given again: they tell rows at the same place apart. A header that is damaged has no say.
+    /// Notes a version of a row, so that it is not used again: versions distinguish rows at the same place. Damaged headers do not count.
     fn have_seen(&self, version: u64) {
         if self.layout.has_parity() && version < MOST_VERSION {
             let mut state = self.state.borrow_mut();

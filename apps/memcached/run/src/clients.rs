@@ -131,7 +131,7 @@ async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> 
     Ok(Served { operations, took, after: engine.stats(), before, collected: collected() - collected_before })
 }
 
-/// Puts all items, and updates of any of them until so many bytes were written to all drives.
+/// Puts all items, then updates random ones until `written_bytes` were written to all drives together.
 async fn prepare(engine: &Engine, items: u64, bytes: u64, written_bytes: u64, mut rng: Rng) -> Result<(), RunError> {
     let mut next = 0;
     while next < items || engine.stats().written_bytes < written_bytes {
@@ -187,7 +187,7 @@ impl Run {
         [head.as_bytes(), &value(item, self.value_bytes), b"\r\nEND\r\n"].concat()
     }
 
-    /// A message of so many bytes passes a wire.
+    /// Passes a message of `bytes` over a wire.
     async fn pass(&self, wire: &links::Wire, bytes: usize) {
         self.sim.sleep_until(wire.put(self.sim.now(), on_wire(bytes as u64))).await;
     }

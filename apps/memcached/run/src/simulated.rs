@@ -91,7 +91,7 @@ pub struct Spec {
     pub machine: Machine,
     /// The load.
     pub load: Load,
-    /// Whose the readers are, in place of those of `load`; empty: they are nobody's.
+    /// Tenants with their readers, in place of the readers of `load`; empty: no tenants.
     pub tenants: Vec<Tenant>,
     /// A block layer over each drive, without predictions; `None` sends all commands to the drives at once.
     pub layer: Option<nandscape_host_block::Config>,
@@ -296,7 +296,7 @@ impl Run {
         self.engine.put(key, Expect::Any, new).await.map(drop).map_err(RunError::Put)
     }
 
-    /// Puts all items, and large ones until so many bytes were written to all drives.
+    /// Puts all items, then large ones until `written_bytes` were written to all drives together.
     async fn prepare(&self, written_bytes: u64) -> Result<(), RunError> {
         for item in 0..self.items {
             self.put(&item.to_le_bytes(), self.load.read_bytes, item).await?;

@@ -67,6 +67,24 @@ fn machine(run: &Run<'_>) -> Machine {
     Machine { cores: 4, has_two_threads: true, costs, uplink: Some(1_500_000_000) }
 }
 
+/// The thesis' four drives with mirrored items, under a load that begins after `passes` and may leave `dirty` bytes of changes.
+fn spec(run: &Run<'_>, drive: Resolved, policy: &'static str, (load, passes, dirty): (Load, u64, u64)) -> Spec {
+    Spec {
+        drive,
+        drives: 4,
+        policy,
+        placement: Placement::Copies,
+        dirty,
+        machine: machine(run),
+        passes,
+        load,
+        tenants: Vec::new(),
+        layer: None,
+        seed: run.seed.value(),
+        trace: false,
+    }
+}
+
 /// The micro load under a policy.
 ///
 /// # Errors
@@ -76,22 +94,7 @@ pub(crate) fn measure(run: &Run<'_>, policy: &'static str, readers: u64, passes:
     let (capacity, write_bytes, pages) = if is_full { FULL } else { FEW };
     let (reads, passes) = if is_full { (READS, passes) } else { (FEW_READS, passes.min(2)) };
     let load = Load { readers, read_bytes: 4_096, writers: 4, write_bytes, reads, fill: 50 };
-    let dirty = 16 * write_bytes;
-    let (drive, machine, seed) = (drive(capacity, pages)?, machine(run), run.seed.value());
-    let spec = Spec {
-        drive,
-        drives: 4,
-        policy,
-        placement: Placement::Copies,
-        dirty,
-        machine,
-        passes,
-        load,
-        tenants: Vec::new(),
-        layer: None,
-        seed,
-        trace: false,
-    };
+    let spec = spec(run, drive(capacity, pages)?, policy, (load, passes, 16 * write_bytes));
     let outcome = nandscape_apps_memcached_run::run(&spec)?;
     Ok(figures(&outcome))
 }
@@ -112,21 +115,7 @@ pub(crate) fn measure_clients(run: &Run<'_>, policy: &'static str, workload: &'s
     let (capacity, write_bytes, pages) = if is_full { FULL } else { FEW };
     let (reads, passes, fill) = if is_full { (OPERATIONS[0], 1, 50) } else { (OPERATIONS[1], 0, 10) };
     let load = Load { readers: CLIENTS, read_bytes: RECORD, writers: 0, write_bytes: 0, reads, fill };
-    let (drive, seed, dirty) = (drive(capacity, pages)?, run.seed.value(), 16 * write_bytes);
-    let spec = Spec {
-        drive,
-        drives: 4,
-        policy,
-        placement: Placement::Copies,
-        dirty,
-        machine: machine(run),
-        passes,
-        load,
-        tenants: Vec::new(),
-        layer: None,
-        seed,
-        trace: false,
-    };
+    let spec = spec(run, drive(capacity, pages)?, policy, (load, passes, 16 * write_bytes));
     let message = run.cost("message", Span::from_us(12));
     let served = serve_clients(&spec, &Clients { workload, cached: 10, network: 500_000_000, message })?;
     let mut figures = Figures::default();

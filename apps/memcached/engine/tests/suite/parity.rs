@@ -267,7 +267,7 @@ type Noted = (Rc<Possible<u64>>, Rc<Cell<u64>>, Rc<Cell<u64>>);
 async fn write(engine: Rc<Engine>, noted: Noted, mut rng: Rng, writer: u64) {
     let (possible, acknowledged, last) = noted;
     loop {
-        // Each writer has keys of its own.
+        // No two writers share a key.
         let key = rng.below(KEYS / 4) * 4 + writer;
         last.set(last.get() + 1);
         let version = last.get();
