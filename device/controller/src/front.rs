@@ -1,21 +1,17 @@
 //! A subsystem with the controller of hosts in this process, whatever its command set is.
-//!
-//! The engine is generic over the command set, and large. It is compiled here, once for the page-mapping FTL and once for all
-//! other sets together ([`DirectSet`]), and by no crate that assembles drives.
 
 use std::io;
 use std::rc::Rc;
 
-use nandscape_device_ftl_page::PageFtl;
 use nandscape_device_media::durable::DurableMemory;
 use nandscape_drive::{Controller, Names, Subsystem};
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Processors, Sim};
 
-use crate::command_set::{CommandSet, DirectSet};
+use crate::command_set::any::AnySet;
 use crate::config::ControllerConfig;
 use crate::notices::{Precompletion, Tracker};
-use crate::{Nvm, NvmSubsystem, NvmeController};
+use crate::{NvmSubsystem, NvmeController};
 
 /// The front end of a drive, above its FTLs.
 pub trait Front {
@@ -47,23 +43,11 @@ pub struct FrontConfig {
     pub notes: Option<Rc<DurableMemory>>,
 }
 
-/// A subsystem over the page-mapping FTL.
+/// A subsystem over a command set.
 ///
 /// # Errors
 /// When its notes cannot be read.
-pub fn front_of_page(sim: &Sim, set: Nvm<PageFtl>, config: FrontConfig) -> io::Result<Box<dyn Front>> {
-    front(sim, Rc::new(set), config)
-}
-
-/// A subsystem over any command set.
-///
-/// # Errors
-/// When its notes cannot be read.
-pub fn front_of(sim: &Sim, set: Rc<dyn CommandSet>, config: FrontConfig) -> io::Result<Box<dyn Front>> {
-    front(sim, set, config)
-}
-
-fn front<C: DirectSet + ?Sized>(sim: &Sim, set: Rc<C>, config: FrontConfig) -> io::Result<Box<dyn Front>> {
+pub fn front_of(sim: &Sim, set: AnySet, config: FrontConfig) -> io::Result<Box<dyn Front>> {
     let FrontConfig { controller, names, notes } = config;
     let subsystem = NvmSubsystem::new(sim, set, controller, names);
     if let Some(memory) = notes {
@@ -72,9 +56,9 @@ fn front<C: DirectSet + ?Sized>(sim: &Sim, set: Rc<C>, config: FrontConfig) -> i
     Ok(Box::new(InProcess(subsystem.in_process())))
 }
 
-struct InProcess<C: DirectSet + ?Sized>(Rc<NvmeController<C>>);
+struct InProcess(Rc<NvmeController>);
 
-impl<C: DirectSet + ?Sized> Front for InProcess<C> {
+impl Front for InProcess {
     fn controller(&self) -> Rc<dyn Controller> {
         self.0.clone()
     }

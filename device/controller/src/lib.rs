@@ -35,6 +35,7 @@ mod subsystem;
 mod work;
 
 pub use admin::Settings;
+pub use command_set::any::AnySet;
 pub use command_set::forward::{Forward, Offers};
 pub use command_set::nvm::Nvm;
 pub use command_set::open_channel::OpenChannel;
@@ -42,11 +43,11 @@ pub use command_set::runs::Runs;
 pub use command_set::sets::{NvmSet, NvmSets};
 pub use command_set::zns::Zns;
 pub use command_set::{
-    Administration, Command, CommandSet, Culprit, DirectSet, Failure, Fused, Later, Reply, SetInfo, Storage, Windows,
+    Administration, Command, CommandSet, Culprit, Failure, Fused, Later, Reply, SetInfo, Storage, Windows,
 };
 pub use config::{BufferMode, ControllerConfig, Duplex, LinkConfig, ProcessorsConfig};
 pub use engine::{NvmeController, Stop};
-pub use front::{Front, FrontConfig, front_of, front_of_page};
+pub use front::{Front, FrontConfig, front_of};
 pub use link::Link;
 pub use namespace::{MAX_NAMESPACES, Namespace};
 pub use notices::{Component, Precompletion, Recent, TOLERANCE, Tracker};

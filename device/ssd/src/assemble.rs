@@ -4,9 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 
-use nandscape_device_controller::{
-    CommandSet, Front, FrontConfig, Nvm, NvmSet, NvmSets, OpenChannel, Runs, Zns, front_of, front_of_page,
-};
+use nandscape_device_controller::{AnySet, Front, FrontConfig, Nvm, NvmSet, NvmSets, OpenChannel, Runs, Zns, front_of};
 use nandscape_device_ftl_ox::OxBlock;
 use nandscape_device_ftl_page::PageFtl;
 use nandscape_device_ftl_zoned::{LsmFtl, OpenChannel as Chunks, ZoneFtl};
@@ -47,15 +45,12 @@ pub(crate) fn one(sim: &Sim, profile: &Resolved, media: Media, names: Names) -> 
     let part = part(sim, profile, None, media)?;
     let media = || part.media.clone();
     let (config, front_config) = (profile.controller(), front_config(profile, names, &part.media));
-    let set: Rc<dyn CommandSet> = match &part.ftl {
-        AnyFtl::Page(ftl) => {
-            let front = front_of_page(sim, Nvm::new(sim, media(), ftl.clone(), &config), front_config)?;
-            return Ok((vec![part], front));
-        }
-        AnyFtl::OxBlock(ftl) => Rc::new(Nvm::new(sim, media(), ftl.clone(), &config)),
-        AnyFtl::Zone(ftl) => Rc::new(Zns::new(sim, media(), ftl.clone(), &config)),
-        AnyFtl::Lsm(ftl) => Rc::new(Runs::new(sim, media(), ftl.clone(), &config)),
-        AnyFtl::OpenChannel(ftl) => Rc::new(OpenChannel::new(sim, media(), ftl.clone(), &config)),
+    let set = match &part.ftl {
+        AnyFtl::Page(ftl) => Nvm::new(sim, media(), ftl.clone(), &config).into(),
+        AnyFtl::OxBlock(ftl) => AnySet::of(Nvm::new(sim, media(), ftl.clone(), &config)),
+        AnyFtl::Zone(ftl) => AnySet::of(Zns::new(sim, media(), ftl.clone(), &config)),
+        AnyFtl::Lsm(ftl) => AnySet::of(Runs::new(sim, media(), ftl.clone(), &config)),
+        AnyFtl::OpenChannel(ftl) => AnySet::of(OpenChannel::new(sim, media(), ftl.clone(), &config)),
     };
     let front = front_of(sim, set, front_config)?;
     Ok((vec![part], front))
@@ -141,7 +136,7 @@ pub(crate) fn several(sim: &Sim, profile: &Resolved, stores: Stores, names: Name
     let sets = NvmSets::new(parts.iter().zip(profile.parts()).map(set).collect());
     let mut kept = parts.iter().zip(profile.parts()).filter(|(_, resolved)| resolved.store == PartStore::Drive);
     let (first, _) = kept.next().expect("a profile with parts has one that is where the drive is");
-    let front = front_of(sim, Rc::new(sets), front_config(profile, names, &first.media))?;
+    let front = front_of(sim, AnySet::of(sets), front_config(profile, names, &first.media))?;
     Ok((parts, front))
 }
 

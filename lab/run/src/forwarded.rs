@@ -28,7 +28,7 @@ impl Forwarded {
     pub(crate) fn new(sim: &Sim, drive: Rc<dyn Drive>, offers: Offers, names: Names) -> Result<Forwarded, String> {
         let config = Forward::config(&drive.info())?;
         let (pairs, entries) = (config.max_queue_pairs, ENTRIES.min(config.max_queue_entries));
-        let set = Rc::new(Forward::new(sim, drive, offers));
+        let set = Forward::new(sim, drive, offers).into();
         let config = FrontConfig { controller: config, names, notes: None };
         let front = front_of(sim, set, config).map_err(|error| error.to_string())?;
         let queues = QueueExport::new(sim, front.controller(), pairs, entries);

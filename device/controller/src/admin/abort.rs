@@ -8,7 +8,6 @@ use nandscape_sim::Span;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use super::{ABORTS, Answer};
-use crate::command_set::DirectSet;
 use crate::engine::{NvmeController, QueueKey, Search};
 use crate::refusal::Refusal;
 
@@ -17,7 +16,7 @@ use crate::refusal::Refusal;
 const STEP: u32 = 64;
 const STEP_TIME: Span = Span::from_us(1);
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// Serves Abort. DW0 reports whether the command was aborted.
     pub(super) async fn serve_abort(
         &self,

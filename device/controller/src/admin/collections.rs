@@ -8,11 +8,10 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use super::Answer;
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 use crate::refusal::Refusal;
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     fn collections(&self) -> Result<&dyn Collections, Refusal> {
         self.subsystem.set.collections().ok_or_else(|| Status::INVALID_OPCODE.into())
     }

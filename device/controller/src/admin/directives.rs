@@ -8,7 +8,6 @@ use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use super::Answer;
-use crate::command_set::DirectSet;
 use crate::command_set::nvm::streams::{Streams, User};
 use crate::engine::NvmeController;
 use crate::namespace::{MAX_NAMESPACES, Registrant};
@@ -22,7 +21,7 @@ const OPERATION: Refusal = Refusal::field(11, 0);
 const TYPE: Refusal = Refusal::field(11, 8);
 const TARGET: Refusal = Refusal::field(12, 8);
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// Whether the drive has directives.
     pub(super) fn has_directives(&self) -> bool {
         self.has_placement() || self.subsystem.set.streams().is_some()

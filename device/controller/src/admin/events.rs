@@ -10,7 +10,7 @@ use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::{Status, feature, log};
 
 use super::EVENT_REQUESTS;
-use crate::command_set::{Culprit, DirectSet, Reply};
+use crate::command_set::{Culprit, Reply};
 use crate::engine::{NvmeController, QueueKey};
 
 /// DW0 of a completed Asynchronous Event Request.
@@ -162,7 +162,7 @@ impl Events {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// Raises an event, if the host has enabled it. It is reported as soon as a request is outstanding.
     pub(crate) fn raise(&self, event: Event) {
         if event.is_wanted(self.admin.settings.wanted_events()) {

@@ -11,8 +11,8 @@ use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::Answer;
+use crate::command_set::Placement;
 use crate::command_set::nvm::fdp::KINDS;
-use crate::command_set::{DirectSet, Placement};
 use crate::engine::NvmeController;
 use crate::namespace::MAX_NAMESPACES;
 use crate::refusal::Refusal;
@@ -28,7 +28,7 @@ pub(super) fn is_feature(id: u8) -> bool {
     [fdp::FEATURE, fdp::FEATURE_EVENTS].contains(&id)
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// Whether hosts place data.
     pub(super) fn has_placement(&self) -> bool {
         self.subsystem.set.places()

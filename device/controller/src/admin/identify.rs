@@ -8,7 +8,6 @@ use zerocopy::IntoBytes;
 
 use super::features::{CRITICAL_TEMPERATURE, WARNING_TEMPERATURE};
 use super::{ABORTS, Answer, EVENT_REQUESTS, errors};
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 use crate::namespace::MAX_NAMESPACES;
 use crate::refusal::Refusal;
@@ -16,7 +15,7 @@ use crate::refusal::Refusal;
 /// Bytes of every Identify data structure.
 pub(crate) const PAGE: usize = 4_096;
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     pub(super) fn identify(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         match entry.cdw10.get() as u8 {
             cns::CONTROLLER => Ok(Answer::data(self.identify_controller().as_bytes())),

@@ -15,12 +15,12 @@ use nandscape_wire_nvme::{NSID_ALL, Parameter, Status, SubmissionEntry};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::PAGE;
-use crate::command_set::{DirectSet, NVM};
+use crate::command_set::NVM;
 use crate::engine::NvmeController;
 use crate::namespace::{MAX_NAMESPACES, Namespace};
 use crate::refusal::Refusal;
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// A data structure other than Identify Controller.
     pub(super) fn identify_other(&self, entry: &SubmissionEntry) -> Result<Vec<u8>, Refusal> {
         let (cns, nsid) = (entry.cdw10.get() as u8, entry.nsid.get());

@@ -14,7 +14,6 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::{Status, feature, identify};
 
-use crate::command_set::DirectSet;
 use crate::engine::{Chore, NvmeController};
 
 /// The granularity of the timer in units of 100 ms, unless the transport keeps the time.
@@ -42,7 +41,7 @@ impl Drop for KeepAlive {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// The granularity of the timer in units of 100 ms (KAS).
     pub(super) fn keep_alive_units(&self) -> u16 {
         match self.model {
@@ -87,7 +86,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
 }
 
 /// Fails the controller when its timer expires. Ends when the timeout or the controller is gone.
-pub(crate) async fn watch<C: DirectSet + ?Sized>(weak: &Weak<NvmeController<C>>) {
+pub(crate) async fn watch(weak: &Weak<NvmeController>) {
     while let Some(controller) = weak.upgrade() {
         let timer = &controller.admin.keep_alive;
         match controller.keep_alive_deadline() {

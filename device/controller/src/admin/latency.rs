@@ -12,7 +12,6 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::Answer;
 use super::features::data;
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 use crate::refusal::Refusal;
 
@@ -32,7 +31,7 @@ fn check_set(entry: &SubmissionEntry) -> Result<(), Refusal> {
     if entry.cdw11.get() as u16 == SET { Ok(()) } else { Err(Refusal::field(11, 0)) }
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// Get Features: the current value, or else the default.
     pub(super) fn get_latency(&self, id: u8, entry: &SubmissionEntry, current: bool) -> Result<Answer, Refusal> {
         check_set(entry)?;

@@ -10,7 +10,7 @@ use zerocopy::IntoBytes;
 
 use super::features::TEMPERATURE;
 use super::{Answer, Event, fdp, latency, telemetry};
-use crate::command_set::{DirectSet, open_channel};
+use crate::command_set::open_channel;
 use crate::engine::{NvmeController, Permit, QueueKey};
 use crate::refusal::Refusal;
 
@@ -25,7 +25,7 @@ const OFFSET: Refusal = Refusal::field(12, 0);
 /// Offset Type: no log page here has Index Offset Supported.
 const OFFSET_TYPE: Refusal = Refusal::field(14, 23);
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// Serves Get Log Page. Side effects of reading a log page wait until the host's memory is known to be reachable, so a
     /// rejected command has none.
     pub(super) async fn serve_log_page(

@@ -31,7 +31,7 @@ use nandscape_wire_nvme::open_channel::GEOMETRY;
 use nandscape_wire_nvme::vendor::{GC_CONTROL, GC_STATUS, READY_FOR_READ};
 use nandscape_wire_nvme::{AdminOpcode, Parameter, Status, SubmissionEntry, log};
 
-use crate::command_set::{DirectSet, Reply};
+use crate::command_set::Reply;
 use crate::engine::{NvmeController, Permit, QueueKey};
 use crate::namespace::Registrant;
 use crate::refusal::Refusal;
@@ -127,7 +127,7 @@ impl Admin {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// Serves a command of the admin queue. `None` means that it stays outstanding.
     pub(crate) async fn admin_command(
         &self,

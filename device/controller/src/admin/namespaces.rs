@@ -14,7 +14,6 @@ use nandscape_wire_nvme::{AdminOpcode, NSID_ALL, Parameter, Status, SubmissionEn
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::{Answer, Event, PAGE};
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 use crate::namespace::{Access, Format, MAX_NAMESPACES, Namespace, NewNamespace};
 use crate::refusal::Refusal;
@@ -44,7 +43,7 @@ impl ChangedNamespaces {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// A namespace of this controller was attached, detached or formatted.
     pub(crate) fn namespace_changed(&self, nsid: u32) {
         self.admin.changed_namespaces.0.borrow_mut().insert(nsid);
@@ -299,7 +298,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             return Ok(());
         }
         let local = self.subsystem.controllers_of(&[IN_PROCESS_CONTROLLER]).unwrap_or_default();
-        let uses = |local: &NvmeController<C>| local.namespaces.get(nsid).is_some() && local.has_io_queues();
+        let uses = |local: &NvmeController| local.namespaces.get(nsid).is_some() && local.has_io_queues();
         match local.iter().any(|local| uses(local)) {
             true => Err(Status::OPERATION_DENIED),
             false => Ok(()),

@@ -11,11 +11,10 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::Answer;
 use super::features::data;
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 use crate::notices::{Port, Tracker};
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// The tracker of reads, if the host can have notices.
     fn tracker(&self) -> Option<&Tracker> {
         self.subsystem.set.tracker().filter(|_| self.model != TransportModel::Message)

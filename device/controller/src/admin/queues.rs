@@ -12,11 +12,10 @@ use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};
 
 use super::Answer;
 use crate::arbiter::Priority;
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 use crate::refusal::Refusal;
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     pub(super) fn create_completion_queue(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let host = self.host()?;
         self.check_entry_sizes()?;

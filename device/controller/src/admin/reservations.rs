@@ -10,7 +10,7 @@ use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Parameter, Status, SubmissionEntry
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::Event;
-use crate::command_set::{Command, DirectSet, Reply};
+use crate::command_set::{Command, Reply};
 use crate::engine::NvmeController;
 use crate::namespace::{Kind, Namespace, Notice, Registrant, Report};
 use crate::refusal::Refusal;
@@ -75,7 +75,7 @@ impl Notifications {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// Serves a reservation command.
     pub(crate) async fn serve_reservation(&self, command: Command<'_>, breakdown: &mut Breakdown) -> Reply {
         let Command { entry, namespace, mem, .. } = command;
@@ -194,7 +194,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
 }
 
 /// Features (Base 5.1.25.1.29, 5.1.25.1.30).
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// Sets the mask of notifications of one namespace or of all.
     pub(super) fn mask_reservations(&self, nsid: u32, mask: u32) {
         for nsid in self.named_here(nsid) {
@@ -220,7 +220,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     }
 }
 
-impl<C: DirectSet + ?Sized> crate::NvmSubsystem<C> {
+impl crate::NvmSubsystem {
     /// Notifies hosts on all their controllers.
     pub(crate) fn notify_hosts(&self, nsid: u32, notices: &[Notice]) {
         for controller in self.all_controllers() {

@@ -12,14 +12,13 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::Answer;
 use super::features::data;
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 
 /// The shortest and the longest window that can be set.
 const SHORTEST: Span = Span::from_ms(1);
 const LONGEST: Span = Span::from_s(3_600);
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// Whether the drive has windows by schedule.
     pub(super) fn has_windows(&self) -> bool {
         self.subsystem.config.windows.is_some() && self.subsystem.set.windows().is_some()

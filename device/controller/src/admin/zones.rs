@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use nandscape_wire_nvme::zns::{CHANGED_MAX, CHANGED_TOO_MANY};
 
 use super::Event;
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 
 /// The first blocks of zones that have changed since the host read the list.
@@ -35,7 +34,7 @@ impl ChangedZones {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// The drive itself has changed the zone that begins at a block.
     pub(crate) fn zone_changed(&self, zslba: u64) {
         self.admin.changed_zones.0.borrow_mut().insert(zslba);

@@ -4,6 +4,7 @@
 //! [`Stop`] that signals when the command is to end early.
 
 mod administration;
+pub(crate) mod any;
 pub mod forward;
 mod fused;
 pub mod nvm;
@@ -15,7 +16,6 @@ mod together;
 mod windows;
 pub mod zns;
 
-use std::future::Future;
 use std::rc::Rc;
 
 use nandscape_device_ftl_core::{Collections, PlacementReport};
@@ -166,19 +166,6 @@ pub trait CommandSet: 'static {
     /// The command set of zones.
     fn zones(&self) -> Option<&Zns> {
         None
-    }
-}
-
-/// A command set that serves commands without an allocation each. The engine is compiled once per such set, so only sets for
-/// most commands are direct. All others share the engine for `dyn CommandSet`.
-pub trait DirectSet: CommandSet {
-    /// [`CommandSet::serve`], in the caller's own future.
-    fn serve_directly(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> impl Future<Output = Reply>;
-}
-
-impl DirectSet for dyn CommandSet {
-    async fn serve_directly(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
-        self.serve(command, breakdown).await
     }
 }
 

@@ -18,7 +18,7 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 use super::fused::FusedJob;
 use super::serve::{CommandJob, cause_of, without_namespace};
 use super::{NvmeController, Stop};
-use crate::command_set::{Command, DirectSet, Reply};
+use crate::command_set::{Command, Reply};
 
 /// Commands of a controller that may keep data of their host at a time.
 const MOST_ADMITTED: u32 = 64;
@@ -62,7 +62,7 @@ impl Drop for Permit {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// Asks the host for what memories of a command need, and waits for its answers.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     }
 }
 
-impl<C: DirectSet + ?Sized> CommandJob<C> {
+impl CommandJob {
     /// The end of a command that failed, or whose memory is not settled.
     #[cold]
     pub(super) async fn settle(&mut self, mut reply: Option<Reply>, breakdown: &mut Breakdown) -> Option<Reply> {
@@ -168,7 +168,7 @@ impl<C: DirectSet + ?Sized> CommandJob<C> {
     }
 }
 
-impl<C: DirectSet + ?Sized> FusedJob<C> {
+impl FusedJob {
     /// The same for a fused operation, which reads its memory and writes none.
     #[cold]
     pub(super) async fn settle(&self, mut replies: [Reply; 2], breakdown: &mut Breakdown) -> [Reply; 2] {

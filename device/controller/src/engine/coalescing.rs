@@ -12,7 +12,6 @@ use nandscape_wire_nvme::feature::{COALESCING_DISABLED, INTERRUPT_COALESCING, IN
 
 use super::queues::QueueKey;
 use super::{Chore, NvmeController};
-use crate::command_set::DirectSet;
 
 /// Deferred notifications, by vector.
 #[derive(Default)]
@@ -31,13 +30,13 @@ struct Held {
 }
 
 /// The end of the time of an aggregation.
-pub(crate) struct Timer<C: DirectSet + ?Sized> {
-    controller: Weak<NvmeController<C>>,
+pub(crate) struct Timer {
+    controller: Weak<NvmeController>,
     vector: u16,
     aggregation: u64,
 }
 
-impl<C: DirectSet + ?Sized> Timer<C> {
+impl Timer {
     pub(super) fn fire(&self) {
         if let Some(controller) = self.controller.upgrade() {
             controller.notify_vector(self.vector, self.aggregation);
@@ -60,7 +59,7 @@ impl Coalescing {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// A completion was posted, and the host coalesces interrupts.
     #[cold]
     pub(super) fn coalesce(&self, queue: QueueKey, memory: Rc<dyn CompletionMemory>) {

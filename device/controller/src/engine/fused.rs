@@ -13,11 +13,11 @@ use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST, FLAGS_FUSED_S
 use super::NvmeController;
 use super::queues::QueueKey;
 use super::serve::{CommandJob, without_namespace};
-use crate::command_set::{Command, DirectSet, Reply};
+use crate::command_set::{Command, Reply};
 
 /// The commands of a fused operation, or a lone half.
-pub(crate) struct FusedJob<C: DirectSet + ?Sized> {
-    pub(super) controller: Rc<NvmeController<C>>,
+pub(crate) struct FusedJob {
+    pub(super) controller: Rc<NvmeController>,
     pub(super) queue: QueueKey,
     pub(super) first: Submission,
     pub(super) second: Option<Submission>,
@@ -29,7 +29,7 @@ pub(crate) struct FusedJob<C: DirectSet + ?Sized> {
     behind: Cause,
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// A command with FUSE set was fetched from an I/O queue: fetches the second command after it, if it is one, and starts
     /// both. A pair takes two command slots, the second of which may be one beyond the limit.
     #[cold]
@@ -56,20 +56,18 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
         }
         let (at, power_cuts) = (self.sim.now(), subsystem.power.cuts().get());
         let job = FusedJob { controller: self.handle(), queue, first, second, at, power_cuts, behind };
-        let [(_, link), (_, firmware)] = CommandJob::<C>::lead(&subsystem.config);
+        let [(_, link), (_, firmware)] = CommandJob::lead(&subsystem.config);
         subsystem.fused.start_after(link + firmware, job);
     }
 }
 
-impl<C: DirectSet + ?Sized> FusedJob<C> {
+impl FusedJob {
     /// Serves the operation and posts both completions, the first command's first.
     pub(crate) async fn serve(&mut self) {
         let FusedJob { controller, queue, first, second, at, power_cuts, behind } = &*self;
         let (queue, at, power_cuts) = (*queue, *at, *power_cuts);
         let mut shared = Breakdown::new();
-        CommandJob::<C>::lead(&controller.subsystem.config)
-            .into_iter()
-            .for_each(|(stage, time)| shared.spend(stage, time));
+        CommandJob::lead(&controller.subsystem.config).into_iter().for_each(|(stage, time)| shared.spend(stage, time));
         let replies = match second {
             Some(second) => self.serve_pair(second, &mut shared).await,
             None => {

@@ -6,7 +6,7 @@ use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry};
 
 use super::NvmeController;
-use crate::command_set::{Command, DirectSet, Reply};
+use crate::command_set::{Command, Reply};
 use crate::namespace::{Access, Namespace, Registrant};
 
 /// The opcodes of reservation commands, a bit each.
@@ -29,7 +29,7 @@ fn is_reservation(opcode: u8) -> bool {
     opcode < 32 && RESERVATIONS >> opcode & 1 != 0
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// The host of this controller, as reservations know it.
     pub(crate) fn registrant(&self) -> Registrant {
         self.admin.settings.registrant()
@@ -65,7 +65,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             _ => self.admits_command(namespace, command.entry),
         };
         match admitted {
-            Ok(()) => self.subsystem.set.serve_directly(&command, breakdown).await,
+            Ok(()) => self.subsystem.set.serve(&command, breakdown).await,
             Err(status) => Err(status).into(),
         }
     }

@@ -15,26 +15,25 @@ use super::NvmeController;
 use super::coalescing::Timer;
 use super::queues::Released;
 use crate::admin::{Event, watch_keep_alive};
-use crate::command_set::DirectSet;
 use crate::subsystem::NvmSubsystem;
 
 /// Work that takes time and belongs to no command.
-pub(crate) enum Chore<C: DirectSet + ?Sized> {
+pub(crate) enum Chore {
     /// Restart after a power cut.
-    Restart(Rc<NvmSubsystem<C>>),
+    Restart(Rc<NvmSubsystem>),
     /// Shut a controller down.
-    ShutDown(Shutdown<C>),
+    ShutDown(Shutdown),
     /// Fail a controller whose Keep Alive Timer expires.
-    WatchKeepAlive(Weak<NvmeController<C>>),
+    WatchKeepAlive(Weak<NvmeController>),
     /// Notify a host of completions.
-    EndAggregation(Timer<C>),
+    EndAggregation(Timer),
     /// Drop all data.
-    Sanitize(Rc<NvmSubsystem<C>>),
+    Sanitize(Rc<NvmSubsystem>),
     /// Carry out a self-test.
-    SelfTest(Rc<NvmSubsystem<C>>),
+    SelfTest(Rc<NvmSubsystem>),
 }
 
-impl<C: DirectSet + ?Sized> Chore<C> {
+impl Chore {
     /// Does it.
     pub(crate) async fn run(&mut self) {
         match self {
@@ -49,15 +48,15 @@ impl<C: DirectSet + ?Sized> Chore<C> {
 }
 
 /// A shutdown that the host has asked for (CC.SHN).
-pub(crate) struct Shutdown<C: DirectSet + ?Sized> {
-    controller: Rc<NvmeController<C>>,
+pub(crate) struct Shutdown {
+    controller: Rc<NvmeController>,
     /// Whether data that a power cut would lose is flushed first, and tables for the next start are written.
     flushes: bool,
     /// Which shutdown of the controller it is.
     number: u32,
 }
 
-impl<C: DirectSet + ?Sized> Shutdown<C> {
+impl Shutdown {
     /// Commands are still served, because the host has stopped sending them. A reset meanwhile cancels the shutdown.
     async fn run(&self) {
         if self.flushes {
@@ -80,7 +79,7 @@ pub(super) enum Clearing {
     Reset,
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// Begins to delete a submission queue, and with `completions` its completion queue. The deletion ends now, or with the
     /// last command of the queue.
     pub(super) fn begin_deletion(&self, id: QueueId, completions: bool) -> Result<(), Status> {

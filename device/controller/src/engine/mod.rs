@@ -44,7 +44,8 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::admin::Admin;
 use crate::arbiter::{Arbiter, ArbiterKind, Priority, WeightedRoundRobin};
-use crate::command_set::{Culprit, DirectSet, NVM};
+use crate::command_set::any::AnySet;
+use crate::command_set::{Culprit, NVM};
 use crate::namespace::{Attached, Registrant};
 use crate::subsystem::NvmSubsystem;
 use asking::Asking;
@@ -65,9 +66,9 @@ pub(crate) use waiting::QueueSet;
 pub use waiting::Waiting;
 
 /// An NVMe controller of a subsystem: queues, properties, features, events and errors of one host.
-pub struct NvmeController<C: DirectSet + ?Sized> {
+pub struct NvmeController {
     pub(crate) sim: Sim,
-    pub(crate) subsystem: Rc<NvmSubsystem<C>>,
+    pub(crate) subsystem: Rc<NvmSubsystem>,
     id: u16,
     /// The number of its creation in the subsystem. Unlike identifiers, numbers are never reused.
     pub(crate) number: u64,
@@ -92,17 +93,17 @@ pub struct NvmeController<C: DirectSet + ?Sized> {
     clearing: Cell<Option<Clearing>>,
     /// Notified when a submission queue was deleted.
     deleted: Signal,
-    me: Weak<NvmeController<C>>,
+    me: Weak<NvmeController>,
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// A controller with no queue yet: ready for hosts in this process, disabled for others.
     pub(crate) fn new(
-        subsystem: Rc<NvmSubsystem<C>>,
+        subsystem: Rc<NvmSubsystem>,
         (id, number): (u16, u64),
         host: HostIdentity,
         model: TransportModel,
-    ) -> Rc<NvmeController<C>> {
+    ) -> Rc<NvmeController> {
         let (sim, config) = (subsystem.sim.clone(), &subsystem.config);
         let command_sets = match subsystem.set.identifier() {
             NVM => Capabilities::NVM,
@@ -116,7 +117,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
                 Registers::disabled(config.max_queue_entries, command_sets)
             }
         };
-        let controller = Rc::new_cyclic(|me: &Weak<NvmeController<C>>| NvmeController {
+        let controller = Rc::new_cyclic(|me: &Weak<NvmeController>| NvmeController {
             id,
             number,
             admin: Admin::new(&sim, &subsystem.saved, owner(&host, id), config.weights),
@@ -150,17 +151,17 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     }
 
     /// A handle for work on behalf of the controller.
-    fn handle(&self) -> Rc<NvmeController<C>> {
+    fn handle(&self) -> Rc<NvmeController> {
         self.me.upgrade().expect("the caller holds one")
     }
 
     /// A weak reference.
-    pub(crate) fn weak(&self) -> Weak<NvmeController<C>> {
+    pub(crate) fn weak(&self) -> Weak<NvmeController> {
         self.me.clone()
     }
 
     /// The subsystem it is a part of.
-    pub fn subsystem(&self) -> &Rc<NvmSubsystem<C>> {
+    pub fn subsystem(&self) -> &Rc<NvmSubsystem> {
         &self.subsystem
     }
 
@@ -170,7 +171,7 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
     }
 
     /// The command set.
-    pub fn command_set(&self) -> &C {
+    pub fn command_set(&self) -> &AnySet {
         &self.subsystem.set
     }
 
@@ -296,9 +297,9 @@ impl<C: DirectSet + ?Sized> NvmeController<C> {
             subsystem.set.announce(namespace, &submission.entry);
         }
         let power_cuts = subsystem.power.cuts().get();
-        const { assert!(size_of::<CommandJob<C>>() <= 128) };
+        const { assert!(size_of::<CommandJob>() <= 128) };
         let job = CommandJob { controller: self.handle(), queue, submission, namespace, power_cuts, behind };
-        let [(_, link), (_, firmware)] = CommandJob::<C>::lead(&subsystem.config);
+        let [(_, link), (_, firmware)] = CommandJob::lead(&subsystem.config);
         subsystem.jobs.start_after(link + firmware, job);
     }
 
@@ -356,13 +357,13 @@ fn owner(host: &HostIdentity, controller: u16) -> Registrant {
     }
 }
 
-impl<C: DirectSet + ?Sized> Drop for NvmeController<C> {
+impl Drop for NvmeController {
     fn drop(&mut self) {
         self.subsystem.forget(self.id);
     }
 }
 
-impl<C: DirectSet + ?Sized> Controller for NvmeController<C> {
+impl Controller for NvmeController {
     fn info(&self) -> DriveInfo {
         self.subsystem.info_of(self.namespaces.first().as_deref())
     }

@@ -14,7 +14,7 @@ use nandscape_wire_nvme::{CompletionEntry, IoOpcode, NSID_ALL, Parameter, Status
 use super::guarded::always_asks;
 use super::queues::QueueKey;
 use super::{NvmeController, Stop};
-use crate::command_set::{Command, DirectSet, Reply};
+use crate::command_set::{Command, Reply};
 use crate::config::ControllerConfig;
 use crate::namespace::{MAX_NAMESPACES, Namespace};
 use crate::refusal::Refusal;
@@ -29,8 +29,8 @@ pub(crate) const LOST_DATA: [Status; 5] = [
 ];
 
 /// A fetched command. It is moved more than once, and up to 128 bytes move without a call.
-pub(crate) struct CommandJob<C: DirectSet + ?Sized> {
-    pub(super) controller: Rc<NvmeController<C>>,
+pub(crate) struct CommandJob {
+    pub(super) controller: Rc<NvmeController>,
     pub(super) queue: QueueKey,
     pub(super) submission: Submission,
     /// The namespace that it names, if it is attached.
@@ -41,7 +41,7 @@ pub(crate) struct CommandJob<C: DirectSet + ?Sized> {
     pub(super) behind: Cause,
 }
 
-impl<C: DirectSet + ?Sized> CommandJob<C> {
+impl CommandJob {
     /// The time between the fetch of a command and serving it: the command crosses the link, and firmware handles it. Other
     /// commands do not wait meanwhile.
     #[inline]
@@ -56,7 +56,7 @@ impl<C: DirectSet + ?Sized> CommandJob<C> {
         let (queue, power_cuts, behind) = (*queue, *power_cuts, *behind);
         let subsystem = &*controller.subsystem;
         let (mut breakdown, mut waited) = (Breakdown::new(), controller.sim.now() - submitted);
-        for (stage, time) in CommandJob::<C>::lead(&subsystem.config) {
+        for (stage, time) in CommandJob::lead(&subsystem.config) {
             breakdown.spend(stage, time);
             waited -= time;
         }
@@ -76,7 +76,7 @@ impl<C: DirectSet + ?Sized> CommandJob<C> {
                     let (link, work, settings) = (&subsystem.link, &subsystem.work, &controller.admin.settings);
                     let command = Command { entry, namespace, mem, link, work, settings, stop };
                     Some(match namespace.is_guarded() || always_asks(entry) {
-                        false => subsystem.set.serve_directly(&command, &mut breakdown).await,
+                        false => subsystem.set.serve(&command, &mut breakdown).await,
                         true => Box::pin(controller.serve_guarded(command, &mut breakdown)).await,
                     })
                 }
@@ -102,7 +102,7 @@ impl<C: DirectSet + ?Sized> CommandJob<C> {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// The attached namespace that a command names. For Flush of all namespaces, any attached one stands in, and each is
     /// checked before the command is served.
     #[inline]

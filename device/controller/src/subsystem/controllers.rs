@@ -7,21 +7,20 @@ use std::rc::{Rc, Weak};
 use nandscape_drive::Controller;
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 
 /// The maximum of controllers, including the one of hosts in this process.
 pub(crate) const MAX_CONTROLLERS: u16 = 128;
 
 /// See the file.
-pub(super) struct Controllers<C: DirectSet + ?Sized> {
-    by_id: RefCell<BTreeMap<u16, Weak<NvmeController<C>>>>,
+pub(super) struct Controllers {
+    by_id: RefCell<BTreeMap<u16, Weak<NvmeController>>>,
     /// Controllers created so far.
     created: Cell<u64>,
 }
 
-impl<C: DirectSet + ?Sized> Controllers<C> {
-    pub(super) fn new() -> Controllers<C> {
+impl Controllers {
+    pub(super) fn new() -> Controllers {
         Controllers { by_id: RefCell::default(), created: Cell::new(0) }
     }
 
@@ -37,7 +36,7 @@ impl<C: DirectSet + ?Sized> Controllers<C> {
         (IN_PROCESS_CONTROLLER + 1..=MAX_CONTROLLERS).find(|id| !controllers.contains_key(id))
     }
 
-    pub(super) fn add(&self, controller: &Rc<NvmeController<C>>) {
+    pub(super) fn add(&self, controller: &Rc<NvmeController>) {
         let before = self.by_id.borrow_mut().insert(controller.id(), Rc::downgrade(controller));
         assert!(before.is_none(), "controller {} exists", controller.id());
     }
@@ -55,7 +54,7 @@ impl<C: DirectSet + ?Sized> Controllers<C> {
     }
 
     /// All of them, by identifier.
-    pub(super) fn all(&self) -> Vec<Rc<NvmeController<C>>> {
+    pub(super) fn all(&self) -> Vec<Rc<NvmeController>> {
         self.by_id.borrow().values().filter_map(Weak::upgrade).collect()
     }
 }

@@ -18,7 +18,6 @@ use nandscape_wire_nvme::predictable_latency::{
 
 use super::NvmSubsystem;
 use crate::admin::Event;
-use crate::command_set::DirectSet;
 
 /// How often the rest of a deterministic window is evaluated.
 const LOOK: Span = Span::from_ms(1);
@@ -83,7 +82,7 @@ impl Latency {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
+impl NvmSubsystem {
     /// Whether the drive has the mode.
     pub(crate) fn has_latency_mode(&self) -> bool {
         self.config.predictable_latency && self.config.windows.is_some()

@@ -34,8 +34,9 @@ use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::{DriveLog, Windows};
 
 use crate::admin::{Event, Saved, Telemetry};
+use crate::command_set::SetInfo;
+use crate::command_set::any::AnySet;
 use crate::command_set::nvm::by_cause;
-use crate::command_set::{DirectSet, SetInfo};
 use crate::config::ControllerConfig;
 use crate::engine::{Chore, CommandJob, FusedJob, NvmeController};
 use crate::link::Link;
@@ -53,18 +54,18 @@ use self_test::SelfTests;
 use slots::CommandSlots;
 
 /// The subsystem of a drive over a command set.
-pub struct NvmSubsystem<C: DirectSet + ?Sized> {
+pub struct NvmSubsystem {
     pub(crate) sim: Sim,
     pub(crate) config: ControllerConfig,
     pub(crate) names: Names,
-    pub(crate) set: Rc<C>,
+    pub(crate) set: AnySet,
     pub(crate) namespaces: Namespaces,
     pub(crate) changes: Changes,
     pub(crate) sanitizing: Sanitizing,
     pub(crate) self_tests: SelfTests,
     pub(crate) link: Rc<Link>,
     pub(crate) work: Work,
-    pub(crate) slots: CommandSlots<C>,
+    pub(crate) slots: CommandSlots,
     pub(crate) power: Power,
     /// Commands whose data could not be read or written (SMART: Media and Data Integrity Errors).
     pub(crate) media_errors: Cell<u64>,
@@ -78,22 +79,22 @@ pub struct NvmSubsystem<C: DirectSet + ?Sized> {
     /// Whether the controllers of all hosts report several controllers.
     pub(crate) several: Cell<bool>,
     /// Serve commands of all controllers.
-    pub(crate) jobs: Workers<CommandJob<C>>,
-    pub(crate) fused: Workers<FusedJob<C>>,
-    pub(crate) chores: Workers<Chore<C>>,
+    pub(crate) jobs: Workers<CommandJob>,
+    pub(crate) fused: Workers<FusedJob>,
+    pub(crate) chores: Workers<Chore>,
     pub(crate) track: Track,
-    controllers: Controllers<C>,
-    me: Weak<NvmSubsystem<C>>,
+    controllers: Controllers,
+    me: Weak<NvmSubsystem>,
 }
 
-impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
+impl NvmSubsystem {
     /// A subsystem over a command set, without a controller. Each controller gets its own arbiter.
-    pub fn new(sim: &Sim, set: Rc<C>, config: ControllerConfig, names: Names) -> Rc<NvmSubsystem<C>> {
+    pub fn new(sim: &Sim, set: AnySet, config: ControllerConfig, names: Names) -> Rc<NvmSubsystem> {
         let SetInfo { keeps_data, keeps_metadata, unit_bytes, .. } = set.info();
         let work = Work::new(sim, config.processors, unit_bytes);
         let (max_transfer, nqn) = (config.max_transfer, names.nqn.clone());
         let common = Common { sets: set.nvm_sets(), keeps_data, keeps_metadata, max_transfer, nqn };
-        let subsystem = Rc::new_cyclic(|me: &Weak<NvmSubsystem<C>>| NvmSubsystem {
+        let subsystem = Rc::new_cyclic(|me: &Weak<NvmSubsystem>| NvmSubsystem {
             sim: sim.clone(),
             names,
             namespaces: Namespaces::new(common, Format::plain(config.lba_bytes)),
@@ -149,24 +150,24 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     ///
     /// # Panics
     /// When it exists.
-    pub fn in_process(&self) -> Rc<NvmeController<C>> {
+    pub fn in_process(&self) -> Rc<NvmeController> {
         let controller = self.controller(IN_PROCESS_CONTROLLER, HostIdentity::default(), TransportModel::InProcess);
         self.attach_in_use(&controller);
         self.controllers.add(&controller);
         controller
     }
 
-    fn controller(&self, id: u16, host: HostIdentity, model: TransportModel) -> Rc<NvmeController<C>> {
+    fn controller(&self, id: u16, host: HostIdentity, model: TransportModel) -> Rc<NvmeController> {
         NvmeController::new(self.handle(), (id, self.controllers.next_number()), host, model)
     }
 
     /// A handle for work on behalf of the subsystem.
-    fn handle(&self) -> Rc<NvmSubsystem<C>> {
+    fn handle(&self) -> Rc<NvmSubsystem> {
         self.me.upgrade().expect("the caller holds one")
     }
 
     /// The command set.
-    pub fn command_set(&self) -> &C {
+    pub fn command_set(&self) -> &AnySet {
         &self.set
     }
 
@@ -224,7 +225,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     }
 }
 
-impl<C: DirectSet + ?Sized> Subsystem for NvmSubsystem<C> {
+impl Subsystem for NvmSubsystem {
     fn names(&self) -> &Names {
         &self.names
     }

@@ -13,7 +13,6 @@ use nandscape_sim::signal::Signal;
 use nandscape_wire_nvme::{Status, manage};
 
 use super::NvmSubsystem;
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 use crate::namespace::{Format, Namespace, Registrant};
 use crate::refusal::Refusal;
@@ -56,7 +55,7 @@ impl Drop for Change<'_> {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
+impl NvmSubsystem {
     /// Begins a change on behalf of a command. The drive may have been sanitized while the command waited for its turn.
     async fn begin_change(&self) -> Result<Change<'_>, Status> {
         let change = self.changes.begin().await;
@@ -143,7 +142,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
 
     /// Replaces a namespace, in the table and in its controllers, by one of the same number and place. Returns the old one,
     /// the new one, and these controllers.
-    fn replace(&self, nsid: u32, format: Format) -> (Rc<Namespace>, Rc<Namespace>, Vec<Rc<NvmeController<C>>>) {
+    fn replace(&self, nsid: u32, format: Format) -> (Rc<Namespace>, Rc<Namespace>, Vec<Rc<NvmeController>>) {
         let (old, new) = self.namespaces.replace(nsid, format);
         let users: Vec<_> = self.controllers.all().into_iter().filter(|user| user.namespaces.detach(nsid)).collect();
         users.iter().for_each(|user| user.namespaces.attach(&new));
@@ -182,7 +181,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     }
 
     /// The controllers, by identifier.
-    pub(crate) fn all_controllers(&self) -> Vec<Rc<NvmeController<C>>> {
+    pub(crate) fn all_controllers(&self) -> Vec<Rc<NvmeController>> {
         self.controllers.all()
     }
 
@@ -223,11 +222,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     }
 
     /// Attaches a namespace to controllers, all of which exist.
-    pub(crate) fn attach_namespace(
-        &self,
-        namespace: &Rc<Namespace>,
-        to: &[Rc<NvmeController<C>>],
-    ) -> Result<(), Status> {
+    pub(crate) fn attach_namespace(&self, namespace: &Rc<Namespace>, to: &[Rc<NvmeController>]) -> Result<(), Status> {
         let nsid = namespace.nsid;
         let users = self.controllers_with(nsid);
         if to.iter().any(|controller| users.contains(&controller.id())) {
@@ -246,7 +241,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     }
 
     /// Detaches a namespace from controllers, all of which exist.
-    pub(crate) fn detach_namespace(&self, nsid: u32, from: &[Rc<NvmeController<C>>]) -> Result<(), Status> {
+    pub(crate) fn detach_namespace(&self, nsid: u32, from: &[Rc<NvmeController>]) -> Result<(), Status> {
         if from.iter().any(|controller| controller.namespaces.get(nsid).is_none()) {
             return Err(Status::NAMESPACE_NOT_ATTACHED);
         }
@@ -260,13 +255,13 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
     }
 
     /// The controllers of a list of identifiers; `None` when some do not exist.
-    pub(crate) fn controllers_of(&self, ids: &[u16]) -> Option<Vec<Rc<NvmeController<C>>>> {
+    pub(crate) fn controllers_of(&self, ids: &[u16]) -> Option<Vec<Rc<NvmeController>>> {
         let all = self.controllers.all();
         ids.iter().map(|id| all.iter().find(|controller| controller.id() == *id).cloned()).collect()
     }
 
     /// Attaches the namespaces in use to a new controller: a private one only if no other controller has it.
-    pub(super) fn attach_in_use(&self, controller: &NvmeController<C>) {
+    pub(super) fn attach_in_use(&self, controller: &NvmeController) {
         for namespace in self.namespaces.in_use() {
             if namespace.is_shared || self.controllers_with(namespace.nsid).is_empty() {
                 controller.namespaces.attach(&namespace);

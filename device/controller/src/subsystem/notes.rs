@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use super::NvmSubsystem;
 use super::sanitize::SanitizeNote;
 use crate::admin::SavedNote;
-use crate::command_set::DirectSet;
 use crate::namespace::NamespacesNote;
 
 /// The memory of the notes; empty unless the drive is file-backed.
@@ -32,7 +31,7 @@ struct Notes {
     totals: Vec<u64>,
 }
 
-impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
+impl NvmSubsystem {
     /// Restores the notes, and writes notes from now on. The subsystem has no controller yet.
     ///
     /// # Errors

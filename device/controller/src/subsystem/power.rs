@@ -12,7 +12,6 @@ use nandscape_wire_nvme::Status;
 
 use super::NvmSubsystem;
 use crate::admin::Event;
-use crate::command_set::DirectSet;
 use crate::engine::Chore;
 
 /// The history of power cuts.
@@ -95,7 +94,7 @@ impl Power {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
+impl NvmSubsystem {
     /// Power is gone.
     pub(super) fn power_cut(&self) {
         self.power.cuts.set(self.power.cuts.get() + 1);

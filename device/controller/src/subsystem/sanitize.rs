@@ -18,7 +18,6 @@ use zerocopy::FromZeros;
 
 use super::NvmSubsystem;
 use crate::admin::Event;
-use crate::command_set::DirectSet;
 use crate::engine::{Chore, NvmeController};
 
 /// SPROG when nothing is in progress.
@@ -103,7 +102,7 @@ impl Sanitizing {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
+impl NvmSubsystem {
     /// Begins to sanitize everything on behalf of a controller. `pattern` is that of an overwrite.
     pub(crate) fn begin_sanitize(&self, command: Sanitize, pattern: u32, by: u64) -> Result<(), Status> {
         let sanitizing = &self.sanitizing;
@@ -192,7 +191,7 @@ impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
         }
         self.note();
         self.update_sanitizing();
-        let begun_by = |controller: &&Rc<NvmeController<C>>| controller.number == sanitizing.by.get();
+        let begun_by = |controller: &&Rc<NvmeController>| controller.number == sanitizing.by.get();
         self.controllers.all().iter().filter(begun_by).for_each(|controller| controller.raise(Event::SANITIZED));
         self.slots.end_background();
     }

@@ -11,7 +11,7 @@ use nandscape_wire_nvme::manage::{self, SelfTestLog, SelfTestResult};
 use zerocopy::FromZeros;
 
 use super::NvmSubsystem;
-use crate::command_set::{Culprit, DirectSet, Failure};
+use crate::command_set::{Culprit, Failure};
 use crate::engine::Chore;
 use crate::namespace::Namespace;
 
@@ -94,7 +94,7 @@ impl SelfTests {
     }
 }
 
-impl<C: DirectSet + ?Sized> NvmSubsystem<C> {
+impl NvmSubsystem {
     /// Begins a self-test of namespaces on behalf of a controller.
     pub(crate) fn begin_self_test(&self, code: u8, namespaces: Vec<u32>, by: u64) -> Result<(), Status> {
         if self.self_tests.current.borrow().is_some() {

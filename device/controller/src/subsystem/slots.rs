@@ -9,11 +9,10 @@ use nandscape_drive::breakdown::cause;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Cause, Sim};
 
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 
 /// See the file.
-pub(crate) struct CommandSlots<C: DirectSet + ?Sized> {
+pub(crate) struct CommandSlots {
     limit: u32,
     in_work: Cell<u32>,
     /// Work that uses data like commands but takes no slot, so no command waits for it.
@@ -22,13 +21,13 @@ pub(crate) struct CommandSlots<C: DirectSet + ?Sized> {
     last_ended: Cell<Cause>,
     /// Whether several controllers exist.
     shared: Cell<bool>,
-    waiting: RefCell<VecDeque<Weak<NvmeController<C>>>>,
+    waiting: RefCell<VecDeque<Weak<NvmeController>>>,
     /// Notified when the last command in work ends, and when background work ends.
     idle: Signal,
 }
 
-impl<C: DirectSet + ?Sized> CommandSlots<C> {
-    pub(super) fn new(sim: &Sim, limit: u32) -> CommandSlots<C> {
+impl CommandSlots {
+    pub(super) fn new(sim: &Sim, limit: u32) -> CommandSlots {
         CommandSlots {
             limit,
             in_work: Cell::new(0),
@@ -97,12 +96,12 @@ impl<C: DirectSet + ?Sized> CommandSlots<C> {
     }
 
     /// Puts a controller behind those that wait for a slot.
-    pub(crate) fn wait(&self, controller: Weak<NvmeController<C>>) {
+    pub(crate) fn wait(&self, controller: Weak<NvmeController>) {
         self.waiting.borrow_mut().push_back(controller);
     }
 
     /// The controller that has waited longest.
-    pub(crate) fn next_waiting(&self) -> Option<Weak<NvmeController<C>>> {
+    pub(crate) fn next_waiting(&self) -> Option<Weak<NvmeController>> {
         self.waiting.borrow_mut().pop_front()
     }
 

@@ -239,7 +239,7 @@ fn a_drive_that_commands_are_forwarded_to_passes() {
             let names = ssd.subsystem().names().clone();
             let forward = Forward::new(sim, behind, offers);
             let config = FrontConfig { controller: config, names, notes: None };
-            let front = front_of(sim, Rc::new(forward), config).expect("it has no notes");
+            let front = front_of(sim, forward.into(), config).expect("it has no notes");
             let drive = QueueDrive::new(sim, front.controller(), QueueId(1), entries).expect("a free queue pair");
             Subject { drive, deallocation: Deallocation::WholeUnitsReadZeros, check: Box::new(move || ssd.check()) }
         };

@@ -28,7 +28,7 @@ impl Drive for Null {
 /// It behind a controller.
 pub(crate) struct NullExport {
     info: DriveInfo,
-    controller: Rc<NvmeController<Forward>>,
+    controller: Rc<NvmeController>,
     queues: QueueExport,
 }
 
@@ -54,7 +54,7 @@ impl NullExport {
         let nqn = text("nqn.2026-11.org.nandscape:null");
         let names = Names { nqn, serial: text("N"), model: text("N"), firmware: text("1") };
         let set = Forward::new(sim, drive, Offers::default());
-        let controller = NvmSubsystem::new(sim, Rc::new(set), config, names).in_process();
+        let controller = NvmSubsystem::new(sim, set.into(), config, names).in_process();
         let queues = QueueExport::new(sim, controller.clone(), 8, 64);
         Rc::new(NullExport { info, controller, queues })
     }

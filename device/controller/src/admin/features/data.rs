@@ -5,7 +5,6 @@ use nandscape_sim::Time;
 use nandscape_wire_nvme::feature::{EXTENDED_HOST_ID, HOST_BEHAVIOR_BYTES};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 
 /// The 48 bits of a timestamp, which then wraps to zero.
@@ -28,7 +27,7 @@ pub(in crate::admin) fn data<const N: usize>(mem: &HostMem, len: usize) -> Resul
     if mem.has_failed() { Err(Status::DATA_TRANSFER_ERROR) } else { Ok(bytes) }
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// Timestamp (Base 5.1.25.1.7): 48 bits of milliseconds, then whether the host has set it (origin, bits 3:1).
     pub(super) fn timestamp(&self) -> [u8; 8] {
         let epoch = self.admin.settings.epoch_ms.get();

@@ -26,7 +26,6 @@ use super::Answer;
 use super::fdp::is_feature;
 use super::latency;
 use crate::arbiter::ArbiterKind;
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 use crate::namespace::MAX_NAMESPACES;
 use crate::refusal::Refusal;
@@ -41,7 +40,7 @@ pub(super) use write_protection::is_named as sets_write_protection;
 /// TMPSEL of Temperature Threshold: all sensors.
 const ALL_SENSORS: u8 = 0xf;
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     pub(super) fn get_features(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
         let select = Select::of(entry.cdw10.get()).ok_or(Refusal::field(10, 8))?;
         let row = self.feature(entry)?;

@@ -2,7 +2,6 @@
 
 use nandscape_wire_nvme::{NSID_ALL, Parameter, Status, SubmissionEntry, feature};
 
-use crate::command_set::DirectSet;
 use crate::engine::NvmeController;
 use crate::namespace::WriteProtection;
 use crate::refusal::Refusal;
@@ -12,7 +11,7 @@ pub(in crate::admin) fn is_named(entry: &SubmissionEntry) -> bool {
     entry.cdw10.get() as u8 == feature::WRITE_PROTECTION
 }
 
-impl<C: DirectSet + ?Sized> NvmeController<C> {
+impl NvmeController {
     /// The state of a namespace.
     pub(super) fn write_protection(&self, nsid: u32) -> Result<WriteProtection, Refusal> {
         let namespace = self.namespaces.get(nsid).ok_or(Refusal::of(Status::INVALID_FIELD, Parameter::NSID))?;

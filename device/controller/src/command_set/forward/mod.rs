@@ -29,7 +29,7 @@ use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::nvm::command::NvmCommand;
-use super::{Command, CommandSet, Culprit, DirectSet, Later, Reply, SetInfo, Storage};
+use super::{Command, CommandSet, Culprit, Later, Reply, SetInfo, Storage};
 use crate::arbiter::ArbiterKind;
 use crate::config::{BufferMode, ControllerConfig, Duplex, LinkConfig};
 use crate::namespace::{Namespace, lba_formats};
@@ -260,8 +260,9 @@ impl CommandSet for Forward {
     }
 }
 
-impl DirectSet for Forward {
-    async fn serve_directly(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+impl Forward {
+    /// [`CommandSet::serve`], in the caller's own future.
+    pub(super) async fn serve_directly(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
         let entry = match self.checked(command) {
             Ok(entry) => entry,
             Err(refusal) => return Err(refusal).into(),

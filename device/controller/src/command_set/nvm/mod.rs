@@ -56,13 +56,11 @@ use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace 
 use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
-use super::{
-    Administration, Command, CommandSet, DirectSet, Fused, Later, Placement, Reply, SetInfo, Storage, Streams, Windows,
-};
+use super::{Administration, Command, CommandSet, Fused, Later, Placement, Reply, SetInfo, Storage, Streams, Windows};
 use crate::config::{BufferMode, ControllerConfig};
 use crate::namespace::Namespace;
 use crate::notices::Tracker;
-use crate::subsystem::{LatencyFigures, NvmSubsystem};
+use crate::subsystem::LatencyFigures;
 use command::NvmCommand;
 pub(crate) use drive_log::{FlashLog, by_cause};
 use exclusive::Exclusive;
@@ -199,13 +197,6 @@ impl<F: Ftl> Nvm<F> {
     }
 }
 
-impl<F: Ftl> NvmSubsystem<Nvm<F>> {
-    /// The FTL below.
-    pub fn ftl(&self) -> &Rc<F> {
-        self.command_set().ftl()
-    }
-}
-
 impl<F: Ftl> CommandSet for Nvm<F> {
     fn info(&self) -> SetInfo {
         SetInfo {
@@ -329,8 +320,9 @@ impl<F: Ftl> Administration for Nvm<F> {
     }
 }
 
-impl<F: Ftl> DirectSet for Nvm<F> {
-    async fn serve_directly(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+impl<F: Ftl> Nvm<F> {
+    /// [`CommandSet::serve`], in the caller's own future.
+    pub(super) async fn serve_directly(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
         if !command.namespace.is_plain {
             return Box::pin(self.serve_special(command, breakdown)).await;
         }

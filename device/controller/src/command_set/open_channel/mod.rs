@@ -39,7 +39,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry, open_channel as oc}
 use zerocopy::IntoBytes;
 
 use super::nvm::Nvm;
-use super::{Command, CommandSet, DirectSet, Failure, Later, Reply, SetInfo, Storage};
+use super::{Command, CommandSet, Failure, Later, Reply, SetInfo, Storage};
 use crate::config::ControllerConfig;
 use crate::namespace::Namespace;
 use addresses::{in_a_row, runs, vectored};

@@ -31,7 +31,7 @@ use nandscape_wire_nvme::vendor::{RUN_COMMIT, RUN_OPEN, RUN_REPORT};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::nvm::Nvm;
-use super::{Command, CommandSet, DirectSet, Later, Reply, SetInfo, Storage};
+use super::{Command, CommandSet, Later, Reply, SetInfo, Storage};
 use crate::config::ControllerConfig;
 use crate::namespace::Namespace;
 

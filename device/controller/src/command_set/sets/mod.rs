@@ -28,7 +28,7 @@ use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace 
 use nandscape_wire_nvme::log::{CommandsAndEffects, EnduranceGroup};
 use nandscape_wire_nvme::{IoOpcode, NSID_ALL, Status, SubmissionEntry};
 
-use super::{Administration, Command, CommandSet, DirectSet, Fused, Later, Reply, SetInfo, Storage};
+use super::{Administration, Command, CommandSet, Fused, Later, Reply, SetInfo, Storage};
 use crate::engine::LOST_DATA;
 use crate::namespace::Namespace;
 pub use any::NvmSet;

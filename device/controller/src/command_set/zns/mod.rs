@@ -34,7 +34,7 @@ use nandscape_wire_nvme::log::CommandsAndEffects;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry, zns};
 
 use super::nvm::Nvm;
-use super::{Command, CommandSet, DirectSet, Later, Reply, SetInfo, Storage};
+use super::{Command, CommandSet, Later, Reply, SetInfo, Storage};
 use crate::config::ControllerConfig;
 use crate::namespace::Namespace;
 

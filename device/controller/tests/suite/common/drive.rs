@@ -1,5 +1,4 @@
-//! The drive of a test: the controller of its host, and the internals that tests inspect. Its engine is compiled in the crate
-//! ([`front_of_page`](nandscape_device_controller::front_of_page)), not in each test program.
+//! The drive of a test: the controller of its host, and the internals that tests inspect.
 
 use std::rc::Rc;
 

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_device_controller::arbiter::ArbiterKind;
-use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, FrontConfig, LinkConfig, Nvm, front_of_page};
+use nandscape_device_controller::{BufferMode, ControllerConfig, Duplex, FrontConfig, LinkConfig, Nvm, front_of};
 use nandscape_device_ftl_core::policy::{All, GcScheme, Greedy, OwnerSource, StripeOrder, Striped};
 use nandscape_device_ftl_core::{FirmwareTimes, Ftl, PlacementConfig};
 use nandscape_device_ftl_page::{GcConfig, PageFtl, PageFtlConfig, Policies, WearConfig};
@@ -164,7 +164,7 @@ fn any_drive(
     let ftl = PageFtl::new(sim, media.clone(), ftl, policies).unwrap();
     let set = Nvm::new(sim, media, ftl.clone(), &config);
     let config = FrontConfig { controller: config, names: names(), notes: None };
-    Rc::new(TestDrive::new(&*front_of_page(sim, set, config).unwrap(), ftl))
+    Rc::new(TestDrive::new(&*front_of(sim, set.into(), config).unwrap(), ftl))
 }
 
 /// Runs a test on a new drive, and checks the drive's tables afterwards.
