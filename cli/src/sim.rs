@@ -146,7 +146,7 @@ pub(crate) struct SimArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// Write a report into this folder: report.html, report.json, tables as CSV, and the resolved profile. Each of several
-    /// recorded drives has a folder of its own in it
+    /// recorded drives has a separate folder in it
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Write every measured request to this file, a row each with its time, address, stages and causes of waits: .csv, or .parquet

@@ -6,7 +6,9 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
-use nandscape_lab_report::format::{bytes, count, percent, plural, rounded, row_name, seconds, us, us_or_dash};
+use nandscape_lab_report::format::{
+    bytes, count, counted, percent, plural, rounded, row_name, seconds, us, us_or_dash,
+};
 use nandscape_lab_run::{
     AgingReport, Arrivals, Damage, Fault, FaultCost, FlowReport, Host, Latency, Outages, PlacementFigures, Report,
     Upkeep,
@@ -31,7 +33,7 @@ pub(crate) fn render(report: &Report) -> String {
 /// The run, and its throughput.
 fn head(report: &Report) -> String {
     let Report { profile, workload, seed, initial_state, .. } = report;
-    let done = format!("{} requests, {}", count(report.requests), bytes(report.bytes as f64));
+    let done = format!("{}, {}", counted(report.requests, "request"), bytes(report.bytes as f64));
     let speed = match (report.iops, report.bytes_per_s) {
         (Some(iops), Some(rate)) => {
             let time = seconds(report.virtual_s);
@@ -89,9 +91,12 @@ pub(crate) fn latencies(measured: &Latencies, corrected: &Latencies, operations:
     }
     for (way, few) in measured.iter().filter(|(_, latency)| latency.count > 0 && latency.p99_9.is_none()) {
         text.push_str(&format!(
-            "{} {} are too few for p99.9, which needs 1,000: a longer run shows it\n",
-            count(few.count),
-            plural(way)
+            "{} too few for p99.9, which needs 1,000: a longer run shows it\n",
+            if few.count == 1 {
+                format!("1 {} is", row_name(way))
+            } else {
+                format!("{} {} are", count(few.count), plural(way))
+            }
         ));
     }
     text
@@ -336,16 +341,16 @@ pub(crate) fn faults(report: &Report, name: &str) -> String {
         let met = cost.as_ref().map_or(String::new(), |FaultCost { requests, failed, mean_us, max_us }| {
             let failed = if *failed > 0 { format!(", {} failed", count(*failed)) } else { String::new() };
             let (mean, longest) = (us(*mean_us), us(*max_us));
-            format!("; {} requests met it: mean {mean} us, max {longest} us{failed}", count(*requests))
+            format!("; {} met it: mean {mean} us, max {longest} us{failed}", counted(*requests, "request"))
         });
         let (struck, matched) = (count(*struck), count(*matched));
         text.push_str(&format!("{name}fault \"{rule}\": struck {struck} of {matched} operations{met}\n"));
     }
     if let Some(Outages { outages, out_s, requests, mean_us, max_us }) = &report.power {
         text.push_str(&format!(
-            "{name}outages after power cuts {outages}, {} in all; {} requests waited for power: mean {} us, max {} us\n",
+            "{name}outages after power cuts {outages}, {} in all; {} waited for power: mean {} us, max {} us\n",
             seconds(*out_s),
-            count(*requests),
+            counted(*requests, "request"),
             us_or_dash(*mean_us),
             us_or_dash(*max_us)
         ));

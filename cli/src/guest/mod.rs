@@ -42,7 +42,7 @@ Examples:
         with the report of the drive, run/report.html
   nandscape guest --file job.fio --run 'fio job.fio'
   nandscape guest --null-drive 1GiB --run 'nvme list'
-        beside QEMU's own NVMe drive without data
+        next to QEMU's own NVMe drive without data
   nandscape guest -- --precondition full --control c.sock
         more options of `nandscape serve`
 

@@ -59,7 +59,7 @@ Examples:
   nandscape serve --store file:drive.nand --nbd unix:n.sock
         the same drive again, with the profile that its file keeps
   nandscape inspect drive.nand
-        what it holds; it goes on where it was, even after kill -9
+        what it holds; a later start continues the drive, even after kill -9
 
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock \\
       --record run.rec
@@ -92,7 +92,8 @@ pub(crate) struct ServeArgs {
     /// Make one drive of all: an array LEVEL:N with level raid0, raid1, raid5, raid6 or raid10, such as raid5:4, and the name that
     /// clients use. One --drive P gives all N members; else each --drive is one, of this process or behind NVMe/TCP, and those
     /// beyond N are spares. Its keys are set with --set array.KEY=VALUE. Over models in memory it ends with the server; over
-    /// files (--store PATH: PATH.0, PATH.1 ...) and drives behind NVMe/TCP it has records on them, and goes on
+    /// files (--store PATH: PATH.0, PATH.1 ...) and drives behind NVMe/TCP it keeps records on its members, and a later start
+    /// continues it
     #[arg(long, value_name = "[NAME=]LEVEL:N")]
     array: Option<ArrayArg>,
     /// Put a layer of a host over each drive: [NAME=]KIND[:N][,KEY=VALUE]..., with KIND block (a block layer with deadlines), cache (a

@@ -20,7 +20,7 @@ pub(super) enum DoorbellsArg {
     Auto,
     /// By a message each
     Trapped,
-    /// In the guest's own doorbell buffers, where the server looks when a message tells it to
+    /// In the guest's own doorbell buffers, which the server reads after each message about them
     Shadow,
     /// Through the guest's own doorbell buffers while the server is awake, else by a message each
     Buffered,

@@ -85,7 +85,7 @@ pub(crate) struct SweepArgs {
     /// writes, throughput and write amplification]
     #[arg(long, value_name = "FIGURE")]
     figure: Vec<String>,
-    /// Where results go [default: the name of FILE with -results; without FILE, a name of its own for each set of keys]
+    /// Where results go [default: the name of FILE with -results; without FILE, one name for each set of keys]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Points that run in parallel [default: one per core]

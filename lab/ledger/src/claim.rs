@@ -45,12 +45,16 @@ impl Paper {
         }
     }
 
-    /// Where the publisher has it.
+    /// Where the publisher has it; `None` for Shin's thesis, of which no lasting address is known.
     pub const fn link(self) -> Option<&'static str> {
         match self {
             Paper::FlashShare => Some("https://www.usenix.org/conference/osdi18/presentation/zhang"),
             Paper::Femu => Some("https://www.usenix.org/conference/fast18/presentation/li"),
-            Paper::Li | Paper::Shin | Paper::Ox => None,
+            Paper::Li => Some("https://knowledge.uchicago.edu/record/2642"),
+            Paper::Ox => {
+                Some("https://pure.itu.dk/en/publications/ox-deconstructing-the-ftl-for-computational-storage")
+            }
+            Paper::Shin => None,
         }
     }
 

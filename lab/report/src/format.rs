@@ -11,6 +11,11 @@ pub fn count(number: u64) -> String {
     groups.join(",")
 }
 
+/// A number of things, by the word for one of them: `1 request`, `2,000 requests`.
+pub fn counted(number: u64, one: &str) -> String {
+    format!("{} {one}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// A rate or another large figure, to the nearest whole number.
 pub fn rounded(figure: f64) -> String {
     count(figure.round() as u64)

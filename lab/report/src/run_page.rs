@@ -12,7 +12,7 @@ use serde_json::{json, to_value};
 use crate::bars::{self, Bar};
 use crate::document::{Document, PartOf};
 use crate::explain::Explanation;
-use crate::format::{bytes, count, percent, rounded, row_name, seconds, us, us_or_dash};
+use crate::format::{bytes, count, counted, percent, rounded, row_name, seconds, us, us_or_dash};
 use crate::page;
 
 const SCRIPT: &str = include_str!("../templates/run.js");
@@ -86,7 +86,7 @@ fn capital(text: &str) -> String {
 }
 
 fn done(report: &Report) -> String {
-    let requests = format!("{} requests, {}", count(report.requests), bytes(report.bytes as f64));
+    let requests = format!("{}, {}", counted(report.requests, "request"), bytes(report.bytes as f64));
     match report.iops {
         Some(_) => format!("{requests} in {} of drive time", seconds(report.virtual_s)),
         None => format!("{requests}; no drive time passed"),
@@ -250,8 +250,8 @@ fn numbers(numbers: &[u32]) -> String {
 fn out_of_service(power: &Outages) -> Value {
     let Outages { outages, out_s, requests, mean_us, max_us } = power;
     let meaning = format!(
-        "after power cuts ({outages}); {} requests waited for it: {} µs on average, {} µs at most",
-        count(*requests),
+        "after power cuts ({outages}); {} waited for it: {} µs on average, {} µs at most",
+        counted(*requests, "request"),
         us_or_dash(*mean_us),
         us_or_dash(*max_us)
     );
@@ -265,8 +265,8 @@ fn went_wrong(faults: &[Fault], damage: &Damage) -> Vec<Value> {
         let value = format!("{} of {}", count(*struck), count(*matched));
         let mut meaning = "operations of the flash that it affected, of those that match its rule".to_owned();
         if let Some(FaultCost { requests, mean_us, max_us, .. }) = cost {
-            let (requests, mean, longest) = (count(*requests), us(*mean_us), us(*max_us));
-            meaning.push_str(&format!("; {requests} requests met it: {mean} µs on average, {longest} µs at most"));
+            let (requests, mean, longest) = (counted(*requests, "request"), us(*mean_us), us(*max_us));
+            meaning.push_str(&format!("; {requests} met it: {mean} µs on average, {longest} µs at most"));
         }
         row(&format!("fault: {rule}"), value, &meaning)
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use nandscape_transport_control::{DashboardServer, NONCE_MARK, TOKEN_MARK};
 use nandscape_transport_reactor::Handle;
 use serde_json::Value;
-use served::{load, serve};
+use served::{force_a_write, load, serve};
 
 /// The longest wait for anything.
 const REPLY: Duration = Duration::from_secs(60);
@@ -225,8 +225,9 @@ fn a_page_is_told_what_the_drives_do() {
         events.next("frame").unwrap();
         load(&handles[0], 1, 5, 3, 2);
         load(&handles[1], 0, 7, 0, 0);
+        force_a_write(&handles[1], 0);
         let (mut seen, mut errors) = ([[0; 3]; 3], 0);
-        while seen.iter().flatten().sum::<u64>() < 17 {
+        while seen.iter().flatten().sum::<u64>() < 18 {
             let frame = events.next("frame").unwrap();
             assert!(frame["wall_s"].as_f64() > Some(0.0) && frame["interval_s"].as_f64() > Some(0.0));
             for (drive, seen) in frame["drives"].as_array().unwrap().iter().zip(&mut seen) {
@@ -240,14 +241,19 @@ fn a_page_is_told_what_the_drives_do() {
                 assert!(drive["rates"].get("free_blocks").is_none() && drive["dies"].is_null());
             }
         }
-        assert_eq!((seen, errors), ([[0; 3], [5, 3, 2], [7, 0, 0]], 2));
+        assert_eq!((seen, errors), ([[0; 3], [5, 3, 2], [7, 1, 0]], 2));
         // Once a second it gets the whole second.
         let told = std::iter::repeat_with(|| events.next("frame").unwrap())
             .find(|frame| frame["drives"][0].get("last_second").is_some());
         let told = told.unwrap();
-        let rows = told["drives"][2]["last_second"].as_array().unwrap();
-        let kinds: Vec<&str> = rows.iter().map(|row| row["kind"].as_str().unwrap()).collect();
-        assert!(kinds.starts_with(&["reads", "writes", "others"]), "{kinds:?}");
+        let kinds = |drive: usize| {
+            let rows = told["drives"][drive]["last_second"].as_array().unwrap();
+            rows.iter().map(|row| row["kind"].as_str().unwrap()).collect::<Vec<_>>()
+        };
+        let all = ["reads", "writes", "others"];
+        assert_eq!(kinds(0), all);
+        assert_eq!(kinds(1), [&all[..], &["flushes"]].concat());
+        assert_eq!(kinds(2), [&all[..], &["fua_writes"]].concat());
     });
 }
 

@@ -13,7 +13,7 @@ use nandscape_transport_control::MetricsServer;
 use nandscape_transport_reactor::Handle;
 use nandscape_transport_reactor::socket::Address;
 use proptest::prelude::*;
-use served::{BLOCK, load, read_the_unreadable, serve};
+use served::{BLOCK, force_a_write, load, read_the_unreadable, serve};
 
 fn metered(reactors: &[&[&str]], work: impl FnOnce(&str, &[Handle], MetricsServer)) {
     serve(reactors, |handles| {
@@ -103,14 +103,19 @@ fn what_the_drives_did_is_on_the_page() {
         load(&handles[0], 0, 5, 0, 0);
         load(&handles[1], 0, 0, 3, 2);
         read_the_unreadable(&handles[1], 0);
+        force_a_write(&handles[1], 0);
         let page = Page::of(address);
         for (sample, value) in [
             ("nandscape_requests_total{drive=\"a\",op=\"read\"}", 5.0),
-            ("nandscape_requests_total{drive=\"c\",op=\"write\"}", 3.0),
+            ("nandscape_requests_total{drive=\"c\",op=\"write\"}", 4.0),
             ("nandscape_requests_total{drive=\"c\",op=\"other\"}", 2.0),
             ("nandscape_requests_total{drive=\"b\",op=\"read\"}", 0.0),
             ("nandscape_bytes_total{drive=\"a\",op=\"read\"}", (5 * 2 * BLOCK) as f64),
-            ("nandscape_bytes_total{drive=\"c\",op=\"write\"}", (3 * BLOCK) as f64),
+            ("nandscape_bytes_total{drive=\"c\",op=\"write\"}", (4 * BLOCK) as f64),
+            ("nandscape_flush_requests_total{drive=\"c\"}", 2.0),
+            ("nandscape_flush_latency_seconds{drive=\"c\",quantile=\"1\"}", 10e-6),
+            ("nandscape_fua_write_requests_total{drive=\"c\"}", 1.0),
+            ("nandscape_fua_write_latency_sum_seconds_total{drive=\"c\"}", 10e-6),
             ("nandscape_errors_total{drive=\"c\",op=\"read\"}", 2.0),
             ("nandscape_errors_total{drive=\"b\",op=\"read\"}", 0.0),
             ("nandscape_media_errors_total{drive=\"a\"}", 0.0),
@@ -120,13 +125,17 @@ fn what_the_drives_did_is_on_the_page() {
             ("nandscape_latency_seconds{drive=\"c\",op=\"other\",quantile=\"1\"}", 10e-6),
             ("nandscape_drive_free_blocks{drive=\"b\"}", 7.0),
             ("nandscape_drive_programmed_bytes_total{drive=\"c\"}", 8_192.0),
-            ("nandscape_releases_total", 13.0),
+            ("nandscape_releases_total", 14.0),
             ("nandscape_outstanding_requests", 0.0),
         ] {
             assert_eq!(page.value(sample), value, "{sample}");
         }
         // A quantile of nothing is nothing.
-        assert!(!page.0.keys().any(|sample| sample.starts_with("nandscape_latency_seconds{drive=\"b\"")));
+        for absent in
+            ["latency_seconds{drive=\"b\"", "flush_requests_total{drive=\"a\"", "fua_write_requests_total{drive=\"a\""]
+        {
+            assert!(!page.0.keys().any(|sample| sample.starts_with(&format!("nandscape_{absent}"))), "{absent}");
+        }
         assert!(page.value("nandscape_turns_total") >= 12.0 && page.value("nandscape_time_seconds") > 0.0);
         let lag = |quantile| page.value(&format!("nandscape_release_lag_seconds{{quantile=\"{quantile}\"}}"));
         assert!(lag("0.5") > 0.0 && lag("0.5") <= lag("1"));

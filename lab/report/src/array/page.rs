@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::ArrayDocument;
 use crate::explain::Explanation;
-use crate::format::{bytes, count, percent, rounded, row_name, seconds, us_or_dash};
+use crate::format::{bytes, count, counted, percent, rounded, row_name, seconds, us_or_dash};
 use crate::page;
 
 const SCRIPT: &str = concat!(include_str!("../../templates/several.js"), include_str!("../../templates/array.js"));
@@ -34,9 +34,9 @@ pub(super) fn render(document: &ArrayDocument<'_>, details: &HostDetails, report
         name => document.name(), workload => host.workload, seed => host.seed,
         technique => array.map_or("", |array| array.technique),
         state => first.initial_state,
-        done => format!("{} requests, {} in {} of drive time", count(host.requests), bytes(host.bytes as f64), seconds(host.virtual_s)),
+        done => format!("{}, {} in {} of drive time", counted(host.requests, "request"), bytes(host.bytes as f64), seconds(host.virtual_s)),
         headline => headline(document),
-        errors => host.errors.iter().map(|(status, failed)| format!("{failed} requests with {status}")).collect::<Vec<_>>(),
+        errors => host.errors.iter().map(|(status, failed)| format!("{} with {status}", counted(*failed, "request"))).collect::<Vec<_>>(),
         latency => latencies(document),
         explained => explained(report),
         flows => page::flows(&host.flows, host.fairness),

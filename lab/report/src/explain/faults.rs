@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::cite::{Cite, Sentence, at, number};
-use crate::format::{count, seconds, us};
+use crate::format::{count, counted, seconds, us};
 
 /// The findings.
 pub(super) fn sentences(report: &Value) -> Vec<Sentence> {
@@ -27,7 +27,7 @@ fn struck(report: &Value, rule: usize) -> Option<Sentence> {
                 0.0 => String::new(),
                 failed => format!(", and {} of them failed", count(failed as u64)),
             };
-            let met = if met == 1.0 { "1 request".to_owned() } else { format!("{} requests", count(met as u64)) };
+            let met = counted(met as u64, "request");
             format!("{met} met it and took {} µs on average, {} µs at most{failed}", us(mean), us(longest))
         }
     };

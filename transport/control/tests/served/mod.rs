@@ -12,6 +12,7 @@ use nandscape_drive::{Drive, DriveInfo, Io};
 use nandscape_sim::{Executor, Sim, Span, Time};
 use nandscape_transport_reactor::ring::RingHost;
 use nandscape_transport_reactor::{Export, FaultCount, Handle, Order, PollMode, Port, Reactor, Setup};
+use nandscape_wire_nvme::io::FUA;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 /// Blocks of a drive.
@@ -125,6 +126,14 @@ pub(crate) fn load(handle: &Handle, export: u16, reads: usize, writes: usize, fl
         .chain(std::iter::repeat_n((SubmissionEntry::io(IoOpcode::FLUSH, 1), 0), flushes))
         .chain([(SubmissionEntry::blocks(IoOpcode::READ, 1, BLOCKS, 1), 1)]);
     run(&mut host, commands);
+}
+
+/// Does a write of a block with Force Unit Access.
+#[allow(dead_code, reason = "not every test that includes this has use for it")]
+pub(crate) fn force_a_write(handle: &Handle, export: u16) {
+    let mut host = RingHost::connect(handle, export, 4).unwrap();
+    let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 8, 1);
+    run(&mut host, [(SubmissionEntry { cdw12: (write.cdw12.get() | FUA).into(), ..write }, 1)]);
 }
 
 /// Does a read that fails as data does that cannot be read back.
