@@ -23,6 +23,7 @@
 //! | `forwarded` | controllers before a drive that is no model by itself |
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
 //! | `served_array` | an array of drives, served as one (Linux) |
+//! | `served_group` | drives under arrays of arrays, served as one |
 //! | `served_layers` | layers of a host over a served drive |
 //! | `snapshot` | a drive's counters at one time |
 //! | `outages` | power cuts, and what they cost |
@@ -86,6 +87,7 @@ mod saved;
 pub mod search;
 #[cfg(target_os = "linux")]
 mod served_array;
+mod served_group;
 mod served_layers;
 mod simulation;
 mod snapshot;
@@ -126,12 +128,13 @@ pub use pressure::Arrivals;
 pub use program::Program;
 pub use record::{Details, HostDetails};
 pub use remote::{RemoteExport, RemoteSpec};
-pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, WhatIf};
+pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, ReplayedGroup, WhatIf};
 pub use report::{Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
 pub use saved::{Begin, HeldLayers, History, Settled, Start, StateError, StateFile, check_can_write};
 #[cfg(target_os = "linux")]
 pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
+pub use served_group::{GroupExport, GroupSpec};
 pub use served_layers::LayersExport;
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
 pub use stack::{Stack, StackFinished, notes_of_each};
