@@ -237,8 +237,8 @@ fn a_run_from_a_state_under_the_ftl_of_a_host_is_the_run_that_wrote_it() {
     assert_eq!(without_cache["chain"][0]["ftl"]["precondition"], "steady", "the FTL continues under other layers, too");
     let shown = succeed(&["inspect", &state]);
     assert!(shown.contains("dfc-mlc") && shown.contains("ftl"), "{shown}");
-    let other = [&CHUNKS[..], &load, &["--over", "ftl,mapping_unit=8KiB", "--from-state", &state]].concat();
-    refuse(&other, &["mapping_unit"]);
+    let other = [&CHUNKS[..], &load, &["--over", "ftl,ftl.over_provisioning=45%", "--from-state", &state]].concat();
+    refuse(&other, &["the state is of another FTL: "]);
     let other = [&CHUNKS[..], &load, &["--over", "ftl", "--over", "raid0:2", "--from-state", &state]].concat();
     refuse(&other, &["it is of drives under other layers: it has ftl, and the run has ftl, then raid0:2"]);
     let default = ["sim", "--drive", "default", "--set", "capacity=64MiB", "--rw", "read", "--from-state", &state];
@@ -247,7 +247,7 @@ fn a_run_from_a_state_under_the_ftl_of_a_host_is_the_run_that_wrote_it() {
 
 #[test]
 fn a_load_settles_the_ftl_of_a_host() {
-    let load = ["--over", "ftl,buffer.size=1MiB", "--rw", "randwrite", "--bs", "64k", "--io-count", "200", "--json"];
+    let load = ["--over", "ftl,buffer.size=1MiB", "--rw", "randwrite", "--bs", "256k", "--io-count", "200", "--json"];
     let text = succeed(&[&CHUNKS[..], &load, &["--precondition", "load", "--check"]].concat());
     let found: Value = serde_json::from_str(&text).expect("one JSON object");
     let windows = found["drives"][0]["report"]["settled"]["waf"].as_array().expect("windows").clone();

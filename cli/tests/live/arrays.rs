@@ -291,10 +291,7 @@ fn arrays_that_cannot_be_are_told() {
         (&["--array", "raid5:2"][..], "raid5"),
         (&["--array", "raid1:2", "--set", "array.technique=rails"], "is for nandscape sim"),
         (&["--array", "raid5:4", "--set", "array.techniqe=base"], "array.techniqe"),
-        (
-            &["--array", "raid5:4", "--record", "r", "--store", "file:x"],
-            "models in memory (--store ram or none) are valid",
-        ),
+        (&["--array", "raid5:4", "--record", "r", "--store", "file:x"], "drives in files cannot be recorded"),
         (&["--array", "raid5:4", "--record", "r", "--set", "array.journal=data"], "has no journal"),
         (&["--array", "raid5:4", "--record", "r", "--array-create"], "--array-create: the arrays are new"),
         (&["--over", "raid1:2", "--over", "raid0:2", "--save-state", "s"], "nandscape sim --save-state"),

@@ -356,6 +356,49 @@ fn with_an_array_of_arrays() {
     assert!(found.abs_diff(recorded) * 20 < recorded, "{what}: {found} of {recorded}");
 }
 
+/// Chains of four layers that are drawn, served and replayed: two, or twenty with `NANDSCAPE_TEST_WHOLE_GRID=1`. Every other lies over
+/// open-channel drives.
+#[test]
+fn with_chains_that_are_drawn() {
+    let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(3, |seed| seed.parse().expect("a number"));
+    let mut rng = Seed::new(seed).child("served chains").rng();
+    let kinds = ["block,depth=8,scheduler=ssd", "cache,memory=64KiB", "raid0:2", "raid1:2,technique=tea2"];
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_some() { 20 } else { 2 } {
+        let mut words = if number % 2 == 0 { vec!["ftl,buffer.size=1MiB"] } else { Vec::new() };
+        let takes = |words: &[&str]| words.iter().filter(|word| word.starts_with("raid")).count();
+        while words.len() < 4 {
+            words.push(kinds[rng.below(kinds.len() as u64) as usize]);
+            if takes(&words) > 2 {
+                words.pop();
+            }
+        }
+        let what = format!("{}, seed {seed}", words.join(" "));
+        let layers: Chain = words.join(" ").parse().unwrap();
+        let plain = if number % 2 == 0 { drives_of_chunks(seed) } else { drives("through", seed) };
+        let count = if takes(&words) == 0 { 2 } else { 1 << takes(&words) };
+        let names = |number: u64| match takes(&words) {
+            0 => NAMES[number as usize].to_owned(),
+            _ => format!("drive-{number}"),
+        };
+        let drive = |number: u64| DriveSpec { name: names(number), number, ..plain.drives[0].clone() };
+        let live = LiveDrives { layers, drives: (0..count).map(drive).collect(), ..plain.clone() };
+        let record = folder.path().join(format!("{number}.rec"));
+        let (trace, _) = serve(&live, PollMode::Adaptive, &record, |socket, _| {
+            client_of(socket, seed, number, NAMES[0], false);
+        });
+        let replayed = recorded::replayed(record, &trace, &what);
+        let reported = replayed.drives.iter().map(|drive| (&drive.report.layers_us, &drive.report.latency_us));
+        let group = replayed.group.iter().map(|group| &group.finished.host);
+        for (layers_us, latency_us) in reported.chain(group.map(|host| (&host.layers_us, &host.latency_us))) {
+            for (way, layers) in layers_us {
+                let (sum, mean) = (layers.values().sum::<f64>(), latency_us[way].mean.unwrap());
+                assert!((sum - mean).abs() < 1e-6, "{what}: {way}: {layers:?} of {mean}");
+            }
+        }
+    }
+}
+
 /// Wants the replay to end when it is asked for the second time, if ever.
 #[derive(Default)]
 struct Impatient {

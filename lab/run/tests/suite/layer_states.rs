@@ -122,6 +122,52 @@ fn a_run_from_a_state_of_layers_is_the_run_that_wrote_it() {
     }
 }
 
+/// Every kind; the FTL of a host is the lowest of a chain over open-channel drives.
+const KINDS: [&str; 5] =
+    ["block,depth=8,scheduler=ssd", "cache,memory=64KiB", "raid0:2", "raid1:2,technique=tea2", "raid5:3,chunk=8KiB"];
+const FTL: &str = "ftl,buffer.size=1MiB";
+/// Drives of a chain at most.
+const MOST_DRIVES: usize = 6;
+
+/// All ordered pairs of kinds, and twenty chains of four that are drawn, every fourth over open-channel drives; three of these without
+/// `NANDSCAPE_TEST_WHOLE_GRID=1`.
+fn chains(rng: &mut Rng) -> Vec<String> {
+    let takes = |words: &[&str]| drives_below(&chain(&words.join(" ")).resolve().expect("valid layers"));
+    let mut drawn = Vec::new();
+    for number in 0..20 {
+        let mut words = if number % 4 == 0 { vec![FTL] } else { Vec::new() };
+        while words.len() < 4 {
+            words.push(KINDS[rng.below(KINDS.len() as u64) as usize]);
+            if takes(&words) > MOST_DRIVES {
+                words.pop();
+            }
+        }
+        drawn.push(words.join(" "));
+    }
+    if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_none() {
+        drawn.truncate(3);
+        return drawn;
+    }
+    let lower = KINDS.iter().chain([&FTL]);
+    let pairs = lower.flat_map(|below| KINDS.map(|above| format!("{below} {above}")));
+    drawn.into_iter().chain(pairs.filter(|pair| takes(&pair.split(' ').collect::<Vec<_>>()) <= MOST_DRIVES)).collect()
+}
+
+#[test]
+fn any_chain_goes_on_from_its_state_as_without() {
+    let mut rng = rng();
+    for text in chains(&mut rng) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let mut stack = stack(&text, StoreKind::None, Precondition::Steady, rng.below(1 << 40));
+        stack.workload.limit = Limit::Requests(300);
+        let save = Begin { save: Some(path.clone()), ..Begin::default() };
+        let first = bytes_of(&run(&stack, &text, &save).unwrap_or_else(|error| panic!("{text}: {error}")));
+        let again = bytes_of(&run(&stack, &text, &from(&path)).unwrap_or_else(|error| panic!("{text}: {error}")));
+        assert!(first == again, "{text}: a run from the file differs from the run that wrote it");
+    }
+}
+
 #[test]
 fn a_load_settles_drives_under_layers_and_a_run_from_the_file_is_the_same() {
     let mut rng = rng();
