@@ -26,7 +26,7 @@ fn head(word: &str) -> String {
     word.split(',').next().unwrap_or_default().trim().to_owned()
 }
 
-fn is_array(word: &String) -> bool {
+fn is_array(word: &str) -> bool {
     let head = head(word);
     head.split_once('=').map_or(head.as_str(), |(_, kind)| kind).trim().starts_with("raid")
 }
@@ -55,7 +55,7 @@ pub(super) fn group(over: &[String], array: Option<&ArrayArg>, is_recorded: bool
 
 /// The array among layers, if there is one.
 pub(super) fn arrange(over: &[String]) -> Result<Option<Arranged>, Failure> {
-    let Some(place) = over.iter().position(is_array) else { return Ok(None) };
+    let Some(place) = over.iter().position(|word| is_array(word)) else { return Ok(None) };
     let (below, word, above) = (&over[..place], &over[place], &over[place + 1..]);
     let array = head(word).parse().map_err(|problem| Failure::Input(anyhow::anyhow!("--over {word}: {problem}")))?;
     let setting = |change: &str| match change.trim().starts_with("array.") {
