@@ -448,7 +448,7 @@ fn as_json(runs: &[(&str, Outcome)]) -> Value {
             "programmed_bytes": drive.map(|drive| drive.flash_bytes),
             "programmed_data_bytes": drive.map(|drive| drive.data_bytes),
             "moved_bytes": drive.map(|drive| drive.moved_bytes),
-            "collected": drive.map(|drive| drive.collected),
+            "collected": drive.map(|drive| drive.gc_blocks),
             "log_bytes": after.log_bytes - before.log_bytes,
             "flush_bytes": after.flush_bytes - before.flush_bytes,
             "merge_bytes": after.merge_bytes - before.merge_bytes,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use anyhow::anyhow;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_report::RequestLog;
-use nandscape_lab_run::{Observer, Replay, ReplayError, Replayed, ReplayedDrive, Report, WhatIf};
+use nandscape_lab_run::{Observer, Replay, ReplayError, Replayed, ReplayedDrive, ReplayedGroup, Report, WhatIf};
 
 use crate::failure::Failure;
 use crate::pages::{self, Page};
@@ -44,6 +44,9 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
         _ => Failure::input(error),
     })?;
     written.map_err(Failure::run)?;
+    if let Some(group) = replayed.group.take() {
+        return show_group(args, group, &replayed);
+    }
     for drive in &mut replayed.drives {
         drive.choose_percentiles(&args.percentiles);
         drive.report.host.command = Some(output::command());
@@ -66,6 +69,38 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     };
     output::result(&text)?;
     match reports.iter().any(|report| report.interrupted) {
+        true => Err(Failure::Run(anyhow!("interrupted; the report is of what was replayed until then"))),
+        false => Ok(()),
+    }
+}
+
+/// Prints the report of drives that were served as one, as `sim --over` does.
+fn show_group(args: &SimArgs, group: ReplayedGroup, replayed: &Replayed) -> Result<(), Failure> {
+    let ReplayedGroup { mut finished, profile, settings, replay } = group;
+    if let Some(folder) = &args.out {
+        let folder = folder.display();
+        output::note(&format!(
+            "--out {folder}: drives that were served under arrays have no page; --json prints their figures"
+        ));
+    }
+    finished.choose_percentiles(&args.percentiles);
+    tell_of_version(replayed);
+    finished.host.notes.iter().for_each(|note| output::note(note));
+    sim_layers::tell_of_faults(&finished);
+    if let (Some(file), Some(trace)) = (&args.chrome_trace, &replayed.trace) {
+        write(file, trace).map_err(Failure::Run)?;
+    }
+    let text = match args.json {
+        true => {
+            let whole = finished.whole(&profile.name, &settings, &args.set, Some(&output::command()));
+            let mut whole = serde_json::to_value(&whole).map_err(Failure::run)?;
+            whole["replay"] = serde_json::to_value(&replay).map_err(Failure::run)?;
+            serde_json::to_string_pretty(&whole).map_err(Failure::run)?
+        }
+        false => sim_layers::render(&profile.name, &finished),
+    };
+    output::result(&text)?;
+    match finished.host.interrupted {
         true => Err(Failure::Run(anyhow!("interrupted; the report is of what was replayed until then"))),
         false => Ok(()),
     }
@@ -113,18 +148,22 @@ fn page_of(drive: &ReplayedDrive) -> Page<'_> {
 
 /// Prints the notes of all drives, each once.
 fn tell(replayed: &Replayed) {
-    let ours = env!("CARGO_PKG_VERSION");
-    if replayed.version != ours {
-        let theirs = &replayed.version;
-        output::note(&format!(
-            "recorded by version {theirs}, replayed by {ours}: the run differs where the model has changed"
-        ));
-    }
+    tell_of_version(replayed);
     let mut told: Vec<&str> = Vec::new();
     for note in replayed.drives.iter().flat_map(|drive| &drive.report.notes) {
         if !told.contains(&&note[..]) {
             output::note(note);
             told.push(note);
         }
+    }
+}
+
+fn tell_of_version(replayed: &Replayed) {
+    let ours = env!("CARGO_PKG_VERSION");
+    if replayed.version != ours {
+        let theirs = &replayed.version;
+        output::note(&format!(
+            "recorded by version {theirs}, replayed by {ours}: the run differs where the model has changed"
+        ));
     }
 }

@@ -234,7 +234,7 @@ fn write_files(args: &SimArgs, document: &ArrayDocument<'_>) -> Result<(), Failu
     }
 }
 
-fn tell_of_faults(finished: &StackFinished) {
+pub(crate) fn tell_of_faults(finished: &StackFinished) {
     if finished.failures().0 > 0 {
         let each: Vec<String> =
             finished.host.errors.iter().map(|(status, failed)| format!("{failed} with {status}")).collect();
@@ -245,7 +245,7 @@ fn tell_of_faults(finished: &StackFinished) {
     }
 }
 
-fn render(profile: &str, finished: &StackFinished) -> String {
+pub(crate) fn render(profile: &str, finished: &StackFinished) -> String {
     let host = &finished.host;
     let sections = match &host.chain[..] {
         // The head names it.

@@ -140,8 +140,11 @@ pub(crate) fn flows(flows: &[FlowReport], fairness: Option<f64>) -> String {
         return String::new();
     }
     let with_alone = fairness.is_some();
-    let heads = ["job", "requests", "IOPS", "mean, us", "read p99, us", "write p99, us", "alone, us", "slowdown"];
-    let mut table = table(&heads[..if with_alone { 8 } else { 6 }]);
+    let with_deadlines = flows.iter().any(|flow| flow.deadline.is_some());
+    let mut heads = vec!["job", "requests", "IOPS", "mean, us", "read p99, us", "write p99, us"];
+    heads.extend(with_alone.then_some(["alone, us", "slowdown"]).into_iter().flatten());
+    heads.extend(with_deadlines.then_some(["due, us", "in time", "latest, us"]).into_iter().flatten());
+    let mut table = table(&heads);
     let or_dash = |figure: Option<f64>, text: fn(f64) -> String| figure.map_or("-".to_owned(), text);
     for flow in flows {
         let p99 = |way: &str| us_or_dash(flow.latency_us.get(way).and_then(|latency| latency.p99));
@@ -150,6 +153,12 @@ pub(crate) fn flows(flows: &[FlowReport], fairness: Option<f64>) -> String {
         cells.extend([p99("read"), p99("write")]);
         if with_alone {
             cells.extend([us_or_dash(flow.alone_mean_us), or_dash(flow.slowdown, |slowdown| format!("{slowdown:.2}"))]);
+        }
+        if with_deadlines {
+            let deadline = flow.deadline.as_ref();
+            cells.push(us_or_dash(deadline.map(|deadline| deadline.due_us)));
+            cells.push(or_dash(deadline.and_then(|deadline| deadline.met_ratio), percent));
+            cells.push(us_or_dash(deadline.and_then(|deadline| deadline.latest_us)));
         }
         table.add_row(cells);
     }

@@ -16,6 +16,7 @@ use nandscape_transport_reactor::{NoIdleStates, PollMode};
 
 use super::array::ArrayArg;
 use super::functions::{self, DoorbellsArg, FunctionArg};
+use super::group::Group;
 use super::layers::{self, Arranged};
 use super::plan::{Named, Part, PlannedDrive};
 use super::stores::{self, StoreArg};
@@ -97,32 +98,35 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "[NAME=]LEVEL:N")]
     array: Option<ArrayArg>,
     /// Put a layer of a host over each drive: [NAME=]KIND[:N][,KEY=VALUE]..., with KIND block (a block layer with deadlines), cache (a
-    /// page cache), ftl (the FTL of a host over each open-channel drive, the lowest layer), or raid0:N to raid10:N, as --array,
-    /// once: layers before it are below the array, those after it above; may be repeated, from the bottom up. --set
-    /// NAME.KEY=VALUE changes one
+    /// page cache), ftl (the FTL of a host over each open-channel drive, the lowest layer), or raid0:N to raid10:N, as --array:
+    /// layers before it are below the array, those after it above; may be repeated, from the bottom up. Several arrays lie over
+    /// models in memory. --set NAME.KEY=VALUE changes one
     #[arg(long, value_name = "LAYER")]
     over: Vec<String>,
     /// The layers below the array.
     #[arg(skip)]
     under: Vec<String>,
+    /// Layers with several arrays, or with a recorded one.
+    #[arg(skip)]
+    group: Option<Group>,
     /// Make the array anew on existing drives, whose data is lost
     #[arg(long)]
-    array_create: bool,
+    pub(super) array_create: bool,
     /// Open an array without those of its drives that are out of reach or whose files cannot be read: they are rebuilt when they
     /// are back
     #[arg(long, conflicts_with = "array_create")]
-    array_degraded: bool,
+    pub(super) array_degraded: bool,
     /// Have an array take drives for spares that are of no array yet, and hold data or are of another server: what they hold is lost
     #[arg(long, conflicts_with = "array_create")]
-    array_overwrite: bool,
+    pub(super) array_overwrite: bool,
     /// Change a key of every drive's profile: capacity=4GiB; may be repeated. block.deadline=500us and other keys of block put
     /// the block layer of a host between drive and clients: docs/techniques/mittos.md
     #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    pub(super) set: Vec<String>,
     /// A fault in the flash of a drive, or of every drive if none is named: a rule such as "fail program every=500", as
     /// in `nandscape sim`; may be repeated. A running drive takes rules over --control
     #[arg(long, value_name = "[NAME=]RULE")]
-    fault: Vec<String>,
+    pub(super) fault: Vec<String>,
     /// Where the flash of a drive is: ram (in memory); none (data is kept nowhere, and reads give zeros); a file, which
     /// outlasts the process and is made if it does not exist (file:none is a file of that name); or an open-channel drive behind
     /// NVMe/TCP, nvme-tcp://HOST:PORT/NQN, over which the FTL of P runs in this process. May be repeated, for each of several
@@ -151,16 +155,16 @@ pub(crate) struct ServeArgs {
     /// Start a drive in a state saved by `nandscape sim --save-state`; with several drives, name one.
     /// Its profile may differ in policies, times, buffer and faults. May be repeated
     #[arg(long, value_name = "[NAME=]FILE")]
-    from_state: Vec<String>,
+    pub(super) from_state: Vec<String>,
     /// At the end, save the state of a drive to a file, for --from-state; with several drives, name one. May be repeated
     #[arg(long, value_name = "[NAME=]FILE", visible_alias = "save-state-after")]
-    save_state: Vec<String>,
+    pub(super) save_state: Vec<String>,
     /// Seed of everything random [default: 1]; a drive that is in a file already keeps its own
     #[arg(long, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     pub(super) seed: Option<u64>,
     /// Flash, link and firmware take no time
     #[arg(long)]
-    no_delay: bool,
+    pub(super) no_delay: bool,
     /// Serve NBD at unix:PATH or HOST:PORT; may be repeated
     #[arg(long, value_name = "ADDR")]
     pub(super) nbd: Vec<Address>,
@@ -262,6 +266,10 @@ impl From<PollArg> for PollMode {
 impl ServeArgs {
     /// Takes an array among the layers for that of `--array`.
     pub(super) fn arrange(&mut self) -> Result<(), Failure> {
+        self.group = layers::group(&self.over, self.array.as_ref(), self.record.is_some());
+        if self.group.is_some() {
+            return Ok(());
+        }
         if let Some(Arranged { below, array, set, above }) = layers::arrange(&self.over)? {
             if let Some(given) = &self.array {
                 return input(format!("--array {}: --over has an array, too; one is served", given.shape));
@@ -281,6 +289,9 @@ impl ServeArgs {
 
     /// The drives of each reactor.
     pub(super) fn plan(&self) -> Result<Vec<Part>, Failure> {
+        if let Some(group) = &self.group {
+            return self.plan_group(group);
+        }
         let named = self.named()?;
         self.check_array()?;
         let served = self.served(&named).len();
@@ -330,7 +341,9 @@ impl ServeArgs {
                 let resolved = resolve_with(profile, &set, &faults[number])?;
                 if let Some(layer) = &ftl {
                     self.check_ftl(&name, layer, &resolved, &stores[number])?;
-                    let flash = Flash::Model(Box::new(spec(name.clone(), resolved, (number as u64, &stores[number]))));
+                    let spec = spec(name.clone(), resolved, (number as u64, &stores[number]));
+                    let spec = states::begins_in(spec, states[number].as_deref(), &[layer.clone().into()])?;
+                    let flash = Flash::Model(Box::new(spec));
                     return Ok(PlannedDrive::Hosted(HostedSpec {
                         name,
                         number: number as u64,
@@ -339,7 +352,7 @@ impl ServeArgs {
                     }));
                 }
                 let spec = spec(name, resolved, (number as u64, &stores[number]));
-                states::begins_in(spec, states[number].as_deref()).map(PlannedDrive::Model)
+                states::begins_in(spec, states[number].as_deref(), &[]).map(PlannedDrive::Model)
             }
             Named::Stored(drive) => {
                 let profile = Profile::of_keys(&drive.profile_name, drive.keys);
@@ -395,12 +408,12 @@ impl ServeArgs {
         Ok((0..self.reactors).map(part).collect())
     }
 
-    fn seed(&self) -> u64 {
+    pub(super) fn seed(&self) -> u64 {
         self.seed.unwrap_or(1)
     }
 
     /// The drives by name, each with its kind; of an array, its members and spares.
-    fn named(&self) -> Result<Vec<(String, Named<'_>)>, Failure> {
+    pub(super) fn named(&self) -> Result<Vec<(String, Named<'_>)>, Failure> {
         if self.drive.is_empty() {
             if let Some(array) = &self.array {
                 return input(format!("--array {}: give its drives with --drive", array.shape));
@@ -409,6 +422,9 @@ impl ServeArgs {
             return Ok(vec![(name, Named::Stored(Box::new(drive)))]);
         }
         let named = self.drive.iter().map(|word| plan::named(word)).collect::<Result<Vec<_>, Failure>>()?;
+        if let Some(group) = &self.group {
+            return group.members(named, &self.set);
+        }
         match &self.array {
             Some(array) => array.members(named, sim_layers::parts(array.shape, &self.set)?.0.spares),
             None => Ok(named),
@@ -417,9 +433,9 @@ impl ServeArgs {
 
     /// The names that clients use.
     fn served(&self, named: &[(String, Named<'_>)]) -> Vec<String> {
-        match &self.array {
-            Some(array) => vec![array.name.clone()],
-            None => named.iter().map(|(name, _)| name.clone()).collect(),
+        match (&self.group, &self.array) {
+            (Some(Group { name, .. }), _) | (None, Some(ArrayArg { name, .. })) => vec![name.clone()],
+            (None, None) => named.iter().map(|(name, _)| name.clone()).collect(),
         }
     }
 
@@ -433,20 +449,16 @@ impl ServeArgs {
     /// Options that are of drives alone.
     fn check_array(&self) -> Result<(), Failure> {
         let Some(array) = &self.array else { return Ok(()) };
-        let given = [
-            ("--record", self.record.is_some(), "a recording is of drives, not of an array over them"),
-            ("--save-state", !self.save_state.is_empty(), "a state is of one drive"),
-        ];
-        match given.iter().find(|(_, is_given, _)| *is_given) {
-            Some((option, _, why)) => input(format!("{option}: {why}; leave it out with --array {}", array.shape)),
-            None => Ok(()),
+        match self.save_state.is_empty() {
+            false => input(format!("--save-state: a state is of one drive; leave it out with --array {}", array.shape)),
+            true => Ok(()),
         }
     }
 
-    fn stores_of(&self, names: &[String]) -> Result<Vec<StoreArg>, Failure> {
-        match &self.array {
-            Some(_) => stores::of_each(&ArrayArg::spread(&self.store, names), names),
-            None => stores::of_each(&self.store, names),
+    pub(super) fn stores_of(&self, names: &[String]) -> Result<Vec<StoreArg>, Failure> {
+        match self.array.is_some() || self.group.is_some() {
+            true => stores::of_each(&ArrayArg::spread(&self.store, names), names),
+            false => stores::of_each(&self.store, names),
         }
     }
 
@@ -493,7 +505,7 @@ impl ServeArgs {
     }
 
     /// A file is for a model, and cannot be recorded.
-    fn check_stores(&self, named: &[(String, Named<'_>)], stores: &[StoreArg]) -> Result<(), Failure> {
+    pub(super) fn check_stores(&self, named: &[(String, Named<'_>)], stores: &[StoreArg]) -> Result<(), Failure> {
         if self.store_sync && stores.iter().all(|store| store.path().is_none()) {
             return input("--store-sync: no drive is in a file; give --store file:PATH, or leave it out");
         }
@@ -568,11 +580,6 @@ impl ServeArgs {
                 "--store {name}={path}: an open-channel drive is in no file; ram and none are valid"
             ));
         }
-        if self.record.is_some() {
-            return input(
-                "--record: an FTL of the host is not recorded; record the open-channel drive without --over ftl",
-            );
-        }
         Ok(())
     }
 
@@ -595,7 +602,7 @@ impl ServeArgs {
     }
 
     /// Of each drive, whether hosts reach it by several controllers, one of them a PCI function.
-    fn shared(&self, drives: usize) -> Result<Vec<bool>, Failure> {
+    pub(super) fn shared(&self, drives: usize) -> Result<Vec<bool>, Failure> {
         let functions = self.functions()?;
         let of = |drive: usize| functions.iter().filter(|function| function.drive() == drive).count();
         let others = usize::from(!self.nvme_tcp.is_empty());
@@ -603,7 +610,12 @@ impl ServeArgs {
     }
 
     /// A drive, and the values chosen for it.
-    fn spec(&self, name: String, resolved: Resolved, (number, store): (u64, &StoreArg)) -> (DriveSpec, Vec<String>) {
+    pub(super) fn spec(
+        &self,
+        name: String,
+        resolved: Resolved,
+        (number, store): (u64, &StoreArg),
+    ) -> (DriveSpec, Vec<String>) {
         let resolved = if self.no_delay { resolved.without_delay() } else { resolved };
         let keeps_data = *store != StoreArg::None;
         let unseen = if_unseen(&resolved, if keeps_data { StoreKind::Ram } else { StoreKind::None });

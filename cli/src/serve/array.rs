@@ -177,7 +177,7 @@ impl ArrayArg {
                 }
                 PlannedDrive::Remote(spec) => MemberSpec::Remote(spec),
                 PlannedDrive::Hosted(spec) => MemberSpec::Hosted(spec),
-                PlannedDrive::Array(_) | PlannedDrive::Layered(..) => unreachable!("an array is made of drives"),
+                PlannedDrive::Array(_) | PlannedDrive::Group(_) | PlannedDrive::Layered(..) => unreachable!("an array is made of drives"),
             });
         }
         if !below.is_empty() {

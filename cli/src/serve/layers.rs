@@ -5,6 +5,7 @@ use nandscape_lab_run::chain::Chain;
 
 use super::args::input;
 use super::array::ArrayArg;
+use super::group::Group;
 use super::plan::PlannedDrive;
 use crate::failure::Failure;
 
@@ -20,20 +21,42 @@ pub(super) struct Arranged {
     pub(super) above: Vec<String>,
 }
 
+/// The name and the kind of a layer.
+fn head(word: &str) -> String {
+    word.split(',').next().unwrap_or_default().trim().to_owned()
+}
+
+fn is_array(word: &str) -> bool {
+    let head = head(word);
+    head.split_once('=').map_or(head.as_str(), |(_, kind)| kind).trim().starts_with("raid")
+}
+
+/// Layers that take several drives by a chain: with several arrays, or with one whose commands are recorded. `array` is that of
+/// `--array`.
+pub(super) fn group(over: &[String], array: Option<&ArrayArg>, is_recorded: bool) -> Option<Group> {
+    let arrays: Vec<&String> = over.iter().filter(|word| is_array(word)).collect();
+    let count = arrays.len() + usize::from(array.is_some());
+    if count == 0 || count == 1 && !is_recorded {
+        return None;
+    }
+    let mut words = over.to_vec();
+    let name = match (array, arrays.last()) {
+        (Some(array), _) => {
+            // Directly over the drives, or over their FTLs.
+            words.insert(usize::from(begins_with_ftl(over)), array.shape.to_string());
+            array.name.clone()
+        }
+        (None, last) => {
+            last.and_then(|word| head(word).parse().ok()).map_or_else(String::new, |array: ArrayArg| array.name)
+        }
+    };
+    Some(Group { words, name })
+}
+
 /// The array among layers, if there is one.
 pub(super) fn arrange(over: &[String]) -> Result<Option<Arranged>, Failure> {
-    let head = |word: &str| word.split(',').next().unwrap_or_default().trim().to_owned();
-    let is_array = |word: &String| {
-        let head = head(word);
-        head.split_once('=').map_or(head.as_str(), |(_, kind)| kind).trim().starts_with("raid")
-    };
-    let Some(place) = over.iter().position(is_array) else { return Ok(None) };
+    let Some(place) = over.iter().position(|word| is_array(word)) else { return Ok(None) };
     let (below, word, above) = (&over[..place], &over[place], &over[place + 1..]);
-    if let Some(second) = above.iter().find(|word| is_array(word)) {
-        return input(format!(
-            "--over {second}: one array is served, and {word} is below it; block and cache are valid over it"
-        ));
-    }
     let array = head(word).parse().map_err(|problem| Failure::Input(anyhow::anyhow!("--over {word}: {problem}")))?;
     let setting = |change: &str| match change.trim().starts_with("array.") {
         true => change.trim().to_owned(),

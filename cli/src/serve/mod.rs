@@ -5,6 +5,7 @@ mod array;
 pub(crate) mod descriptors;
 mod faults;
 mod functions;
+mod group;
 mod layers;
 mod listeners;
 mod live_line;

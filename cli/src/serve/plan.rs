@@ -9,8 +9,8 @@ use nandscape_device_ssd::{Profile, StoredDrive};
 use nandscape_lab_run::chain::Chain;
 use nandscape_lab_run::host_ftl::{Flash, HostedExport, HostedSpec};
 use nandscape_lab_run::{
-    ArrayExport, ArraySpec, DriveSpec, LayersExport, LiveDrives, MemberSpec, Offers, Progress, RemoteExport,
-    RemoteSpec, SsdExport, offers_of_model,
+    ArrayExport, ArraySpec, DriveSpec, GroupExport, GroupSpec, LayersExport, LiveDrives, MemberSpec, Offers, Progress,
+    RemoteExport, RemoteSpec, SsdExport, offers_of_model,
 };
 use nandscape_sim::Executor;
 use nandscape_sim::units::Bytes;
@@ -44,6 +44,8 @@ pub(super) enum PlannedDrive {
     Hosted(HostedSpec),
     /// An array of drives.
     Array(Box<ArraySpec>),
+    /// Models under layers that take several of them.
+    Group(GroupSpec),
     /// One of these with layers of a host over it.
     Layered(Box<PlannedDrive>, Chain),
 }
@@ -65,6 +67,7 @@ impl PlannedDrive {
             PlannedDrive::Remote(spec) => &spec.name,
             PlannedDrive::Hosted(spec) => &spec.name,
             PlannedDrive::Array(spec) => &spec.name,
+            PlannedDrive::Group(spec) => &spec.name,
             PlannedDrive::Layered(below, _) => below.name(),
         }
     }
@@ -78,12 +81,33 @@ impl PlannedDrive {
         self
     }
 
-    /// The model, with layers over it or without.
+    /// The model, with layers or the FTL of a host over it or without.
     fn model(&self) -> Option<&DriveSpec> {
         match self {
             PlannedDrive::Model(spec) => Some(spec),
+            PlannedDrive::Hosted(spec) => spec.model(),
             PlannedDrive::Layered(below, _) => below.model(),
-            PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) => None,
+            PlannedDrive::Remote(_) | PlannedDrive::Array(_) | PlannedDrive::Group(_) => None,
+        }
+    }
+
+    /// The models of its recording.
+    fn recorded(&self) -> Vec<&DriveSpec> {
+        match self {
+            PlannedDrive::Group(spec) => spec.drives.iter().collect(),
+            _ => self.model().into_iter().collect(),
+        }
+    }
+
+    /// The layers over the drive, the lowest first.
+    fn chain(&self) -> Chain {
+        match self {
+            PlannedDrive::Hosted(spec) => spec.chain(&Chain::default()),
+            PlannedDrive::Layered(below, above) => {
+                Chain { layers: below.chain().layers.into_iter().chain(above.layers.iter().cloned()).collect() }
+            }
+            PlannedDrive::Group(spec) => spec.chain.clone(),
+            PlannedDrive::Model(_) | PlannedDrive::Remote(_) | PlannedDrive::Array(_) => Chain::default(),
         }
     }
 
@@ -92,14 +116,16 @@ impl PlannedDrive {
         match self {
             PlannedDrive::Array(spec) => Some(spec),
             PlannedDrive::Layered(below, _) => below.array_mut(),
-            PlannedDrive::Model(_) | PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) => None,
+            PlannedDrive::Model(_) | PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Group(_) => None,
         }
     }
 
     fn model_mut(&mut self) -> Option<&mut DriveSpec> {
         match self {
             PlannedDrive::Model(spec) => Some(spec),
+            PlannedDrive::Hosted(HostedSpec { flash: Flash::Model(spec), .. }) => Some(spec),
             PlannedDrive::Layered(below, _) => below.model_mut(),
+            PlannedDrive::Group(spec) => spec.drives.first_mut(),
             PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) | PlannedDrive::Array(_) => None,
         }
     }
@@ -108,6 +134,7 @@ impl PlannedDrive {
     pub(super) fn flashes(&self) -> usize {
         match self {
             PlannedDrive::Array(spec) => spec.members.len(),
+            PlannedDrive::Group(spec) => spec.drives.len(),
             PlannedDrive::Layered(below, _) => below.flashes(),
             PlannedDrive::Model(_) | PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) => 1,
         }
@@ -119,6 +146,7 @@ impl PlannedDrive {
             PlannedDrive::Model(spec) => vec![Some(spec)],
             PlannedDrive::Remote(_) | PlannedDrive::Hosted(_) => vec![None],
             PlannedDrive::Array(spec) => spec.members.iter().map(MemberSpec::model).collect(),
+            PlannedDrive::Group(spec) => spec.drives.iter().map(Some).collect(),
             PlannedDrive::Layered(below, _) => below.models(),
         }
     }
@@ -134,6 +162,10 @@ impl PlannedDrive {
         match self {
             PlannedDrive::Model(spec) => spec.resolve().map_or(0, |resolved| resolved.capacity()),
             PlannedDrive::Layered(below, _) => below.memory(),
+            PlannedDrive::Group(spec) => {
+                let of = |spec: &DriveSpec| spec.resolve().map_or(0, |resolved| resolved.capacity());
+                spec.drives.iter().map(of).sum()
+            }
             PlannedDrive::Hosted(HostedSpec { flash: Flash::Model(spec), .. }) => {
                 spec.resolve().map_or(0, |resolved| resolved.capacity())
             }
@@ -149,15 +181,11 @@ impl Part {
 
     /// The header of its recording, which has models only, and the layers over each of them.
     pub(super) fn recorded(&self) -> LiveDrives {
-        let layers = self.drives.iter().find_map(|drive| match drive {
-            PlannedDrive::Layered(_, chain) => Some(chain.clone()),
-            _ => None,
-        });
         LiveDrives {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             seed: self.seed,
-            drives: self.drives.iter().filter_map(PlannedDrive::model).cloned().collect(),
-            layers: layers.unwrap_or_default(),
+            drives: self.drives.iter().flat_map(PlannedDrive::recorded).cloned().collect(),
+            layers: self.drives.first().map(PlannedDrive::chain).unwrap_or_default(),
         }
     }
 
@@ -217,14 +245,25 @@ impl PlannedDrive {
                 let export = spec.build(executor, seed, files, progress).map_err(anyhow::Error::msg)?;
                 Ok(Served::Array(Rc::new(export), spec.shape.to_string()))
             }
+            PlannedDrive::Group(spec) => {
+                files.take(spec.drives.len()).for_each(drop);
+                let export = spec.build(executor, seed, progress).map_err(anyhow::Error::msg)?;
+                let profile = spec.drives.first().map_or("", |spec| &spec.profile_name);
+                Ok(Served::Group(Rc::new(export), profile.to_owned()))
+            }
             PlannedDrive::Layered(below, chain) => {
-                let (name, spec) = (below.name(), below.model());
+                let (name, planned) = (below.name(), below);
                 let below = below.build(executor, seed, files, progress)?;
-                let made = match (spec, below.model()) {
-                    (Some(spec), Some(model)) => LayersExport::over_model((&sim, seed), (spec, &model), chain),
-                    (_, model) => {
+                let made = match (&**planned, &below) {
+                    (PlannedDrive::Model(spec), Served::Model(model, _)) => {
+                        LayersExport::over_model((&sim, seed), (spec, model), chain)
+                    }
+                    (PlannedDrive::Hosted(spec), Served::Hosted(export, _)) => {
+                        LayersExport::over_hosted((&sim, seed), (spec, export), chain)
+                    }
+                    _ => {
                         let lowest = (below.export(), below.offers());
-                        LayersExport::over((&sim, seed), name, lowest, model, chain)
+                        LayersExport::over((&sim, seed), name, lowest, None, (chain, &[]))
                     }
                 };
                 match made {
@@ -246,6 +285,7 @@ pub(super) enum Served {
     Remote(Rc<RemoteExport>, String),
     Hosted(Rc<HostedExport>, HostedSpec),
     Array(Rc<ArrayExport>, String),
+    Group(Rc<GroupExport>, String),
     /// Layers over one of these.
     Layered(Box<Served>, Rc<LayersExport>),
 }
@@ -257,6 +297,7 @@ impl Served {
             Served::Remote(export, _) => export.clone(),
             Served::Hosted(export, _) => export.clone(),
             Served::Array(export, _) => export.clone(),
+            Served::Group(export, _) => export.clone(),
             Served::Layered(_, export) => export.clone(),
         }
     }
@@ -268,19 +309,15 @@ impl Served {
             Served::Hosted(export, _) => offers_of_model(&export.info()),
             Served::Remote(export, _) => export.offers(),
             Served::Array(export, _) => export.offers(),
+            Served::Group(export, _) => export.offers(),
             Served::Layered(_, export) => export.offers(),
         }
-    }
-
-    /// The model, if it is one.
-    fn model(&self) -> Option<Rc<SsdExport>> {
-        if let Served::Model(export, _) = self { Some(export.clone()) } else { None }
     }
 
     /// Its profile, its URL, or its level.
     pub(super) fn made_from(&self) -> &str {
         match self {
-            Served::Model(_, profile) => profile,
+            Served::Model(_, profile) | Served::Group(_, profile) => profile,
             Served::Layered(below, _) => below.made_from(),
             Served::Array(_, level) => level,
             Served::Remote(_, url) => url,
@@ -300,6 +337,7 @@ impl Served {
             Served::Remote(export, _) => export.max_queue_pairs(),
             Served::Hosted(export, _) => export.max_queue_pairs(),
             Served::Array(export, _) => export.max_queue_pairs(),
+            Served::Group(export, _) => export.max_queue_pairs(),
             Served::Layered(_, export) => export.max_queue_pairs(),
         }
     }
@@ -309,6 +347,7 @@ impl Served {
         match self {
             Served::Model(export, _) => export.ssd().check(),
             Served::Hosted(export, _) => export.check(),
+            Served::Group(export, _) => export.check(),
             Served::Layered(below, _) => below.check(),
             Served::Array(export, _) => export.models().try_for_each(|(name, model)| {
                 model.ssd().check().map_err(|problem| format!("drive {name}: {problem}"))
@@ -341,6 +380,14 @@ impl Served {
                 };
                 spec.save(export, held, seed, executor, path).err().map(|error| failed(&error))
             }
+            (Served::Hosted(export, spec), _, Some(path)) => {
+                let failed = |error: &dyn Display| anyhow::anyhow!("--save-state {}: {error}", spec.name);
+                let held = match layers.map(|layers| layers.take_held(executor)).transpose() {
+                    Ok(held) => held,
+                    Err(problem) => return Some(failed(&problem)),
+                };
+                export.save(spec, held, seed, executor, path).err().map(|error| failed(&error))
+            }
             _ => self.close(executor, planned.name()),
         }
     }
@@ -356,7 +403,7 @@ impl Served {
                 let errors: Vec<_> = export.models().filter_map(|(name, model)| close(executor, name, model)).collect();
                 errors.into_iter().next()
             }
-            Served::Remote(..) | Served::Hosted(..) => None,
+            Served::Remote(..) | Served::Hosted(..) | Served::Group(..) => None,
         }
     }
 
@@ -365,7 +412,7 @@ impl Served {
         match self {
             Served::Array(export, _) => export.on_member_event(line),
             Served::Layered(below, _) => below.on_member_event(line),
-            Served::Model(..) | Served::Remote(..) | Served::Hosted(..) => {}
+            Served::Model(..) | Served::Remote(..) | Served::Hosted(..) | Served::Group(..) => {}
         }
     }
 
@@ -382,9 +429,18 @@ impl Served {
             Served::Array(export, _) => {
                 Some(format!("drive {name} is an array: {}{}; {size}", export.describe(), export.left_out()))
             }
+            Served::Group(export, profile) => Some(format!(
+                "drive {name} is {} over {} drives of {profile}, from the bottom up; {size}; what it holds ends with this process",
+                export.describe(),
+                export.models().count()
+            )),
             Served::Remote(export, url) => Some(format!("drive {name} is {url}: {}; {size}", export.identity())),
             Served::Hosted(_, HostedSpec { flash, .. }) => Some(format!(
-                "drive {name} is an FTL of this process over {flash}: {size}; what it holds ends with this process"
+                "drive {name} is an FTL of this process over {flash}: {size}; what it holds ends with this process{}",
+                match flash {
+                    Flash::Model(_) => ", unless --save-state saves it",
+                    Flash::Remote(_) => "",
+                }
             )),
         }
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use nandscape_lab_run::chain::Named;
 use nandscape_lab_run::{DriveSpec, StateFile};
 
 use super::plan::PlannedDrive;
@@ -39,22 +40,27 @@ pub(super) fn check_save(drive: &PlannedDrive, store: Option<&Path>, path: &Path
     let refused = |why: String| Err(Failure::Input(anyhow!("--save-state {name}={to}: {why}")));
     match (drive, store) {
         (PlannedDrive::Remote(_), _) => refused("the drive is remote; its state is where it is served".to_owned()),
-        (PlannedDrive::Hosted(spec), _) => {
-            refused(format!("the drive is an FTL over {}, whose tables are in memory and not saved", spec.flash))
-        }
-        (PlannedDrive::Array(_), _) => refused("a state is of one drive".to_owned()),
+        (PlannedDrive::Hosted(spec), _) => match spec.model() {
+            None => refused(format!(
+                "the drive is an FTL over {}, whose state is where it is served; an FTL over a model is valid",
+                spec.flash
+            )),
+            Some(model) => model.check_can_be_saved(path).or_else(|error| refused(error.to_string())),
+        },
+        (PlannedDrive::Array(_) | PlannedDrive::Group(_), _) => refused("a state is of one drive".to_owned()),
         (PlannedDrive::Layered(below, _), store) => check_save(below, store, path),
         (_, Some(store)) => refused(format!("the drive is in {}, which has its state", store.display())),
         (PlannedDrive::Model(spec), None) => spec.check_can_be_saved(path).or_else(|error| refused(error.to_string())),
     }
 }
 
-/// A drive that begins in the state of a file, if there is one. Checks that the state fits, and describes the drive accordingly.
-pub(super) fn begins_in(mut spec: DriveSpec, path: Option<&Path>) -> Result<DriveSpec, Failure> {
+/// A drive that begins in the state of a file, if there is one. Checks that the state fits the drive under the lowest of its layers,
+/// and describes the drive accordingly.
+pub(super) fn begins_in(mut spec: DriveSpec, path: Option<&Path>, lowest: &[Named]) -> Result<DriveSpec, Failure> {
     let Some(path) = path else { return Ok(spec) };
     let failed = |error| Failure::Input(anyhow!("--from-state {error}"));
     let state = StateFile::open(path).map_err(failed)?;
-    state.check_fits(&spec.resolve().map_err(Failure::input)?).map_err(failed)?;
+    state.check_fits_layers(lowest, &[&spec.resolve().map_err(Failure::input)?]).map_err(failed)?;
     if state.keeps_data() && !spec.keeps_data {
         crate::output::note(&format!("drive {} keeps no data, and that of {} is left out", spec.name, path.display()));
     }

@@ -209,7 +209,50 @@ fn what_the_ftl_of_a_host_cannot_lie_over_is_refused_with_what_it_can() {
     refuse(&on(&drive, &["--over", "ftl,moves=fast"]), &["moves=fast: valid are copy, read-write"]);
     refuse(&on(&drive, &["--over", "ftl,buffer.sise=1MiB"]), &["buffer.sise"]);
     refuse(&on(&drive, &["--over", "ftl", "--set", "buffer.mode=register"]), &["volatile write cache", "through"]);
-    refuse(&on(&drive, &["--over", "ftl", "--save-state", "x.state"]), &["open_channel"]);
+}
+
+/// A state has the chunks of the drives and the tables of the FTLs. A run from the file is the run that wrote it.
+#[test]
+fn a_run_from_a_state_under_the_ftl_of_a_host_is_the_run_that_wrote_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (state, after) = (path("ftl.state"), path("after.state"));
+    let load = ["--rw", "randrw", "--iodepth", "4", "--io-count", "1500", "--json", "--check"];
+    let over = ["--over", "ftl,buffer.size=1MiB", "--over", "cache,memory=1MiB"];
+    let report = |words: &[&str]| figures(&succeed(words));
+    let plain = report(&[&CHUNKS[..], &load, &over, &["--precondition", "steady"]].concat());
+    assert_eq!(plain["precondition"], "steady", "{plain:#}");
+    let saving = ["--precondition", "steady", "--save-state", &state, "--save-state-after", &after];
+    assert_eq!(report(&[&CHUNKS[..], &load, &over, &saving].concat()), plain);
+    let again = report(&[&["sim"], &load[..], &["--from-state", &state]].concat());
+    assert_eq!(again["requests"], plain["requests"]);
+    assert_eq!(again["latency_us"], plain["latency_us"], "layers and drives are those of the file");
+    assert_eq!(again["chain"], plain["chain"]);
+    let next = report(
+        &[&["sim"], &load[..], &["--from-state", &after, "--set", "host_ftl.ftl.gc.victim=cost_benefit"]].concat(),
+    );
+    let words = next["initial_state"].as_str().expect("words").to_owned();
+    assert!(words.ends_with("then randrw with 1500 requests measured"), "{words}");
+    let without_cache = report(&[&CHUNKS[..], &load, &over[..2], &["--from-state", &state]].concat());
+    assert_eq!(without_cache["chain"][0]["ftl"]["precondition"], "steady", "the FTL continues under other layers, too");
+    let shown = succeed(&["inspect", &state]);
+    assert!(shown.contains("dfc-mlc") && shown.contains("ftl"), "{shown}");
+    let other = [&CHUNKS[..], &load, &["--over", "ftl,ftl.over_provisioning=45%", "--from-state", &state]].concat();
+    refuse(&other, &["the state is of another FTL: "]);
+    let other = [&CHUNKS[..], &load, &["--over", "ftl", "--over", "raid0:2", "--from-state", &state]].concat();
+    refuse(&other, &["it is of drives under other layers: it has ftl, and the run has ftl, then raid0:2"]);
+    let default = ["sim", "--drive", "default", "--set", "capacity=64MiB", "--rw", "read", "--from-state", &state];
+    refuse(&default, &["it is of drives under other layers: it has ftl, and the run has no array or ftl"]);
+}
+
+#[test]
+fn a_load_settles_the_ftl_of_a_host() {
+    let load = ["--over", "ftl,buffer.size=1MiB", "--rw", "randwrite", "--bs", "256k", "--io-count", "200", "--json"];
+    let text = succeed(&[&CHUNKS[..], &load, &["--precondition", "load", "--check"]].concat());
+    let found: Value = serde_json::from_str(&text).expect("one JSON object");
+    let windows = found["drives"][0]["report"]["settled"]["waf"].as_array().expect("windows").clone();
+    assert!(windows.len() >= 3 && windows.last().and_then(Value::as_f64) > Some(1.0), "{windows:?}");
+    assert_eq!(found["chain"][0]["ftl"]["precondition"], "load");
 }
 
 /// A report without what depends on the machine, and without the changes as they were given.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::hang_ups::{ask, until};
 use crate::patience;
-use crate::server::{SMALL, Server, nandscape, number, refuse};
+use crate::server::{SMALL, Server, nandscape, number, refuse, sim};
 use crate::store::{Client, Model, count};
 use crate::tools::{fio, start_fio};
 
@@ -82,18 +82,54 @@ fn layers_lie_below_an_array() {
     fio(&again, &["--rw=read", "--bs=64k", "--size=8m"]);
     assert_eq!(again.end().code, Some(0));
     let folder = tempfile::tempdir().unwrap();
-    for (words, problem) in [
-        (
-            &["--over", "raid0:2", "--over", "raid1:2"][..],
-            "--over raid1:2: one array is served, and raid0:2 is below it",
-        ),
-        (&["--over", "raid0:2", "--array", "raid0:2"], "--array raid0:2: --over has an array, too"),
-        (&["--array-create"], "--array-create: there is no array"),
-        (&["--over", "raid0:2,chunks=4KiB"], "chunks"),
-    ] {
+    for (words, problem) in
+        [(&["--array-create"][..], "--array-create: there is no array"), (&["--over", "raid0:2,chunks=4KiB"], "chunks")]
+    {
         let ended = refuse(folder.path(), &[&drives[..], words, &["--nbd", "unix:n.sock"]].concat());
         assert!(ended.code == Some(2) && ended.err.contains(problem), "{words:?}: {ended:?}");
     }
+}
+
+/// A stripe over two mirrors, as a simulation has it: the same layers in the times of commands, and a recording that replays to the
+/// byte. Members take orders by their names.
+#[test]
+fn an_array_of_arrays_is_served_recorded_and_replayed_to_the_byte() {
+    let drives = ["--set", "capacity=64MiB", "--set", "geometry.channels=2", "--precondition", "full"];
+    let over = ["--over", "raid1:2", "--over", "small=raid0:2,chunk=16KiB", "--over", "cache,memory=1MiB"];
+    let own = ["--nbd", "unix:n.sock", "--check", "--json", "--record", "run.rec", "--chrome-trace", "live.json"];
+    let named = ["--drive", "member=default", "--control", "control"];
+    let server = Server::start(tempfile::tempdir().unwrap(), &[&named[..], &drives, &over, &own].concat());
+    let verify = ["--rw=randrw", "--bsrange=512-64k", "--iodepth=16", "--io_size=8m", "--size=16m", "--verify=crc32c"];
+    fio(&server, &verify);
+    let told = nandscape(server.folder.path(), &["ctl", "array", "fail", "control", "member-3"]);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    let told = nandscape(server.folder.path(), &["ctl", "array", "fail", "control", "member-7"]);
+    assert!(told.code != Some(0) && told.err.contains("its drives are member-0, member-1, member-2"), "{told:?}");
+    fio(&server, &["--rw=randrw", "--bs=4k", "--io_size=1m", "--size=16m"]);
+    let (ended, folder) = server.end_keeping();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told = "drive small is \"raid1:2\", then \"small=raid0:2,chunk=16KiB\", then \"cache,memory=1MiB\" over 4 drives of default";
+    assert!(ended.err.contains(told), "{}", ended.err);
+    let figures: Value = serde_json::from_str(&ended.out).unwrap();
+    let part = |of: &str, name: &str| figures["drives"][0]["parts"][of][name].as_f64().unwrap();
+    assert!(part("small", "array_writes_sent_total") > 100.0, "{figures:#}");
+    assert_eq!((part("array/0", "array_members_missing"), part("array/1", "array_members_missing")), (0.0, 1.0));
+    let again = ["--replay", "run.rec", "--chrome-trace", "again.json", "--json", "--check"];
+    let replayed = sim(folder.path(), &again);
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    let trace = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert!(trace("live.json") == trace("again.json"), "the traces differ");
+    let replayed: Value = serde_json::from_str(&replayed.out).unwrap();
+    let simulated = ["--drive", "default", "--rw", "randrw", "--io-count", "300", "--json"];
+    let simulated = sim(folder.path(), &[&simulated[..], &drives, &over].concat());
+    let simulated: Value = serde_json::from_str(&simulated.out).unwrap();
+    let layers = |of: &Value| of["layers_us"]["read"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(layers(&replayed), layers(&simulated));
+    let chain = |of: &Value| of["chain"].as_array().unwrap().iter().map(|one| one["layer"].clone()).collect::<Vec<_>>();
+    assert_eq!(chain(&replayed), chain(&simulated));
+    assert_eq!((replayed["drives"].as_array().unwrap().len(), &replayed["replay"]["kind"]), (4, &json!("exact")));
+    let text = sim(folder.path(), &["--replay", "run.rec"]);
+    assert!(text.code == Some(0) && text.out.contains("raid0:2") && text.out.contains("member-3"), "{text:?}");
 }
 
 /// A page cache over a block layer over an array: data is right, the figures are those of each layer, and the members take orders.
@@ -255,7 +291,14 @@ fn arrays_that_cannot_be_are_told() {
         (&["--array", "raid5:2"][..], "raid5"),
         (&["--array", "raid1:2", "--set", "array.technique=rails"], "is for nandscape sim"),
         (&["--array", "raid5:4", "--set", "array.techniqe=base"], "array.techniqe"),
-        (&["--array", "raid5:4", "--record", "r"], "--record: a recording is of drives"),
+        (&["--array", "raid5:4", "--record", "r", "--store", "file:x"], "drives in files cannot be recorded"),
+        (&["--array", "raid5:4", "--record", "r", "--set", "array.journal=data"], "has no journal"),
+        (&["--array", "raid5:4", "--record", "r", "--array-create"], "--array-create: the arrays are new"),
+        (&["--over", "raid1:2", "--over", "raid0:2", "--save-state", "s"], "nandscape sim --save-state"),
+        (
+            &["--over", "raid1:2", "--over", "raid0:2", "--drive", "b=default"],
+            "the layers take 4 drives, and there are 2",
+        ),
         (&["--array", "raid5:4", "--save-state", "s"], "--save-state: a state is of one drive"),
         (&["--array", "raid5:4", "--reactors", "2"], "give 1 to 1"),
         (&["--array", "raid5:4", "--store", "none", "--set", "array.journal=data"], "keep no journal"),

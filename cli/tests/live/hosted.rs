@@ -4,7 +4,7 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::server::{Ended, SMALL, Server, number, refuse};
+use crate::server::{Ended, SMALL, Server, number, refuse, sim};
 use crate::tools::fio;
 
 /// An open-channel drive of 96 MiB: 4 parallel units with 24 chunks of a MiB.
@@ -94,6 +94,54 @@ fn fio_verifies_the_layer_ftl_over_a_remote_drive_and_over_a_model() {
         assert!(counter("cache_hits_total") + counter("cache_loaded_pages_total") > 0.0, "{figures:#}");
     }
     assert_eq!(first.end().code, Some(0));
+}
+
+/// Over a model of the server, the state of the drive and of its FTL is saved together, with the pages of a cache above.
+#[test]
+fn an_ftl_over_a_model_is_saved_and_served_again_with_its_data() {
+    let over = ["--over", "ftl,buffer.size=1MiB", "--over", "cache,memory=1MiB", "--nbd", "unix:n.sock", "--check"];
+    let drive: Vec<&str> = ["--drive", "small=dfc-mlc"].into_iter().chain(CHUNKS[2..].iter().copied()).collect();
+    let writes = ["--rw=randwrite", "--bs=4k", "--iodepth=8", "--size=8m", "--verify=crc32c"];
+    let server =
+        Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &over, &["--save-state", "used.state"]].concat());
+    fio(&server, &[&writes[..], &["--do_verify=0"]].concat());
+    let (ended, folder) = server.end_keeping();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let server = Server::start(folder, &[&drive[..], &over, &["--from-state", "used.state"]].concat());
+    fio(&server, &[&writes[..], &["--verify_only"]].concat());
+    let (ended, folder) = server.end_keeping();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let simulated = ["--from-state", "used.state", "--rw", "randread", "--io-count", "300", "--json", "--check"];
+    let report = figures(&sim(folder.path(), &simulated));
+    assert_eq!(number(&report, "/requests"), 300.0, "{report:#}");
+    let state = report["initial_state"].as_str().unwrap();
+    assert!(state.contains("then served to hosts, which wrote 8MiB"), "{state}");
+}
+
+/// The recording of an FTL over a model has the drive and the layers. Its replay has the same events, to the byte.
+#[test]
+fn the_recording_of_an_ftl_over_a_model_replays_to_the_byte() {
+    let over = ["--over", "ftl,buffer.size=1MiB", "--nbd", "unix:n.sock", "--record", "run.rec", "--check"];
+    // Its name is that of the drive that clients ask for.
+    let drive: Vec<&str> =
+        ["--drive", "small=dfc-mlc"].into_iter().chain(CHUNKS[2..CHUNKS.len() - 1].iter().copied()).collect();
+    let server = Server::start(
+        tempfile::tempdir().unwrap(),
+        &[&drive[..], &over, &["--precondition", "full", "--chrome-trace", "live.json"]].concat(),
+    );
+    fio(&server, &["--rw=randrw", "--bs=4k", "--iodepth=8", "--size=8m"]);
+    let (ended, folder) = server.end_keeping();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let again = ["--replay", "run.rec", "--chrome-trace", "again.json", "--json", "--check"];
+    let report = figures(&sim(folder.path(), &again));
+    let trace = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert!(trace("live.json") == trace("again.json"), "the traces differ");
+    let ftl = &report["chain"][0];
+    assert!(ftl["layer"] == "host_ftl" && ftl["ftl"]["precondition"] == "full", "{ftl:#}");
+    let layers = report["layers_us"]["read"].as_object().unwrap();
+    let sum: f64 = layers.values().filter_map(Value::as_f64).sum();
+    assert!((sum - number(&report, "/latency_us/read/mean")).abs() < 1e-6, "{layers:?}");
+    assert!(layers["host_ftl"].as_f64() > Some(0.0) && layers["drive"].as_f64() > Some(0.0), "{layers:?}");
 }
 
 #[test]
@@ -187,7 +235,6 @@ fn what_cannot_have_such_flash_is_told() {
         (&["--drive", "default", "--over", "ftl"], "--over: drive default has its own FTL"),
         (&["--drive", block.url(), "--over", "ftl"], "it is no open-channel drive"),
         (&["--drive", "dfc-mlc", "--over", "cache"], "drive dfc-mlc has chunks"),
-        (&[&CHUNKS[..], &["--over", "ftl", "--record", "r"]].concat(), "--record: an FTL of the host is not recorded"),
         (&[&CHUNKS[..], &["--over", "ftl", "--store", "file:x"]].concat(), "an open-channel drive is in no file"),
         (&over("nbd+unix:///x?socket=n.sock"), "nbd+unix:// names no flash"),
         (&over("nvme-tcp://127.0.0.1/nqn.x"), "host and port are missing"),

@@ -162,6 +162,13 @@ impl Server {
         self.wait()
     }
 
+    /// The same, and its folder.
+    pub(crate) fn end_keeping(mut self) -> (Ended, tempfile::TempDir) {
+        self.signal(Signal::TERM);
+        let ended = self.wait();
+        (ended, self.keep_folder())
+    }
+
     /// Waits until it has ended.
     pub(crate) fn wait(&mut self) -> Ended {
         let out = patience::read(self.child.stdout.take());

@@ -5,7 +5,7 @@
 //! A plane is a parallel unit, a block a chunk, a page what one program writes at least. Programs and erases of a plane go
 //! one after the other, as they have to in a chunk.
 //!
-//! Left out: out-of-band areas in the flash, and therefore a start from flash with data; programs of several pages; fault
+//! Left out: out-of-band areas in the flash, and therefore a start from flash with data without a saved state; programs of several pages; fault
 //! plans and aging, which the remote drive has; times of this flash; power cuts in the middle of an operation.
 
 use std::cell::{Cell, RefCell};
@@ -25,6 +25,7 @@ use crate::geometry::{BlockId, PageId, UnitId};
 use crate::image::PageImage;
 use crate::media::{Media, MediaConfig};
 use crate::outcome::Broken;
+use crate::plain::{Malformed, Reader, Writer};
 use crate::power::Underway;
 use crate::store::{Arrived, Shelf};
 
@@ -430,5 +431,42 @@ impl Media {
         }
         let gone: Vec<UnitId> = remote.metadata.borrow().range(units).map(|(unit, _)| *unit).collect();
         gone.iter().for_each(|unit| _ = remote.metadata.borrow_mut().remove(unit));
+    }
+
+    /// What is known here of the units of remote flash at rest; `None` of flash that is not remote.
+    pub(crate) fn save_of_remote(&self) -> Option<Vec<u8>> {
+        let remote = self.remote.as_ref()?;
+        let mut to = Writer::default();
+        for set in [&remote.unreadable, &remote.lost] {
+            to.words(&set.borrow().iter().map(|unit| unit.0).collect::<Vec<_>>());
+        }
+        let metadata = remote.metadata.borrow();
+        to.count(metadata.len());
+        for (unit, bytes) in &*metadata {
+            to.word(unit.0);
+            to.bytes(bytes);
+        }
+        Some(to.finish())
+    }
+
+    /// The same of other flash, restored here.
+    pub(crate) fn restore_of_remote(&self, saved: &[u8]) -> Result<(), Malformed> {
+        let (remote, mut from) = (self.elsewhere(), Reader::new(saved));
+        let unit = |from: &Reader<'_>, unit: u32| match unit < self.geometry.units() {
+            true => Ok(UnitId(unit)),
+            false => Err(from.malformed(format!("unit {unit}, which the flash does not have"))),
+        };
+        for set in [&remote.unreadable, &remote.lost] {
+            for _ in 0..from.count(4)? {
+                let number = from.word()?;
+                set.borrow_mut().insert(unit(&from, number)?);
+            }
+        }
+        for _ in 0..from.count(12)? {
+            let number = from.word()?;
+            let unit = unit(&from, number)?;
+            remote.metadata.borrow_mut().insert(unit, from.bytes()?.into());
+        }
+        from.finish()
     }
 }

@@ -24,7 +24,7 @@ pub struct SavedMedia {
     pub tags: Table,
     /// Blocks, pages that cannot be read, out-of-band bytes and metadata, as bytes.
     pub cells: Vec<u8>,
-    /// The host's data, if kept, as bytes.
+    /// The host's data, if kept, as bytes. Of remote flash, which has the data: what is known here of its units.
     pub data: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ impl Media {
         if let Some(aging) = &self.aging {
             aging.save(self.sim.now(), &mut cells);
         }
-        let data = contents.write_data(geometry);
+        let data = self.save_of_remote().unwrap_or_else(|| contents.write_data(geometry));
         let empty = Table::new(0).map_err(|_| "the system does not give an empty table")?;
         let tags = std::mem::replace(contents.tags_mut(), empty);
         Ok(SavedMedia { geometry: *geometry.counts(), tags, cells: cells.finish(), data })
@@ -91,7 +91,11 @@ impl Media {
             .and_then(|bad| ages(&mut reader).map(|()| bad))
             .and_then(|bad| reader.finish().map(|()| bad));
         let bad = bad.map_err(|problem: Malformed| format!("cells: {problem}"))?;
-        contents.read_data(&geometry, &data).map_err(|problem| format!("data: {problem}"))?;
+        let read = match self.is_remote() {
+            true => self.restore_of_remote(&data),
+            false => self.contents.get_mut().read_data(&geometry, &data),
+        };
+        read.map_err(|problem| format!("data: {problem}"))?;
         let are = |mark| bad.iter().map(|of_block| *of_block == mark).collect();
         self.set_factory_bad(are(FACTORY_BAD));
         self.set_grown_bad(are(GROWN_BAD));

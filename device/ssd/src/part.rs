@@ -189,8 +189,7 @@ impl Part {
             AnyFtl::OxBlock(ftl) => ftl.shut_down().await,
             AnyFtl::Zone(ftl) => ftl.come_to_rest().await,
             AnyFtl::Lsm(ftl) => ftl.come_to_rest().await,
-            // Their state cannot be saved: [`crate::Resolved::check_can_be_saved`].
-            AnyFtl::OpenChannel(_) => {}
+            AnyFtl::OpenChannel(ftl) => ftl.come_to_rest().await,
         }
     }
 
@@ -210,7 +209,7 @@ impl Part {
             AnyFtl::Page(ftl) => ftl.take_saved().map(Some),
             AnyFtl::OxBlock(_) => Ok(None),
             AnyFtl::Zone(ftl) => ftl.take_saved().map(Some),
-            AnyFtl::OpenChannel(_) => Err("the state of chunks cannot be taken".to_owned()),
+            AnyFtl::OpenChannel(ftl) => ftl.take_saved().map(Some),
             AnyFtl::Lsm(ftl) => ftl.take_saved().map(Some),
         }
     }
@@ -220,6 +219,7 @@ impl Part {
             (AnyFtl::Page(ftl), Some(saved)) => ftl.put_saved(saved),
             (AnyFtl::Zone(ftl), Some(saved)) => ftl.put_saved(saved),
             (AnyFtl::Lsm(ftl), Some(saved)) => ftl.put_saved(saved),
+            (AnyFtl::OpenChannel(ftl), Some(saved)) => ftl.put_saved(saved),
             (AnyFtl::OxBlock(_), None) => Ok(()),
             (_, _) => Err("the state is of another kind of FTL".to_owned()),
         }

@@ -35,7 +35,7 @@ pub struct SavedPart {
 }
 
 /// The kinds of FTL whose state can be saved.
-const KINDS: &str = "\"page\" with ftl.tables = \"saved\", \"zone\", \"lsm\", and \"ox_block\"";
+const KINDS: &str = "\"page\" with ftl.tables = \"saved\", \"zone\", \"lsm\", \"open_channel\", and \"ox_block\"";
 
 impl Resolved {
     /// Checks that the state of such a drive can be saved.
@@ -46,7 +46,7 @@ impl Resolved {
         let parts = self.parts().iter().map(|part| &part.drive);
         let cannot = |drive: &&Resolved| {
             let finds_in_data = drive.ox_block().is_some_and(|config| config.layout != Layout::Log);
-            finds_in_data || drive.open_channel().is_some() || drive.rebuilds_in_memory()
+            finds_in_data || drive.rebuilds_in_memory()
         };
         match std::iter::once(self).filter(|drive| drive.parts().is_empty()).chain(parts).find(cannot) {
             None => Ok(()),

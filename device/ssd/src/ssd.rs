@@ -17,6 +17,7 @@ use crate::orders;
 use crate::part::Part;
 use crate::profile::ProfileError;
 use crate::resolve::Resolved;
+use crate::saved::{SavedDrive, SavedPart};
 use crate::settings::Settings;
 use crate::store::StoredDrive;
 
@@ -48,19 +49,36 @@ impl Ssd {
     }
 
     /// A new drive over remote flash: that of an open-channel drive, whose host runs the FTL. The profile has one
-    /// page-mapping FTL with tables in memory, and the geometry of that flash.
+    /// page-mapping FTL with tables in memory, and the geometry of that flash. It continues from `saved`, the state of another
+    /// such drive over the same flash, if that is given.
     ///
     /// # Errors
-    /// If the profile has another FTL, or the system does not provide memory for its tables.
-    pub fn over_remote(sim: &Sim, profile: &Resolved, array: Rc<dyn RemoteArray>, seed: Seed) -> io::Result<Ssd> {
+    /// If the profile has another FTL, the state is not of such a drive, or the system does not provide memory for its tables.
+    pub fn over_remote(
+        sim: &Sim,
+        profile: &Resolved,
+        array: Rc<dyn RemoteArray>,
+        seed: Seed,
+        saved: Option<SavedDrive>,
+    ) -> io::Result<Ssd> {
         let maps_pages = profile.kind() == "page" && profile.parts().is_empty() && !profile.rebuilds_in_memory();
         if !maps_pages || profile.ages() {
             let problem = "over flash elsewhere only one FTL of ftl.kind = \"page\" with ftl.tables = \"saved\", without [wear], is valid";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
         let names = profile.names(seed.child("identity"));
-        let media = Media::over_remote(sim, profile.media(StoreKind::Ram, seed.child("media")), array)?;
-        Ok(Ssd::of(sim, profile, assemble::one(sim, profile, media, names)?))
+        let invalid = |problem: String| io::Error::new(io::ErrorKind::InvalidData, problem);
+        let mut media = Media::over_remote(sim, profile.media(StoreKind::Ram, seed.child("media")), array)?;
+        let Some(saved) = saved else { return Ok(Ssd::of(sim, profile, assemble::one(sim, profile, media, names)?)) };
+        let [SavedPart { media: flash, ftl }] = <[SavedPart; 1]>::try_from(saved.parts)
+            .map_err(|parts| invalid(format!("the state is of {} FTLs, and the drive has one", parts.len())))?;
+        media.put_saved(flash).map_err(invalid)?;
+        let ssd = Ssd::of(sim, profile, assemble::one(sim, profile, media, names)?);
+        ssd.parts[0].put_tables(ftl).map_err(invalid)?;
+        if saved.is_filled {
+            ssd.was_filled();
+        }
+        Ok(ssd)
     }
 
     /// Opens a drive in a file, which fits `profile` ([`Resolved::check_store`]): in its last state if it was closed,

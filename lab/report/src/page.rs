@@ -5,7 +5,7 @@ use nandscape_lab_run::record::{Part, Slowest};
 use nandscape_lab_run::{FlowReport, Latency};
 
 use crate::explain::{Explanation, Kind};
-use crate::format::{count, rounded, seconds, us, us_or_dash};
+use crate::format::{count, percent, rounded, seconds, us, us_or_dash};
 
 /// Templates, by the names that they use for each other.
 const TEMPLATES: &[(&str, &str)] = &[
@@ -50,9 +50,10 @@ pub(crate) fn render(template: &str, script: &str, data: &str, shown: Value) -> 
     template.render(page).expect("a template of ours is right")
 }
 
-/// The jobs of a workload that has several.
+/// The jobs of a workload that has several, or one with a deadline.
 pub(crate) fn flows(flows: &[FlowReport], fairness: Option<f64>) -> Value {
-    let columns = [
+    let with_deadlines = flows.iter().any(|flow| flow.deadline.is_some());
+    let mut columns = vec![
         "requests",
         "a second",
         "mean",
@@ -65,6 +66,7 @@ pub(crate) fn flows(flows: &[FlowReport], fairness: Option<f64>) -> Value {
         "alone",
         "slowdown",
     ];
+    columns.extend(with_deadlines.then_some(["due", "in time", "latest"]).into_iter().flatten());
     let or_dash = |figure: Option<f64>, text: fn(f64) -> String| figure.map_or("-".to_owned(), text);
     let row = |flow: &FlowReport| {
         let of = |way: &str| match flow.latency_us.get(way) {
@@ -74,6 +76,12 @@ pub(crate) fn flows(flows: &[FlowReport], fairness: Option<f64>) -> Value {
         let mut cells = vec![count(flow.requests), or_dash(flow.iops, rounded), us_or_dash(flow.mean_us)];
         cells.extend(of("read").into_iter().chain(of("write")));
         cells.extend([us_or_dash(flow.alone_mean_us), or_dash(flow.slowdown, |slowdown| format!("{slowdown:.2}"))]);
+        if with_deadlines {
+            let deadline = flow.deadline.as_ref();
+            cells.push(us_or_dash(deadline.map(|deadline| deadline.due_us)));
+            cells.push(or_dash(deadline.and_then(|deadline| deadline.met_ratio), percent));
+            cells.push(us_or_dash(deadline.and_then(|deadline| deadline.latest_us)));
+        }
         context! { name => flow.name, cells }
     };
     let fairness = fairness.map(|fairness| format!("{fairness:.3}"));

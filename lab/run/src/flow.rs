@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_lab_workload::{Direction, Flow, Outcome};
+use nandscape_lab_workload::{Direction, Due, Flow, Outcome};
 use nandscape_sim::Histogram;
 use serde::Serialize;
 
@@ -13,7 +13,35 @@ use crate::host_report::layers;
 use crate::latency::Latency;
 use crate::report::breakdown;
 
-/// The figures of a job among several.
+/// How the reads and writes of a job stood to its deadline. Those that failed, or that a layer rejected, count nowhere.
+#[derive(Copy, Clone, PartialEq, Debug, Serialize)]
+pub struct DeadlineReport {
+    /// Time from the submission of a command until it is due.
+    pub due_us: f64,
+    /// Requests that ended in time.
+    pub met: u64,
+    /// Requests that ended later.
+    pub missed: u64,
+    /// The first as a share of both; null without any.
+    pub met_ratio: Option<f64>,
+    /// The longest time that one was late; null if none was.
+    pub latest_us: Option<f64>,
+}
+
+impl DeadlineReport {
+    fn of(due: &Due) -> DeadlineReport {
+        let all = due.met + due.missed;
+        DeadlineReport {
+            due_us: due.after.as_us(),
+            met: due.met,
+            missed: due.missed,
+            met_ratio: (all > 0).then(|| due.met as f64 / all as f64),
+            latest_us: (due.missed > 0).then(|| due.latest.as_us()),
+        }
+    }
+}
+
+/// The figures of a job: of one of several, or of one with a deadline.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowReport {
     /// The job.
@@ -24,6 +52,9 @@ pub struct FlowReport {
     /// Their tenant; left out of a job without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<u16>,
+    /// How it stood to its deadline; left out of a job without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<DeadlineReport>,
     /// Requests that succeeded.
     pub requests: u64,
     /// Requests a second of drive time; null when none passed.
@@ -59,6 +90,7 @@ impl FlowReport {
             name: flow.name.clone(),
             class: Some(flow.class).filter(|class| *class != 0),
             tenant: Some(flow.tenant).filter(|tenant| *tenant != 0),
+            deadline: flow.due.as_ref().map(DeadlineReport::of),
             requests,
             iops: per_s(requests),
             bytes_per_s: per_s(sum(|tally| tally.bytes)),

@@ -83,12 +83,24 @@ pub struct HostReport {
 }
 
 impl HostReport {
+    /// Of clients that sent what they liked.
+    pub(crate) fn of_clients(outcome: &Outcome, name: String, seed: u64) -> HostReport {
+        HostReport::with(outcome, (name, Vec::new(), false), seed)
+    }
+
     pub(crate) fn new(outcome: &Outcome, workload: &Workload, seed: u64) -> HostReport {
+        HostReport::with(outcome, (workload.name.clone(), workload_lines(workload), is_closed(workload)), seed)
+    }
+
+    fn with(
+        outcome: &Outcome,
+        (workload, workload_lines, closed): (String, Vec<String>, bool),
+        seed: u64,
+    ) -> HostReport {
         let seen = |way: &Direction| outcome.tally(*way).latency.count() > 0;
         let directions: Vec<Direction> = Direction::ALL.into_iter().filter(seen).collect();
         let of = |way: &Direction| (way.name(), Latency::of(&outcome.tally(*way).latency));
         let latency_us: BTreeMap<_, _> = directions.iter().map(of).collect();
-        let closed = is_closed(workload);
         let latency_corrected_us = if closed { pressure::corrected(outcome, &directions) } else { BTreeMap::new() };
         let virtual_s = outcome.elapsed().as_s();
         let iops = (virtual_s > 0.0).then(|| outcome.requests() as f64 / virtual_s);
@@ -98,8 +110,8 @@ impl HostReport {
         let omission = pressure::note(&latency_us, &latency_corrected_us, standstill_us);
         let interrupted = outcome.interrupted.then(|| INTERRUPTED.to_owned());
         HostReport {
-            workload: workload.name.clone(),
-            workload_lines: workload_lines(workload),
+            workload,
+            workload_lines,
             seed,
             interrupted: outcome.interrupted,
             requests: outcome.requests(),

@@ -23,6 +23,7 @@
 //! | `forwarded` | controllers before a drive that is no model by itself |
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
 //! | `served_array` | an array of drives, served as one (Linux) |
+//! | `served_group` | drives under arrays of arrays, served as one |
 //! | `served_layers` | layers of a host over a served drive |
 //! | `snapshot` | a drive's counters at one time |
 //! | `outages` | power cuts, and what they cost |
@@ -86,6 +87,7 @@ mod saved;
 pub mod search;
 #[cfg(target_os = "linux")]
 mod served_array;
+mod served_group;
 mod served_layers;
 mod simulation;
 mod snapshot;
@@ -108,7 +110,7 @@ pub use build::{DriveError, Precondition, build_drive};
 pub use chain::{ArrayLayer, Chain, LayerWords};
 pub use cpu::{CpuReport, NetworkReport};
 pub use damage::{Damage, Fault};
-pub use flow::FlowReport;
+pub use flow::{DeadlineReport, FlowReport};
 pub use host::process_cpu;
 pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;
@@ -126,15 +128,16 @@ pub use pressure::Arrivals;
 pub use program::Program;
 pub use record::{Details, HostDetails};
 pub use remote::{RemoteExport, RemoteSpec};
-pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, WhatIf};
+pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, ReplayedGroup, WhatIf};
 pub use report::{Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
 pub use saved::{Begin, HeldLayers, History, Settled, Start, StateError, StateFile, check_can_write};
 #[cfg(target_os = "linux")]
 pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
+pub use served_group::{GroupExport, GroupSpec};
 pub use served_layers::LayersExport;
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
 pub use stack::{Stack, StackFinished, notes_of_each};
-pub use tower::{Tower, TowerError};
+pub use tower::{DriveFigures, Tower, TowerError};
 pub use upkeep::{Recoveries, Upkeep};
 pub use watched::{LiveReport, LiveWatch};

@@ -21,10 +21,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::array::write_entries;
 use crate::build::{DriveError, Precondition, build_drive, prepare, restore_drive};
-use crate::chain::Chain;
+use crate::chain::{Chain, Named, Section, drives_below};
 use crate::damage::Fault;
+use crate::host_ftl::{HostedExport, HostedSpec};
 use crate::inside;
 use crate::saved::{self, HeldLayers, History, StateError, StateFile};
+use crate::served_group::GroupSpec;
 use crate::served_layers::LayersExport;
 use crate::simulation::Progress;
 
@@ -95,17 +97,10 @@ impl DriveSpec {
         file: Option<StoreFile>,
         progress: &dyn Progress,
     ) -> Result<SsdExport, BuildError> {
-        let (profile, seed, precondition) = (self.resolve()?, self.seed_in(seed), self.precondition);
-        let store = if self.keeps_data { StoreKind::Ram } else { StoreKind::None };
-        let mut history = None;
+        let (profile, own_seed, precondition) = (self.resolve()?, self.seed_in(seed), self.precondition);
         let ssd = match (file, &self.from_state) {
-            (None, Some(path)) => {
-                let state = StateFile::open(path)?;
-                state.check_fits(&profile)?;
-                history = Some(state.history().clone());
-                restore_drive(sim, &profile, store, seed, state.load()?)?
-            }
-            (None, None) => build_drive(sim, &profile, store, precondition, seed, progress)?,
+            (None, Some(path)) => return self.restored(sim, seed, &StateFile::open(path)?, &[]),
+            (None, None) => build_drive(sim, &profile, self.store(), precondition, own_seed, progress)?,
             (Some(file), _) => {
                 let is_new = file.before().starts == 0;
                 let failed = |error| BuildError::Store { name: self.name.clone(), error };
@@ -113,15 +108,37 @@ impl DriveSpec {
                 // A used drive continues in its state.
                 if is_new && precondition != Precondition::None {
                     ssd.set_filling(true).map_err(failed)?;
-                    prepare(&ssd, &profile, precondition, seed, progress)?;
+                    prepare(&ssd, &profile, precondition, own_seed, progress)?;
                     ssd.set_filling(false).map_err(failed)?;
                 }
                 ssd
             }
         };
+        Ok(self.export(sim, ssd, profile, None))
+    }
+
+    fn store(&self) -> StoreKind {
+        if self.keeps_data { StoreKind::Ram } else { StoreKind::None }
+    }
+
+    /// The drive in the state of a file, which is of such a drive under the lowest of its layers.
+    pub(crate) fn restored(
+        &self,
+        sim: &Sim,
+        seed: u64,
+        state: &StateFile,
+        lowest: &[Named],
+    ) -> Result<SsdExport, BuildError> {
+        let profile = self.resolve()?;
+        state.check_fits_layers(lowest, &[&profile])?;
+        let ssd = restore_drive(sim, &profile, self.store(), self.seed_in(seed), state.load()?)?;
+        Ok(self.export(sim, ssd, profile, Some(state.history().clone())))
+    }
+
+    fn export(&self, sim: &Sim, ssd: Ssd, profile: Resolved, history: Option<History>) -> SsdExport {
         let export = SsdExport::new(sim, Rc::new(ssd), profile, history);
         export.subsystem().iter().filter(|_| self.is_shared).for_each(|subsystem| subsystem.report_several());
-        Ok(export)
+        export
     }
 
     /// Checks before the drive is served that its state can be saved to a file at the end.
@@ -148,14 +165,19 @@ impl DriveSpec {
         executor: &mut Executor,
         path: &Path,
     ) -> Result<(), StateError> {
-        let SsdExport { ssd, profile, history, .. } = export;
+        let SsdExport { ssd, profile, .. } = export;
         export.check_namespaces()?;
-        let unit_bytes = u64::from(ssd.controller().info().unit_bytes);
-        let planted = || History::planted(self.precondition, unit_bytes, seed);
-        let written = Bytes(ssd.ftl_stats().host_bytes);
-        let history = history.clone().unwrap_or_else(planted);
-        let history = history.after(seed, &format!("served to hosts, which wrote {written}"));
+        let history = self.history_after(export, export, seed);
         saved::save(ssd, profile, &history, (path, layers), |ssd| executor.block_on(ssd.come_to_rest()))
+    }
+
+    /// How the state of this drive came about after a run with this seed, in which hosts used `top`.
+    pub(crate) fn history_after(&self, export: &SsdExport, top: &SsdExport, seed: u64) -> History {
+        let unit_bytes = u64::from(export.ssd.controller().info().unit_bytes);
+        let planted = || History::planted(self.precondition, unit_bytes, seed);
+        let written = Bytes(top.ssd.ftl_stats().host_bytes);
+        let history = export.history.clone().unwrap_or_else(planted);
+        history.after(seed, &format!("served to hosts, which wrote {written}"))
     }
 
     /// The contents of a new file for the drive of a run with this seed: a store for each of its FTLs.
@@ -180,7 +202,7 @@ pub struct LiveDrives {
     pub seed: u64,
     /// The drives, in the order in which connections name them.
     pub drives: Vec<DriveSpec>,
-    /// Layers of a host over each of them.
+    /// Layers of a host over each of them, or over all of them where layers take several. The lowest may be the FTL of a host, if the drives are open-channel drives.
     #[serde(default, skip_serializing_if = "Chain::is_empty")]
     pub layers: Chain,
 }
@@ -189,33 +211,76 @@ pub struct LiveDrives {
 pub struct LiveDrive {
     /// The drive.
     pub model: Rc<SsdExport>,
-    /// The layers, if there are any.
+    /// The FTL of a host over it, if it is an open-channel drive.
+    pub ftl: Option<Rc<HostedExport>>,
+    /// The layers over these, if there are any.
     pub layers: Option<Rc<LayersExport>>,
 }
 
 impl LiveDrive {
     /// What clients connect to.
     pub fn export(&self) -> Rc<dyn Export> {
-        match &self.layers {
-            Some(layers) => layers.clone(),
-            None => self.model.clone(),
+        match (&self.layers, &self.ftl) {
+            (Some(layers), _) => layers.clone(),
+            (None, Some(ftl)) => ftl.clone(),
+            (None, None) => self.model.clone(),
         }
+    }
+
+    /// Checks the tables of the drive, and of an FTL over it.
+    ///
+    /// # Errors
+    /// The problem, in one sentence.
+    pub fn check(&self) -> Result<(), String> {
+        self.model.ssd().check()?;
+        self.ftl.as_ref().map_or(Ok(()), |ftl| ftl.check())
+    }
+
+    /// The part of each layer in a report, the lowest first.
+    pub(crate) fn sections(&self) -> Vec<Section> {
+        let ftl = self.ftl.iter().map(|ftl| ftl.section());
+        ftl.chain(self.layers.iter().flat_map(|layers| layers.sections())).collect()
     }
 }
 
 impl LiveDrives {
-    /// Builds the drives.
+    /// The drives as one, if their layers take several of them.
+    pub fn group(&self) -> Option<GroupSpec> {
+        let takes = self.layers.resolve().map_or(1, |layers| drives_below(&layers));
+        let (name, drives, chain) = ("array".to_owned(), self.drives.clone(), self.layers.clone());
+        (takes > 1).then_some(GroupSpec { name, drives, chain })
+    }
+
+    /// Builds the drives, each with its layers.
     ///
     /// # Errors
     /// When a profile is not valid in this version, or memory for the tables cannot be allocated.
-    pub fn build(&self, sim: &Sim, progress: &dyn Progress) -> Result<Vec<LiveDrive>, BuildError> {
-        let build = |spec: &DriveSpec| -> Result<LiveDrive, BuildError> {
-            let model = Rc::new(spec.build(sim, self.seed, progress)?);
-            let over = || LayersExport::over_model((sim, self.seed), (spec, &model), &self.layers);
-            let layers = (!self.layers.is_empty()).then(over).transpose().map_err(BuildError::Layers)?;
-            Ok(LiveDrive { model, layers: layers.map(Rc::new) })
+    pub fn build(&self, executor: &mut Executor, progress: &dyn Progress) -> Result<Vec<LiveDrive>, BuildError> {
+        let mut above = self.layers.clone();
+        let ftl = above.take_ftl().map_err(BuildError::Layers)?;
+        let sim = executor.sim();
+        let mut build = |spec: &DriveSpec| -> Result<LiveDrive, BuildError> {
+            let hosted = ftl.as_ref().map(|layer| HostedSpec::of_model(layer, spec));
+            let in_run = (&sim, self.seed);
+            let (model, ftl, layers) = match hosted {
+                None => {
+                    let model = Rc::new(spec.build(&sim, self.seed, progress)?);
+                    let over = || LayersExport::over_model(in_run, (spec, &model), &above);
+                    let layers = (!above.is_empty()).then(over);
+                    (model, None, layers)
+                }
+                Some(hosted) => {
+                    let export = hosted.build(executor, self.seed, progress).map_err(BuildError::Layers)?;
+                    let (model, export) = (export.lowest().expect("it is over a model").clone(), Rc::new(export));
+                    let over = || LayersExport::over_hosted(in_run, (&hosted, &export), &above);
+                    let layers = (!above.is_empty()).then(over);
+                    (model, Some(export), layers)
+                }
+            };
+            let layers = layers.transpose().map_err(BuildError::Layers)?;
+            Ok(LiveDrive { model, ftl, layers: layers.map(Rc::new) })
         };
-        self.drives.iter().map(build).collect()
+        self.drives.iter().map(&mut build).collect()
     }
 }
 
@@ -304,7 +369,7 @@ impl SsdExport {
     }
 
     /// A drive from a state begins with its profile's namespaces, so namespaces that hosts have made or formatted would be lost.
-    fn check_namespaces(&self) -> Result<(), StateError> {
+    pub(crate) fn check_namespaces(&self) -> Result<(), StateError> {
         match formats(&self.namespaces()) == self.made {
             true => Ok(()),
             false => Err(StateError::Drive(

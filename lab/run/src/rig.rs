@@ -95,6 +95,11 @@ fn listen(sim: &Sim, drives: &[Placed], more: Option<Rc<dyn Listener>>) {
     sim.trace().listen(Rc::new(FanOut(recorders.chain(more).collect())));
 }
 
+/// Drives without a state that was taken out of others.
+pub(crate) fn new(drives: Vec<RigDrive>) -> Vec<(RigDrive, Option<(SavedDrive, History)>)> {
+    drives.into_iter().map(|drive| (drive, None)).collect()
+}
+
 impl Rig {
     /// The profile of a drive.
     pub(crate) fn profile(&self, number: usize) -> &Resolved {
@@ -111,13 +116,13 @@ impl Rig {
     /// # Errors
     /// When the system does not give the memory for their tables.
     pub fn build(drives: Vec<RigDrive>, wanted: Wanted, progress: &dyn Progress) -> Result<Rig, RunError> {
-        let drives = drives.into_iter().map(|drive| (drive, None)).collect();
-        Rig::build_in(Moment::now(), drives, wanted, progress)
+        Rig::build_in((Moment::now(), true), new(drives), wanted, progress)
     }
 
-    /// The same, from states that were taken out of other drives, where one is given. Set-up began at `created`.
+    /// The same, from states that were taken out of other drives, where one is given. Set-up began at `created`. Drives without a
+    /// state are new if they are not `planted`: FTLs of hosts bring them into their state of use.
     pub(crate) fn build_in(
-        created: Moment,
+        (created, planted): (Moment, bool),
         drives: Vec<(RigDrive, Option<(SavedDrive, History)>)>,
         wanted: Wanted,
         progress: &dyn Progress,
@@ -132,7 +137,8 @@ impl Rig {
             let (ssd, history) = match state {
                 None => {
                     let part = Part { progress, number, count };
-                    (build_drive(&sim, profile, *store, *precondition, *seed, &part)?, None)
+                    let precondition = if planted { *precondition } else { Precondition::None };
+                    (build_drive(&sim, profile, *store, precondition, *seed, &part)?, None)
                 }
                 Some((saved, history)) => (restore_drive(&sim, profile, *store, *seed, saved)?, Some(history)),
             };

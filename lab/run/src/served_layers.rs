@@ -15,16 +15,19 @@ use std::rc::Rc;
 use nandscape_device_controller::Offers;
 use nandscape_drive::{Drive, DriveInfo, Names, Node, Refused, Role, Subsystem, Use, node};
 use nandscape_host_block::BlockLayer;
+use nandscape_layers_array::Array;
 use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::inside::{Inside, Layout};
 use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::HINT_TIME;
 
-use crate::chain::{Chain, Instance, ManagedView, Named, Part, Section, hold, open};
+use crate::chain::{Chain, Instance, ManagedView, Named, Opening, Part, Section, open_in};
 use crate::forwarded::Forwarded;
+use crate::host_ftl::{HostedExport, HostedSpec};
 use crate::live::{DriveSpec, SsdExport, offers_of_model};
 use crate::saved::{self, HeldLayers, StateFile};
+use crate::served_array;
 
 /// A served drive as the node below layers.
 struct ServedNode {
@@ -72,12 +75,12 @@ impl LayersExport {
         name: &str,
         (below, offers): (Rc<dyn Export>, Offers),
         model: Option<Rc<SsdExport>>,
-        chain: &Chain,
+        (chain, held): (&Chain, &[Vec<u8>]),
     ) -> Result<LayersExport, String> {
         let failed = |problem: String| format!("drive {name}: {problem}");
         let layers = chain.resolve().map_err(failed)?;
         let node: Rc<dyn Node> = Rc::new(ServedNode { export: below.clone(), model });
-        let opened = open(sim, &layers, vec![(name.to_owned(), node)]).map_err(failed)?;
+        let opened = open_in(&Opening::new(sim, ""), &layers, vec![(name.to_owned(), node)], held).map_err(failed)?;
         let [top] = &opened.tops[..] else {
             return Err(failed("layers over one drive take one drive each".to_owned()));
         };
@@ -97,25 +100,32 @@ impl LayersExport {
         chain: &Chain,
     ) -> Result<LayersExport, String> {
         let lowest = (model.clone() as Rc<dyn Export>, offers_of_model(&model.info()));
-        let export = LayersExport::over(in_run, &spec.name, lowest, Some(model.clone()), chain)?;
-        spec.from_state.as_ref().map_or(Ok(()), |path| export.begin_in(path))?;
+        let held = spec.from_state.as_ref().map_or(Ok(Vec::new()), |path| held_in(path, chain))?;
+        let export = LayersExport::over(in_run, &spec.name, lowest, Some(model.clone()), (chain, &held))?;
         export.subsystem().iter().filter(|_| spec.is_shared).for_each(|subsystem| subsystem.report_several());
+        Ok(export)
+    }
+
+    /// Layers over the FTL of a host. They begin in the state of its drive's file if the file has their contents.
+    ///
+    /// # Errors
+    /// As [`LayersExport::over_model`].
+    pub fn over_hosted(
+        in_run: (&Sim, u64),
+        (spec, hosted): (&HostedSpec, &Rc<HostedExport>),
+        chain: &Chain,
+    ) -> Result<LayersExport, String> {
+        let lowest = (hosted.clone() as Rc<dyn Export>, offers_of_model(&hosted.info()));
+        let held: Vec<Vec<u8>> = spec.held(chain)?.into_iter().skip(1).collect();
+        let export = LayersExport::over(in_run, &spec.name, lowest, None, (chain, &held))?;
+        let is_shared = spec.model().is_some_and(|model| model.is_shared);
+        export.subsystem().iter().filter(|_| is_shared).for_each(|subsystem| subsystem.report_several());
         Ok(export)
     }
 
     /// The part of each layer in a report.
     pub(crate) fn sections(&self) -> Vec<Section> {
         self.layers.iter().map(Section::of).collect()
-    }
-
-    /// Continues from the contents of layers of the same kinds, in the state of a file.
-    ///
-    /// # Errors
-    /// When the file cannot be used.
-    fn begin_in(&self, path: &Path) -> Result<(), String> {
-        let resolved = self.chain.resolve()?;
-        let held = StateFile::open(path).and_then(|file| file.load_held(&resolved));
-        hold(&self.layers, &held.map_err(|error| format!("--from-state {error}"))?)
     }
 
     /// The contents of the layers at rest, for a saved state. The layers are not used afterwards.
@@ -144,8 +154,18 @@ impl LayersExport {
     }
 }
 
+/// The contents of layers of the same kinds, in the state of a file.
+///
+/// # Errors
+/// When the file cannot be used.
+pub(crate) fn held_in(path: &Path, chain: &Chain) -> Result<Vec<Vec<u8>>, String> {
+    let resolved = chain.resolve()?;
+    let held = StateFile::open(path).and_then(|file| file.load_held(&resolved));
+    held.map_err(|error| format!("--from-state {error}"))
+}
+
 /// Commands that clients may send to the top: those of the drive, and deadlines where a layer answers them.
-fn passed(below: Offers, layers: &[Named]) -> Offers {
+pub(crate) fn passed(below: Offers, layers: &[Named]) -> Offers {
     let answers = layers.iter().any(|one| one.layer.answers_deadlines());
     let hints = if answers { below.hints | HINT_TIME } else { below.hints };
     // Attributes of reads are for what serves them next.
@@ -166,6 +186,9 @@ fn names(seed: u64, name: &str) -> Names {
 pub(crate) fn counters(layer: &Instance) -> BTreeMap<&'static str, f64> {
     if let Some(block) = node::view::<BlockLayer>(&*layer.node) {
         return crate::block::counters(&block).into();
+    }
+    if let Some(array) = node::view::<Array>(&*layer.node) {
+        return served_array::export::counters(&array);
     }
     match layer.node.part() {
         Part::Cache(cache) => BTreeMap::from([

@@ -262,7 +262,7 @@ impl Simulation {
         begin.check_save_after(&self.profile)?;
         let state = if begin.is_restored() { Some(begin.state(self, &progress)?) } else { None };
         let wanted = Wanted { trace: self.trace, details };
-        let mut rig = Rig::build_in(created, vec![(self.drive(seed), state)], wanted, &*progress)?;
+        let mut rig = Rig::build_in((created, true), vec![(self.drive(seed), state)], wanted, &*progress)?;
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
         let block = self.block_layer(&rig)?;
         let asking = self.profile.precompletion_window().map(|window| rig.ask_for_notices(0, window)).transpose()?;

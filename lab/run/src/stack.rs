@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, Node, Role, Use};
-use nandscape_lab_workload::{Direction, Hooks, JobSpec, Runner, Served, Workload};
+use nandscape_lab_workload::{Direction, Hooks, JobSpec, Outcome, Runner, Served, Workload};
 use nandscape_sim::{Histogram, Seed, Sim};
 use nandscape_wire_nvme::Status;
 
@@ -22,7 +22,7 @@ use crate::inputs::HostInputs;
 use crate::percentile::Percentile;
 use crate::pressure::Arrivals;
 use crate::record::{HostDetails, HostRecorder};
-use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
+use crate::rig::{self, DriveFinished, Placed, Rig, RigDrive, Wanted};
 use crate::saved::{Begin, History, States, save_layers};
 use crate::search::Measured;
 use crate::simulation::{Observer, Phase, Progress, RunError};
@@ -74,6 +74,12 @@ impl Measured for StackFinished {
 }
 
 impl StackFinished {
+    /// Of drives that clients used.
+    pub(crate) fn of_clients(host: HostReport, drives: Vec<DriveFinished>, outcome: &Outcome) -> StackFinished {
+        let latencies = Direction::ALL.iter().map(|way| outcome.tally(*way).latency.clone()).collect();
+        StackFinished { host, drives, details: None, trace: None, saved: Ok(()), latencies }
+    }
+
     /// Adds percentiles to the latencies of the host.
     pub fn choose_percentiles(&mut self, chosen: &[Percentile]) {
         for direction in Direction::ALL {
@@ -102,6 +108,12 @@ impl StackFinished {
         };
         (sum(true), sum(false))
     }
+}
+
+/// What layers begin in: the state of new ones, and what others held, from which they continue.
+struct Begins<'a> {
+    precondition: Precondition,
+    held: &'a [Vec<u8>],
 }
 
 /// Begins the measured phase on all drives at once, and passes progress on.
@@ -176,15 +188,13 @@ impl Stack {
             }
             false => (self.drives.iter().map(|_| None).collect::<Vec<_>>(), Vec::new()),
         };
-        let is_over_chunks = chain::is_over_chunks(&self.layers);
-        // The FTL of a host is brought into the state, and its drive with it.
-        let new = |drive: &RigDrive| RigDrive { precondition: Precondition::None, ..drive.clone() };
-        let given = self.drives.iter().map(|drive| if is_over_chunks { new(drive) } else { drive.clone() });
-        let drives = given.zip(states).collect();
-        let mut rig = Rig::build_in(created, drives, self.wanted, &*progress)?;
+        let history = states.iter().flatten().next().map(|(_, history)| history.precondition);
+        let drives = self.drives.iter().cloned().zip(states).collect();
+        let planted = !chain::is_over_chunks(&self.layers);
+        let mut rig = Rig::build_in((created, planted), drives, self.wanted, &*progress)?;
         let tallies: Rc<[Rc<Tally>]> = (0..self.drives.len()).map(|number| Tally::of(rig.drives(), number)).collect();
-        let opened = Rc::new(self.open(&mut rig, &tallies, &*progress)?);
-        chain::hold(&opened.layers, &held).map_err(RunError::Workload)?;
+        let begins = Begins { precondition: history.unwrap_or(self.drives[0].precondition), held: &held };
+        let opened = Rc::new(self.open(&mut rig, &tallies, begins, &*progress)?);
         let host = self.host_over(&rig, &opened.tops)?;
         let tops = match &host {
             Some(host) => host.connect_over(&self.workload)?,
@@ -259,11 +269,22 @@ impl Stack {
         Ok(StackFinished { host, drives, details, trace, saved, latencies })
     }
 
+    /// New drives of it in their states of use, and the layers over them, without a load.
+    pub(crate) fn idle(&self, progress: &dyn Progress) -> Result<(Rig, Opened), RunError> {
+        let created = (Moment::now(), !chain::is_over_chunks(&self.layers));
+        let mut rig = Rig::build_in(created, rig::new(self.drives.clone()), Wanted::default(), progress)?;
+        let tallies: Vec<Rc<Tally>> = (0..self.drives.len()).map(|number| Tally::of(rig.drives(), number)).collect();
+        let begins = Begins { precondition: self.drives[0].precondition, held: &[] };
+        let opened = self.open(&mut rig, &tallies, begins, progress)?;
+        Ok((rig, opened))
+    }
+
     /// The layers over the drives.
-    pub(crate) fn open(
+    fn open(
         &self,
         rig: &mut Rig,
         tallies: &[Rc<Tally>],
+        Begins { precondition, held }: Begins<'_>,
         progress: &dyn Progress,
     ) -> Result<Opened, RunError> {
         let mut nodes: Vec<(String, Rc<dyn Node>)> = Vec::new();
@@ -276,13 +297,9 @@ impl Stack {
             nodes.push((drive.name.clone(), Rc::new(node)));
         }
         let sim = rig.sim().clone();
-        let how = Opening {
-            seed: Seed::new(self.seed).child("layers"),
-            precondition: self.drives[0].precondition,
-            progress,
-            ..Opening::new(&sim, "")
-        };
-        chain::open_in(&how, &self.layers, nodes).map_err(RunError::Workload)
+        let how =
+            Opening { seed: Seed::new(self.seed).child("layers"), precondition, progress, ..Opening::new(&sim, "") };
+        chain::open_in(&how, &self.layers, nodes, held).map_err(RunError::Workload)
     }
 
     fn host_over(&self, rig: &Rig, tops: &[Rc<dyn Node>]) -> Result<Option<Rc<Host>>, RunError> {

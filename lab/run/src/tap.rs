@@ -126,7 +126,7 @@ impl Charge {
 }
 
 /// The times of a command in the FTL of a host. To the FTL its flash is an array, in which a command is as long as in the drive.
-fn of_ftl(layer: &'static str, times: &Breakdown) -> Breakdown {
+pub(crate) fn of_ftl(layer: &'static str, times: &Breakdown) -> Breakdown {
     let mut charged = Breakdown::new();
     for stage in Stage::ALL {
         match (stage, times.stage(stage)) {

@@ -2,9 +2,11 @@
 //!
 //! Left out: remote drives, which have no report.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use nandscape_drive::Completion;
 use nandscape_lab_workload::{Outcome, Served};
 use nandscape_sim::Sim;
 use nandscape_sim::trace::{Event, Listener};
@@ -16,40 +18,97 @@ use crate::record::{Details, Recorder};
 use crate::report::Report;
 use crate::simulation::Observer;
 use crate::snapshot::{About, Snapshot};
-use crate::tap::direction;
+use crate::tap::{direction, of_ftl};
 
-/// One drive while it is watched.
-pub(crate) struct Watched {
-    pub(crate) outcome: RefCell<Outcome>,
+/// Clients whose commands complete.
+pub(crate) struct Clients {
     is_begun: Cell<bool>,
-    pub(crate) recorder: Option<Rc<Recorder>>,
     observer: Option<Rc<dyn Observer>>,
-    begun: Snapshot,
 }
 
-impl Watched {
-    pub(crate) fn new(drive: &SsdExport, details: bool, observer: Option<&Rc<dyn Observer>>) -> Watched {
-        let recorder = details.then(|| Rc::new(Recorder::new(drive.ssd(), drive.profile().namespaces().len())));
-        let (outcome, observer) = (RefCell::default(), observer.cloned());
-        Watched { outcome, is_begun: Cell::new(false), recorder, observer, begun: Snapshot::of(drive.ssd()) }
+impl Clients {
+    pub(crate) fn new(observer: Option<Rc<dyn Observer>>) -> Clients {
+        Clients { is_begun: Cell::new(false), observer }
     }
 
-    pub(crate) fn released(&self, released: &Released, offset: u64) {
+    /// A command has completed, whose times are those of `completion`.
+    pub(crate) fn released(
+        &self,
+        released: &Released,
+        offset: u64,
+        completion: &Completion,
+        outcome: &RefCell<Outcome>,
+        served: impl FnOnce(&Served<'_>),
+    ) {
         if released.is_admin {
             return;
         }
-        let Released { bytes, arrived: submitted, at: completed, completion, .. } = released;
-        let mut outcome = self.outcome.borrow_mut();
+        let Released { bytes, arrived: submitted, at: completed, .. } = released;
+        let mut outcome = outcome.borrow_mut();
         // That of a command that no figure counts, too: resets of zones keep flash busy.
         if !self.is_begun.replace(true) || *submitted < outcome.started {
             outcome.started = *submitted;
         }
         let Some(direction) = direction(released.opcode, released.is_forced_write) else { return };
         outcome.record(direction, *bytes, *submitted, *completed, completion);
-        let served =
+        let request =
             Served { direction, bytes: *bytes, offset, submitted: *submitted, completed: *completed, completion };
-        self.recorder.iter().for_each(|recorder| recorder.served(&served));
-        self.observer.iter().for_each(|observer| observer.served(&served));
+        served(&request);
+        self.observer.iter().for_each(|observer| observer.served(&request));
+    }
+}
+
+/// One drive while it is watched.
+pub(crate) struct Watched {
+    pub(crate) outcome: RefCell<Outcome>,
+    clients: Clients,
+    pub(crate) recorder: Option<Rc<Recorder>>,
+    begun: Snapshot,
+    /// The FTL of a host that clients reach directly, by its name among layers.
+    ftl: Option<&'static str>,
+}
+
+impl Watched {
+    pub(crate) fn new(drive: &SsdExport, details: bool, observer: Option<&Rc<dyn Observer>>) -> Watched {
+        let recorder = details.then(|| Rc::new(Recorder::new(drive.ssd(), drive.profile().namespaces().len())));
+        let (outcome, clients) = (RefCell::default(), Clients::new(observer.cloned()));
+        Watched { outcome, clients, recorder, begun: Snapshot::of(drive.ssd()), ftl: None }
+    }
+
+    /// The same under the FTL of a host, which is the drive of its clients: it is a layer in the times of commands, as in a simulation.
+    pub(crate) fn under_ftl(self, ftl: Option<&'static str>) -> Watched {
+        Watched { ftl, ..self }
+    }
+
+    /// A completion with the times of an FTL of a host charged to the layer, which its own queues do not do.
+    fn charged<'a>(&self, completion: &'a Completion) -> Cow<'a, Completion> {
+        match self.ftl {
+            Some(ftl) if !completion.breakdown.layers().any(|(layer, _)| layer == ftl) => {
+                let breakdown = of_ftl(ftl, &completion.breakdown);
+                Cow::Owned(Completion { breakdown, ..completion.clone() })
+            }
+            _ => Cow::Borrowed(completion),
+        }
+    }
+
+    pub(crate) fn released(&self, released: &Released, offset: u64) {
+        let served = |served: &Served<'_>| self.recorder.iter().for_each(|recorder| recorder.served(served));
+        self.clients.released(released, offset, &self.charged(&released.completion), &self.outcome, served);
+    }
+
+    /// The report of a drive below others whose clients saw `host`, and its recording, as [`Watched::finish`] has them.
+    pub(crate) fn finish_below(
+        &self,
+        host: &Outcome,
+        (drive, spec, seed): (&SsdExport, &DriveSpec, u64),
+        (name, created): (String, Moment),
+    ) -> (Report, Option<Details>) {
+        let Outcome { started, ended, interrupted, .. } = *host;
+        let outcome = Outcome { started, ended, interrupted, ..self.outcome.take() };
+        let (profile, precondition) = (drive.profile(), spec.precondition);
+        let about = About { profile, name, workload: None, seed, precondition, history: None };
+        let report = about.report(&outcome, created, &self.begun, &Snapshot::of(drive.ssd()));
+        (report, self.recorder.as_ref().map(|recorder| recorder.finish(&outcome)))
     }
 
     /// The report of a drive that was watched under a name since set-up began at `created`, its recording, and its measurements.
@@ -64,6 +123,15 @@ impl Watched {
         let report = about.report(&outcome, created, &self.begun, &Snapshot::of(drive.ssd()));
         let details = self.recorder.as_ref().map(|recorder| recorder.finish(&outcome));
         (report, details, outcome)
+    }
+}
+
+/// The commands that arrays send to a drive.
+impl crate::tap::Listener for Watched {
+    fn passed(&self, served: &Served<'_>) {
+        let Served { direction, bytes, submitted, completed, completion, .. } = *served;
+        self.outcome.borrow_mut().record(direction, bytes, submitted, completed, completion);
+        self.recorder.iter().for_each(|recorder| recorder.served(served));
     }
 }
 
@@ -109,7 +177,7 @@ impl LiveWatch {
     pub fn released(&self, released: &Released) {
         let Some(Some((_, _, watched))) = self.drives.get(usize::from(released.export)) else { return };
         // A server may wait long for its first client.
-        if !released.is_admin && !watched.is_begun.get() {
+        if !released.is_admin && !watched.clients.is_begun.get() {
             watched.recorder.iter().for_each(|recorder| recorder.begin(released.arrived));
         }
         watched.released(released, released.offset);
@@ -120,7 +188,7 @@ impl LiveWatch {
         self.sim.trace().attend_no_more();
         let Ok(LiveWatch { drives, seed, created, .. }) = Rc::try_unwrap(self) else { return Vec::new() };
         let report = |(drive, spec, watched): (Rc<SsdExport>, DriveSpec, Watched)| {
-            if !watched.is_begun.get() {
+            if !watched.clients.is_begun.get() {
                 return None;
             }
             let name = format!("{}, served", spec.name);

@@ -57,6 +57,17 @@ fn drives(mode: &str, seed: u64) -> LiveDrives {
     }
 }
 
+/// Open-channel drives of 96 MiB without a volatile write cache.
+fn drives_of_chunks(seed: u64) -> LiveDrives {
+    let mut profile = Profile::load("dfc-mlc").unwrap();
+    let small =
+        ["geometry.channels=2", "geometry.dies_per_channel=2", "geometry.blocks_per_plane=24", "buffer.mode=through"];
+    profile.set_all(small.iter().chain(&["geometry.pages_per_block=32", "geometry.factory_bad_blocks=0%"])).unwrap();
+    let (of_chunks, plain) = (profile.resolve().unwrap().to_toml(), drives("through", seed));
+    let drive = |spec: DriveSpec| DriveSpec { profile_name: "dfc-mlc".to_owned(), profile: of_chunks.clone(), ..spec };
+    LiveDrives { drives: plain.drives.into_iter().map(drive).collect(), ..plain }
+}
+
 /// Serves over NBD while `work` is done at the socket; the trace and the last figures.
 fn serve(live: &LiveDrives, poll: PollMode, record: &Path, work: impl FnOnce(&Path, &Handle)) -> (String, Figures) {
     let folder = tempfile::tempdir().unwrap();
@@ -68,7 +79,11 @@ fn serve(live: &LiveDrives, poll: PollMode, record: &Path, work: impl FnOnce(&Pa
             allow_remote: false,
             max_clients: 1_024,
             patience: Duration::from_secs(60),
-            exports: NAMES.iter().zip(0..).map(|(name, number)| (exported(name), handle.clone(), number)).collect(),
+            exports: NAMES
+                .iter()
+                .zip(0..if live.group().is_some() { 1 } else { NAMES.len() as u16 })
+                .map(|(name, number)| (exported(name), handle.clone(), number))
+                .collect(),
             log: Box::new(|_| {}),
         });
         work(&socket, handle);
@@ -95,7 +110,7 @@ fn try_connect(socket: &Path, name: &str) -> Option<UnixStream> {
     stream.write_all(&[&[0, 0, 0, 3], header.as_bytes(), name.as_bytes()].concat()).unwrap();
     let mut size_and_flags = [0; 10];
     stream.read_exact(&mut size_and_flags).ok()?;
-    assert_eq!(size_and_flags[..8], CAPACITY.to_be_bytes());
+    assert!(size_and_flags[..8] >= CAPACITY.to_be_bytes()[..], "a drive as large as requests expect");
     Some(stream)
 }
 
@@ -126,9 +141,14 @@ fn random(rng: &mut Rng, cookie: u64) -> (Vec<u8>, u16, u32) {
 ///
 /// Requests succeed, or may fail for faults of the drive if it is `faulty`.
 fn client(socket: &Path, seed: u64, number: u64, faulty: bool) {
+    client_of(socket, seed, number, NAMES[usize::from(number == 0)], faulty);
+}
+
+/// The same of a drive of this name.
+fn client_of(socket: &Path, seed: u64, number: u64, name: &str, faulty: bool) {
     let mut rng = Seed::new(seed).child("client").nth(number).rng();
     for session in 0..SESSIONS {
-        let mut stream = connect(socket, NAMES[usize::from(number == 0)]);
+        let mut stream = connect(socket, name);
         for _ in 0..BATCHES {
             let batch: BTreeMap<u64, _> =
                 (0..1 + rng.below(16)).map(|cookie| (cookie, random(&mut rng, cookie))).collect();
@@ -248,6 +268,135 @@ fn with_layers_of_a_host_over_the_drives() {
     let what_if = Some(WhatIf { set, ..WhatIf::default() });
     let again = Replay { recording: record, check: true, what_if, ..Replay::default() }.run(&()).unwrap();
     assert_eq!(cache(&again.drives[0].report)["memory_bytes"], 4 << 20, "{what}");
+}
+
+/// The FTL of a host over open-channel drives, and a page cache over the FTL: the drives' flash, the FTL and the cache do the same
+/// again, and so do they in a what-if that changes the FTL.
+#[test]
+fn with_the_ftl_of_a_host_over_open_channel_drives() {
+    let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(5, |seed| seed.parse().expect("a number"));
+    let folder = tempfile::tempdir().unwrap();
+    for layers in ["ftl,buffer.size=1MiB", "ftl,buffer.size=1MiB,moves=read-write top=cache,memory=1MiB"] {
+        let what = format!("{layers}, seed {seed}");
+        let record = folder.path().join("run.rec");
+        let live = LiveDrives { layers: layers.parse().unwrap(), ..drives_of_chunks(seed) };
+        let (trace, figures) = serve(&live, PollMode::Adaptive, &record, |socket, _| {
+            thread::scope(|scope| {
+                (0..2).for_each(|number| drop(scope.spawn(move || client(socket, seed, number, false))))
+            });
+        });
+        assert!(figures.exports[0].counters["flash_link_written_bytes_total"] > 0.0, "{what}");
+        let reports = recorded::replay(record.clone(), &trace, &what);
+        for (report, live) in reports.iter().zip(&figures.exports) {
+            assert_eq!(report.chain[0].layer, "host_ftl", "{what}");
+            assert_eq!(report.latency_us["read"].max, Some(live.reads.latency.max().as_us()), "{what}");
+            for (way, layers) in &report.layers_us {
+                let (sum, mean) = (layers.values().sum::<f64>(), report.latency_us[way].mean.unwrap());
+                assert!((sum - mean).abs() < 1e-6, "{what}: {way}: {layers:?} of {mean}");
+            }
+            assert!(report.layers_us["read"]["host_ftl"] > 0.0, "{what}: {:?}", report.layers_us);
+            let ftl = &serde_json::to_value(&report.chain[0]).unwrap()["ftl"];
+            assert_eq!(
+                ftl["link_written_bytes"].as_f64(),
+                Some(live.counters["flash_link_written_bytes_total"]),
+                "{what}"
+            );
+        }
+        let set = vec!["host_ftl.ftl.gc.victim=cost_benefit".to_owned()];
+        let what_if = Some(WhatIf { set, ..WhatIf::default() });
+        let again = Replay { recording: record.clone(), check: true, what_if, ..Replay::default() }.run(&()).unwrap();
+        // Commands that were cancelled complete at other times.
+        let (found, recorded) = (again.drives[0].report.requests, reports[0].requests);
+        assert!(found.abs_diff(recorded) * 20 < recorded, "{what}: {found} of {recorded}");
+        std::fs::remove_file(record).unwrap();
+    }
+}
+
+/// A stripe over mirrors over drives, served as one: the replay has the report of a simulation, in which the times of all layers sum
+/// to the latency, and so has a what-if.
+#[test]
+fn with_an_array_of_arrays() {
+    let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(9, |seed| seed.parse().expect("a number"));
+    let what = format!("arrays of arrays, seed {seed}");
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("run.rec");
+    let plain = drives("capacitor", seed);
+    let drive = |number: u64| {
+        let name = format!("drive-{number}");
+        DriveSpec { name, number, ..plain.drives[0].clone() }
+    };
+    let layers: Chain = "raid1:2 mid=block,depth=8,scheduler=ssd raid0:2 cache,memory=1MiB".parse().unwrap();
+    let live = LiveDrives { layers, drives: (0..4).map(drive).collect(), ..plain };
+    let (trace, figures) = serve(&live, PollMode::Adaptive, &record, |socket, _| {
+        thread::scope(|scope| {
+            (0..2).for_each(|number| drop(scope.spawn(move || client_of(socket, seed, number, "small", false))))
+        });
+    });
+    let replayed = recorded::replayed(record.clone(), &trace, &what);
+    let group = replayed.group.expect("drives that were served as one");
+    let host = &group.finished.host;
+    let names: Vec<&str> = host.chain.iter().map(|one| &*one.layer).collect();
+    assert_eq!(names, ["array-1/0", "array-1/1", "mid/0", "mid/1", "array-2", "cache"], "{what}");
+    let served = &figures.exports[0];
+    for (way, live) in [("read", &served.reads), ("write", &served.writes)] {
+        assert_eq!(host.latency_us[way].count, live.latency.count(), "{what}: {way}s");
+        assert_eq!(host.latency_us[way].max, Some(live.latency.max().as_us()), "{what}: the longest {way}");
+    }
+    for (way, layers) in &host.layers_us {
+        let (sum, mean) = (layers.values().sum::<f64>(), host.latency_us[way].mean.unwrap());
+        assert!((sum - mean).abs() < 1e-6, "{what}: {way}: {layers:?} of {mean}");
+    }
+    assert_eq!(group.finished.drives.len(), 4, "{what}");
+    let written = |number: usize| group.finished.drives[number].report.bytes;
+    assert!((0..4).all(|number| written(number) > 0), "{what}");
+    let set = vec!["array-1.technique=tea2".to_owned(), "link.latency=1us".to_owned()];
+    let what_if = Some(WhatIf { set, ..WhatIf::default() });
+    let again = Replay { recording: record, check: true, what_if, ..Replay::default() }.run(&()).unwrap();
+    let (found, recorded) = (again.group.expect("as recorded").finished.host.requests, host.requests);
+    assert!(found.abs_diff(recorded) * 20 < recorded, "{what}: {found} of {recorded}");
+}
+
+/// Chains of four layers that are drawn, served and replayed: two, or twenty with `NANDSCAPE_TEST_WHOLE_GRID=1`. Every other lies over
+/// open-channel drives.
+#[test]
+fn with_chains_that_are_drawn() {
+    let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(3, |seed| seed.parse().expect("a number"));
+    let mut rng = Seed::new(seed).child("served chains").rng();
+    let kinds = ["block,depth=8,scheduler=ssd", "cache,memory=64KiB", "raid0:2", "raid1:2,technique=tea2"];
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_some() { 20 } else { 2 } {
+        let mut words = if number % 2 == 0 { vec!["ftl,buffer.size=1MiB"] } else { Vec::new() };
+        let takes = |words: &[&str]| words.iter().filter(|word| word.starts_with("raid")).count();
+        while words.len() < 4 {
+            words.push(kinds[rng.below(kinds.len() as u64) as usize]);
+            if takes(&words) > 2 {
+                words.pop();
+            }
+        }
+        let what = format!("{}, seed {seed}", words.join(" "));
+        let layers: Chain = words.join(" ").parse().unwrap();
+        let plain = if number % 2 == 0 { drives_of_chunks(seed) } else { drives("through", seed) };
+        let count = if takes(&words) == 0 { 2 } else { 1 << takes(&words) };
+        let names = |number: u64| match takes(&words) {
+            0 => NAMES[number as usize].to_owned(),
+            _ => format!("drive-{number}"),
+        };
+        let drive = |number: u64| DriveSpec { name: names(number), number, ..plain.drives[0].clone() };
+        let live = LiveDrives { layers, drives: (0..count).map(drive).collect(), ..plain.clone() };
+        let record = folder.path().join(format!("{number}.rec"));
+        let (trace, _) = serve(&live, PollMode::Adaptive, &record, |socket, _| {
+            client_of(socket, seed, number, NAMES[0], false);
+        });
+        let replayed = recorded::replayed(record, &trace, &what);
+        let reported = replayed.drives.iter().map(|drive| (&drive.report.layers_us, &drive.report.latency_us));
+        let group = replayed.group.iter().map(|group| &group.finished.host);
+        for (layers_us, latency_us) in reported.chain(group.map(|host| (&host.layers_us, &host.latency_us))) {
+            for (way, layers) in layers_us {
+                let (sum, mean) = (layers.values().sum::<f64>(), latency_us[way].mean.unwrap());
+                assert!((sum - mean).abs() < 1e-6, "{what}: {way}: {layers:?} of {mean}");
+            }
+        }
+    }
 }
 
 /// Wants the replay to end when it is asked for the second time, if ever.

@@ -29,7 +29,7 @@ pub(crate) struct Job {
     in_flight: RefCell<Slots<InFlight>>,
     /// Outstanding requests of a closed loop.
     depth: Option<u32>,
-    /// Its place among several jobs.
+    /// Its place among jobs with their own figures.
     flow: Option<usize>,
     burst: Option<Burst>,
     placer: Option<Placer>,

@@ -80,7 +80,7 @@ pub use flushes::{FlushWords, Flushes};
 pub use keys::shown;
 pub use load::{LoadKind, LoadSpec};
 pub use placement::{PlacedBy, PlacementWords, Placing};
-pub use record::{Direction, Flow, Met, Outcome, Tally};
+pub use record::{Direction, Due, Flow, Met, Outcome, Tally};
 pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
 pub use run::{Hooks, Runner, Served};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};

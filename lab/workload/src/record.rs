@@ -105,7 +105,37 @@ pub struct Tally {
     pub blocked_by_gc: u64,
 }
 
-/// The requests of one of several jobs.
+/// How the reads and writes of a job stood to its deadline. Those that failed count nowhere.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Due {
+    /// Time from the submission of a command until it is due.
+    pub after: Span,
+    /// Requests that ended in time.
+    pub met: u64,
+    /// Requests that ended later.
+    pub missed: u64,
+    /// The longest time that one was late.
+    pub latest: Span,
+}
+
+impl Due {
+    /// Of a deadline, which commands carry in whole microseconds.
+    pub(crate) fn of(deadline: Span) -> Due {
+        Due { after: Span::from_us(deadline.ns().div_ceil(1_000)), met: 0, missed: 0, latest: Span::ZERO }
+    }
+
+    fn record(&mut self, latency: Span) {
+        match latency <= self.after {
+            true => self.met += 1,
+            false => {
+                self.missed += 1;
+                self.latest = self.latest.max(latency - self.after);
+            }
+        }
+    }
+}
+
+/// The requests of a job: of one of several, or of one with a deadline.
 #[derive(Clone, Default)]
 pub struct Flow {
     /// The job.
@@ -114,6 +144,8 @@ pub struct Flow {
     pub class: u8,
     /// Their tenant.
     pub tenant: u16,
+    /// Of a job with a deadline.
+    pub due: Option<Due>,
     /// By direction, in the order of [`Direction::ALL`].
     pub tallies: [Tally; Direction::ALL.len()],
     /// The time of its group of jobs, where groups run one after the other; else it is that of the run.
@@ -129,6 +161,11 @@ impl Flow {
     /// Adds a request that has succeeded.
     pub(crate) fn record(&mut self, direction: Direction, bytes: u64, latency: Span, done: &Completion) {
         add(&mut self.tallies, direction, bytes, latency, done);
+        if let Some(due) = &mut self.due
+            && matches!(direction, Direction::Read | Direction::Write | Direction::Fua)
+        {
+            due.record(latency);
+        }
     }
 
     /// The tallies that have each request once.
@@ -156,7 +193,7 @@ pub struct Outcome {
     pub ended: Time,
     /// By direction, in the order of [`Direction::ALL`].
     pub tallies: [Tally; Direction::ALL.len()],
-    /// Each job, where there are several and nothing else.
+    /// Each job, where there are several, or one has a deadline, and nothing else.
     pub flows: Vec<Flow>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<u16, u64>,
@@ -280,6 +317,23 @@ mod tests {
             longest: Span::from_ns(longest),
         };
         assert_eq!((outcome.met[&3], outcome.met[&POWER_CUT]), (met(2, 1, 20, 11), met(1, 1, 4, 4)));
+    }
+
+    #[test]
+    fn a_request_that_ends_at_its_due_time_is_in_time() {
+        let mut flow = Flow { due: Some(Due::of(Span::from_ns(1_500))), ..Flow::default() };
+        let done = Completion::of(Status::SUCCESS);
+        for (direction, ns) in [
+            (Direction::Read, 2_000),
+            (Direction::Read, 2_001),
+            (Direction::Fua, 2_700),
+            (Direction::Write, 9),
+            (Direction::Flush, 90_000),
+        ] {
+            flow.record(direction, 1, Span::from_ns(ns), &done);
+        }
+        let after = Span::from_us(2);
+        assert_eq!(flow.due, Some(Due { after, met: 2, missed: 2, latest: Span::from_ns(700) }));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::client::{Client, Meter, Over};
 use crate::flushes::Syncs;
 use crate::job::Job;
 use crate::placement::{Placer, Placing};
-use crate::record::{Direction, Flow, Outcome};
+use crate::record::{Direction, Due, Flow, Outcome};
 use crate::request::Request;
 use crate::spec::{JobSpec, Limit, Workload};
 use crate::zoned;
@@ -149,11 +149,13 @@ impl Runner {
         seed: Seed,
         mut connect: impl FnMut(&str, u32) -> Rc<dyn Drive>,
     ) -> Outcome {
-        let several = workload.jobs.len() > 1 && workload.loads.is_empty();
-        if several {
+        let has_deadline = workload.jobs.iter().any(|job| job.deadline.is_some());
+        let has_flows = (workload.jobs.len() > 1 || has_deadline) && workload.loads.is_empty();
+        if has_flows {
             let flow = |spec: &JobSpec| {
-                let JobSpec { name, class, tenant, .. } = spec;
-                Flow { name: name.clone(), class: *class, tenant: *tenant, ..Flow::default() }
+                let JobSpec { name, class, tenant, deadline, .. } = spec;
+                let due = deadline.map(Due::of);
+                Flow { name: name.clone(), class: *class, tenant: *tenant, due, ..Flow::default() }
             };
             self.outcome.borrow_mut().flows = workload.jobs.iter().map(flow).collect();
         }
@@ -166,7 +168,7 @@ impl Runner {
             self.begin_group(number, workload.limit_of(number));
             for job in group.clone() {
                 let seed = seed.child("job").nth(workload.first_job + job as u64);
-                let flow = several.then_some(job);
+                let flow = has_flows.then_some(job);
                 let drives = std::mem::take(&mut drives[job]);
                 match self.start_job(&workload.jobs[job], (flow, seed), drives, &mut tables).await {
                     Ok(jobs) => all.extend(jobs),
@@ -545,7 +547,7 @@ impl Runner {
 }
 
 impl Runner {
-    /// A measured request of one of several jobs has succeeded.
+    /// A measured request of a job with its own figures has succeeded.
     pub(crate) fn flowed(&self, flow: usize, request: &Request, submitted: Time, done: &Completion) {
         let latency = self.sim.now() - submitted;
         self.outcome.borrow_mut().flows[flow].record(request.direction, request.bytes, latency, done);

@@ -22,6 +22,6 @@ mod spec;
 pub use live::{LiveError, run_live};
 pub use load::Load;
 pub use nandscape_lab_workload::Wrong;
-pub use outcome::{DeviceCpu, DriveFigures, Outcome};
+pub use outcome::{DeviceCpu, Outcome};
 pub use simulated::{RunError, run};
 pub use spec::{Form, Spec};

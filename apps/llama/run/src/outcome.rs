@@ -3,38 +3,8 @@
 use std::collections::BTreeMap;
 
 use nandscape_apps_llama_engine::{AnyStore, BwTree, Host, TreeStats};
+use nandscape_lab_run::DriveFigures;
 use nandscape_sim::{Histogram, Sim, Span, Time};
-
-/// A drive's work in the measured phase.
-#[derive(Copy, Clone, PartialEq, Debug, Default)]
-pub struct DriveFigures {
-    /// Bytes that the host wrote.
-    pub host_bytes: u64,
-    /// Bytes that were programmed.
-    pub flash_bytes: u64,
-    /// Blocks that its garbage collection reclaimed.
-    pub gc_blocks: u64,
-}
-
-impl DriveFigures {
-    /// Together with those of another drive.
-    pub(crate) fn plus(self, other: DriveFigures) -> DriveFigures {
-        self.with(other, |one, other| one + other)
-    }
-
-    /// What has been added since earlier ones.
-    pub(crate) fn since(self, earlier: DriveFigures) -> DriveFigures {
-        self.with(earlier, |now, then| now - then)
-    }
-
-    fn with(self, other: DriveFigures, of: impl Fn(u64, u64) -> u64) -> DriveFigures {
-        DriveFigures {
-            host_bytes: of(self.host_bytes, other.host_bytes),
-            flash_bytes: of(self.flash_bytes, other.flash_bytes),
-            gc_blocks: of(self.gc_blocks, other.gc_blocks),
-        }
-    }
-}
 
 /// Processor time that the device side spent in the measured phase.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]

@@ -9,13 +9,13 @@ use nandscape_apps_store::Cpu;
 use nandscape_device_ssd::Ssd;
 use nandscape_drive::Refused;
 use nandscape_drive::breakdown::cause;
-use nandscape_lab_run::{Tower, TowerError};
+use nandscape_lab_run::{DriveFigures, Tower, TowerError};
 use nandscape_lab_workload::Wrong;
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Executor, Seed, Sim, Span, Stalled, Wait};
 
 use crate::load::{LoadError, fill, measure, read_back, values};
-use crate::outcome::{DeviceCpu, DriveFigures, Outcome};
+use crate::outcome::{DeviceCpu, Outcome};
 use crate::spec::Spec;
 
 /// Why there is no outcome.
@@ -81,8 +81,10 @@ struct Done {
 
 impl Done {
     fn of(ssds: &[Rc<Ssd>]) -> Done {
-        let drive = ssds.iter().map(|ssd| figures(ssd)).fold(DriveFigures::default(), DriveFigures::plus);
-        Done { drive, processors: ssds.iter().filter_map(|ssd| ssd.usage().processors).collect() }
+        Done {
+            drive: DriveFigures::of(ssds),
+            processors: ssds.iter().filter_map(|ssd| ssd.usage().processors).collect(),
+        }
     }
 
     /// Processor time since then; `None` where the drives have no processors.
@@ -96,15 +98,6 @@ impl Done {
             own: Some(since.iter().map(own).sum()),
             processors: Some(self.processors.iter().map(|(count, _)| count).sum()),
         })
-    }
-}
-
-fn figures(ssd: &Ssd) -> DriveFigures {
-    let (stats, unit) = (ssd.ftl_stats(), u64::from(ssd.controller().info().unit_bytes));
-    DriveFigures {
-        host_bytes: stats.host_bytes,
-        flash_bytes: stats.programmed_units() * unit,
-        gc_blocks: stats.gc_blocks,
     }
 }
 
@@ -123,7 +116,7 @@ async fn run_on(spec: &Spec, sim: &Sim) -> Result<Outcome, RunError> {
     let mut outcome = measure(&host, &tree, (spec.load, &values), Seed::new(spec.seed).child("clients"), begin).await?;
     let (begun, ended) = (begun.borrow().clone(), Done::of(tower.ssds()));
     outcome.device_cpu = ended.cpu_since(&begun);
-    outcome.drive = Some(ended.drive.since(begun.drive));
+    outcome.drive = Some(ended.drive.since(&begun.drive));
     read_back(&tree, &values).await?;
     Ok(outcome)
 }

@@ -30,5 +30,5 @@ pub use form::Form;
 pub use live::{LiveError, LiveSpec, run_live};
 pub use load::Load;
 pub use nandscape_lab_workload::Wrong;
-pub use outcome::{DriveFigures, Outcome};
+pub use outcome::Outcome;
 pub use simulated::{RunError, Spec, run};

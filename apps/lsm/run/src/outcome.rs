@@ -4,46 +4,10 @@ use std::collections::BTreeMap;
 
 use nandscape_apps_lsm_engine::Stats;
 use nandscape_apps_store::Host;
+use nandscape_lab_run::DriveFigures;
 use nandscape_sim::{Histogram, Span, Time};
 
 use crate::load::Store;
-
-/// A drive's work in the measured phase.
-#[derive(Copy, Clone, PartialEq, Debug, Default)]
-pub struct DriveFigures {
-    /// Bytes that the host wrote.
-    pub host_bytes: u64,
-    /// Bytes that were programmed.
-    pub flash_bytes: u64,
-    /// Of these, data of the host.
-    pub data_bytes: u64,
-    /// Bytes that garbage collection moved.
-    pub moved_bytes: u64,
-    /// Blocks, or zones of runs, that garbage collection emptied.
-    pub collected: u64,
-}
-
-impl DriveFigures {
-    /// Together with those of another drive.
-    pub(crate) fn plus(self, other: DriveFigures) -> DriveFigures {
-        self.with(other, |one, other| one + other)
-    }
-
-    /// What has been added since earlier ones.
-    pub(crate) fn since(self, earlier: DriveFigures) -> DriveFigures {
-        self.with(earlier, |now, then| now - then)
-    }
-
-    fn with(self, other: DriveFigures, of: impl Fn(u64, u64) -> u64) -> DriveFigures {
-        DriveFigures {
-            host_bytes: of(self.host_bytes, other.host_bytes),
-            flash_bytes: of(self.flash_bytes, other.flash_bytes),
-            data_bytes: of(self.data_bytes, other.data_bytes),
-            moved_bytes: of(self.moved_bytes, other.moved_bytes),
-            collected: of(self.collected, other.collected),
-        }
-    }
-}
 
 /// See the file. Counts are those of the measured phase.
 #[derive(Clone)]

@@ -10,14 +10,14 @@ use nandscape_apps_store::{Costs, Host};
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::Refused;
 use nandscape_lab_run::chain::Named;
-use nandscape_lab_run::{Tower, TowerError};
+use nandscape_lab_run::{DriveFigures, Tower, TowerError};
 use nandscape_lab_workload::Wrong;
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
 
 use crate::form::Form;
 use crate::load::{Load, LoadError, Run, measure};
-use crate::outcome::{DriveFigures, Outcome};
+use crate::outcome::Outcome;
 
 /// A run.
 #[derive(Clone, Debug)]
@@ -93,22 +93,6 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     executor.block_on(run_on(spec, &sim))?
 }
 
-/// What the drives have done so far.
-fn figures(ssds: &[Rc<Ssd>]) -> DriveFigures {
-    ssds.iter().map(|ssd| figures_of(ssd)).fold(DriveFigures::default(), DriveFigures::plus)
-}
-
-fn figures_of(ssd: &Ssd) -> DriveFigures {
-    let (stats, unit) = (ssd.ftl_stats(), u64::from(ssd.controller().info().unit_bytes));
-    DriveFigures {
-        host_bytes: stats.host_bytes,
-        flash_bytes: stats.programmed_units() * unit,
-        data_bytes: stats.host_units * unit,
-        moved_bytes: stats.gc_units * unit,
-        collected: stats.gc_blocks,
-    }
-}
-
 /// The processors of the drives, and what each has done; nothing where they have none.
 fn processors(ssds: &[Rc<Ssd>]) -> Vec<(u32, Totals)> {
     ssds.iter().filter_map(|ssd| ssd.usage().processors).collect()
@@ -122,11 +106,11 @@ async fn run_on(spec: &Spec, sim: &Sim) -> Result<Outcome, RunError> {
     let (before, after) = (Cell::new(DriveFigures::default()), Cell::new(DriveFigures::default()));
     let at = [(); 2].map(|()| Cell::new(Vec::new()));
     let begin = || {
-        before.set(figures(ssds));
+        before.set(DriveFigures::of(ssds));
         at[0].set(processors(ssds));
     };
     let end = || {
-        after.set(figures(ssds));
+        after.set(DriveFigures::of(ssds));
         at[1].set(processors(ssds));
     };
     let run = Rc::new(Run::new(&host, &store, spec.load, true).await?);
@@ -139,7 +123,7 @@ async fn run_on(spec: &Spec, sim: &Sim) -> Result<Outcome, RunError> {
     }
     // A drive with runs has a larger range of blocks than room for data.
     outcome.capacity = if spec.layers.is_empty() { spec.drive.capacity() } else { tower.info().bytes() };
-    outcome.drive = Some(after.get().since(before.get()));
+    outcome.drive = Some(after.get().since(&before.get()));
     run.read_back().await?;
     Ok(outcome)
 }

@@ -84,7 +84,7 @@ fn runs_that_die_as_a_whole_are_not_moved() {
     let outcome = run(&spec("lsm", Form::Runs, Benchmark::Overwrite)).unwrap();
     assert!(outcome.after.merges > outcome.before.merges);
     let drive = outcome.drive.expect("a drive of this process");
-    assert_eq!((drive.moved_bytes, drive.collected), (0, 0));
+    assert_eq!((drive.moved_bytes, drive.gc_blocks), (0, 0));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Arrays, and Flash on Rails, as layers.
 
+use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -93,6 +94,10 @@ impl Node for ArrayNode {
 
     fn connect(&self, wanted: Use) -> Result<Rc<dyn Drive>, Refused> {
         Ok(self.array.over(paths(&self.below, wanted)?))
+    }
+
+    fn view(&self, of: TypeId) -> Option<Rc<dyn Any>> {
+        (of == TypeId::of::<Array>()).then(|| self.array.clone() as Rc<dyn Any>)
     }
 }
 

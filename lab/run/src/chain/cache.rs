@@ -45,6 +45,10 @@ impl Layer for CacheLayer {
         "cache"
     }
 
+    fn holds(&self) -> bool {
+        true
+    }
+
     fn settings(&self) -> Vec<(&'static str, String)> {
         self.config.settings()
     }
@@ -58,8 +62,23 @@ impl Layer for CacheLayer {
         let layer = node::view::<BlockLayer>(&*below);
         let memory = config.memory;
         let cache = Cache::over(sim, config, drive, layer).map_err(|error| error.to_string())?;
+        put_pages(&cache, how.held)?;
         Ok(Rc::new(CacheNode { cache, below, memory }))
     }
+}
+
+/// Puts pages into a cache that another one held.
+fn put_pages(cache: &Cache, mut held: &[u8]) -> Result<(), String> {
+    let cut = || "its pages are cut short".to_owned();
+    while !held.is_empty() {
+        let (head, rest) = held.split_at_checked(HEAD).ok_or_else(cut)?;
+        let page = u64::from_le_bytes(head[..8].try_into().expect("eight bytes"));
+        let len = if head[8] == 0 { 0 } else { PAGE as usize };
+        let (contents, rest) = rest.split_at_checked(len).ok_or_else(cut)?;
+        cache.put_page(page, (len > 0).then(|| contents.into()));
+        held = rest;
+    }
+    Ok(())
 }
 
 struct CacheNode {
@@ -98,19 +117,6 @@ impl LayerNode for CacheNode {
             contents.iter().for_each(|contents| held.extend(&contents[..]));
         }
         Ok(held)
-    }
-
-    fn hold(&self, mut held: &[u8]) -> Result<(), String> {
-        let cut = || "its pages are cut short".to_owned();
-        while !held.is_empty() {
-            let (head, rest) = held.split_at_checked(HEAD).ok_or_else(cut)?;
-            let page = u64::from_le_bytes(head[..8].try_into().expect("eight bytes"));
-            let len = if head[8] == 0 { 0 } else { PAGE as usize };
-            let (contents, rest) = rest.split_at_checked(len).ok_or_else(cut)?;
-            self.cache.put_page(page, (len > 0).then(|| contents.into()));
-            held = rest;
-        }
-        Ok(())
     }
 
     fn begin(&self) {

@@ -10,7 +10,7 @@
 //! | `no-delay` | whether its firmware takes no time |
 //! | any other | a key of the profile |
 //!
-//! Left out: states, as its tables are in memory.
+//! A state has its tables next to the state of the drive. Left out: states over remote drives.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,9 +23,10 @@ use nandscape_host_open_channel::{DieFifo, Means, OneWrite, OpenChannel};
 use nandscape_sim::Sim;
 use serde::Serialize;
 
-use super::{Layer, LayerNode, ModelNode, Opening, Part};
+use super::{Layer, LayerNode, LayerWords, ModelNode, Opening, Part, Rest};
 use crate::build::{Precondition, prepare};
-use crate::host_ftl::{self, Chunks, HostFlash, Moving, Traffic};
+use crate::host_ftl::{self, Chunks, HostFlash, Moving, Saved, Traffic};
+use crate::saved::check_can_rest;
 use crate::tap::Tap;
 
 /// The name of such layers that have none, as `ftl.` begins the keys of the drive's own FTL.
@@ -106,6 +107,20 @@ impl FtlLayer {
         Ok(())
     }
 
+    /// As it is given in a chain.
+    pub fn words(&self) -> LayerWords {
+        let truth = |key: &str, value: bool| value.then(|| format!("{key}=true"));
+        let mut set = vec![
+            format!("profile={}", self.profile),
+            format!("moves={}", word_of(self.moving, &MOVES)),
+            format!("order={}", word_of(self.order, &ORDERS)),
+        ];
+        set.extend(self.means.map(|means| format!("commands={}", word_of(means, &COMMANDS))));
+        set.extend([truth("reset", self.resets), truth("no-delay", self.no_delay)].into_iter().flatten());
+        set.extend(self.changes.iter().cloned());
+        LayerWords { name: None, kind: WORD.to_owned(), set }
+    }
+
     /// The profile whose FTL it has, by name or file.
     pub fn profile(&self) -> &str {
         &self.profile
@@ -160,9 +175,18 @@ impl FtlLayer {
         let (means, profile) = (host.means(), self.resolve(&host)?);
         // Tracks of a trace are told apart.
         how.sim.trace().set_prefix(&format!("{} ", how.instance));
-        let made = host_ftl::over(how.sim, (host, chunks.report()), &profile, self.moving, how.seed);
-        let planted = made.map_err(|error| error.to_string()).and_then(|(ssd, flash)| {
-            plant(how, &chunks, (&ssd, &flash), &profile)?;
+        let over = (host, chunks.report());
+        let made = match how.held {
+            [] => host_ftl::over(how.sim, over, &profile, self.moving, how.seed).map_err(|error| error.to_string()),
+            held => Saved::decode(held).and_then(|saved| {
+                let restored = saved.over(how.sim, over, &profile, (self.moving, how.seed));
+                restored.map_err(|error| error.to_string())
+            }),
+        };
+        let planted = made.and_then(|(ssd, flash)| {
+            if how.held.is_empty() {
+                plant(how, &chunks, (&ssd, &flash), &profile)?;
+            }
             Ok((ssd, flash))
         });
         how.sim.trace().set_prefix("");
@@ -212,6 +236,15 @@ impl Layer for FtlLayer {
 
     fn ftl(&self) -> Option<&FtlLayer> {
         Some(self)
+    }
+
+    fn holds(&self) -> bool {
+        true
+    }
+
+    /// Its own state names the keys that have to agree.
+    fn layout(&self) -> Option<String> {
+        Some("ftl".to_owned())
     }
 
     fn settings(&self) -> Vec<(&'static str, String)> {
@@ -280,6 +313,11 @@ pub struct FtlNode {
 }
 
 impl FtlNode {
+    /// Its name in breakdowns.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// The FTL as a drive.
     pub fn ssd(&self) -> &Rc<Ssd> {
         &self.ssd
@@ -347,7 +385,19 @@ impl LayerNode for FtlNode {
         self.ssd.check()
     }
 
+    fn come_to_rest(&self) -> Rest<'_> {
+        Box::pin(async move {
+            check_can_rest(&self.ssd)?;
+            self.ssd.come_to_rest().await;
+            Ok(())
+        })
+    }
+
+    fn flash(&self) -> Option<&Rc<Ssd>> {
+        Some(&self.ssd)
+    }
+
     fn take_held(&self) -> Result<Vec<u8>, String> {
-        Err("its tables are in memory and end with the process".to_owned())
+        Ok(Saved::take(&self.ssd, &self.flash, &self.profile)?.encode())
     }
 }

@@ -27,10 +27,12 @@ mod section;
 mod words;
 
 use std::fmt::Debug;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nandscape_device_ssd::Resolved;
+use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::Node;
 use nandscape_drive::breakdown::layer_name;
 use nandscape_layers_array::Schedule;
@@ -66,6 +68,8 @@ pub struct Opening<'a> {
     pub precondition: Precondition,
     /// Receives the progress of reaching that state.
     pub progress: &'a dyn Progress,
+    /// The contents of a layer of its kind, from which it continues; empty if it begins anew.
+    pub held: &'a [u8],
 }
 
 impl<'a> Opening<'a> {
@@ -78,6 +82,7 @@ impl<'a> Opening<'a> {
             seed: Seed::new(1),
             precondition: Precondition::None,
             progress: &(),
+            held: &[],
         }
     }
 }
@@ -107,6 +112,11 @@ pub trait Layer: Debug + Send + Sync {
         None
     }
 
+    /// Whether it continues from contents that another one held.
+    fn holds(&self) -> bool {
+        false
+    }
+
     /// Whether it has reads that would miss their deadlines end at once.
     fn answers_deadlines(&self) -> bool {
         false
@@ -123,6 +133,9 @@ pub trait Layer: Debug + Send + Sync {
     /// Why it cannot lie over these nodes, and what would be valid.
     fn open(&self, how: &Opening<'_>, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String>;
 }
+
+/// A layer on its way to rest.
+pub type Rest<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + 'a>>;
 
 /// A layer that is open.
 pub trait LayerNode: Node {
@@ -147,23 +160,25 @@ pub trait LayerNode: Node {
         true
     }
 
+    /// Brings flash that it manages to rest, once the layers above it are. No command follows.
+    ///
+    /// # Errors
+    /// Why it cannot come to rest.
+    fn come_to_rest(&self) -> Rest<'_> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// The FTL, if it is one.
+    fn flash(&self) -> Option<&Rc<Ssd>> {
+        None
+    }
+
     /// What it holds at rest, taken out of it for a saved state; nothing of a layer that begins anew. It is not used any more.
     ///
     /// # Errors
     /// Why a new layer could not continue from here.
     fn take_held(&self) -> Result<Vec<u8>, String> {
         Ok(Vec::new())
-    }
-
-    /// Continues from the contents of a layer of its kind.
-    ///
-    /// # Errors
-    /// When these are no contents of its kind.
-    fn hold(&self, held: &[u8]) -> Result<(), String> {
-        match held.len() {
-            0 => Ok(()),
-            bytes => Err(format!("{bytes} bytes are held by a layer that holds nothing")),
-        }
     }
 
     /// The turns of the drives below, if they take turns.
@@ -220,17 +235,6 @@ pub struct Opened {
     pub layers: Vec<Instance>,
     /// What the jobs use, in turn.
     pub tops: Vec<Rc<dyn Node>>,
-}
-
-/// Layers go on from what others held, in the same order; all begin anew where nothing is given.
-///
-/// # Errors
-/// The layer that cannot hold it.
-pub(crate) fn hold(layers: &[Instance], held: &[Vec<u8>]) -> Result<(), String> {
-    let hold = |(layer, held): (&Instance, &Vec<u8>)| {
-        layer.node.hold(held).map_err(|problem| format!("layer {}: {problem}", layer.name))
-    };
-    layers.iter().zip(held).try_for_each(hold)
 }
 
 /// One layer at work.
@@ -302,15 +306,21 @@ pub fn check_over(layers: &[Named], drive: &Resolved) -> Result<(), String> {
 /// # Errors
 /// The layer that cannot lie over what is below it, why, and what would be valid.
 pub fn open(sim: &Sim, layers: &[Named], drives: Vec<(String, Rc<dyn Node>)>) -> Result<Opened, String> {
-    open_in(&Opening::new(sim, ""), layers, drives)
+    open_in(&Opening::new(sim, ""), layers, drives, &[])
 }
 
-/// The same, with the seed, the state and the progress of `how`.
+/// The same, with the seed, the state and the progress of `how`. Layers continue from what others `held`, in the same order; all
+/// begin anew where nothing is given.
 ///
 /// # Errors
-/// As [`open`].
-pub fn open_in(how: &Opening<'_>, layers: &[Named], drives: Vec<(String, Rc<dyn Node>)>) -> Result<Opened, String> {
-    let (mut opened, mut nodes) = (Vec::new(), drives);
+/// As [`open`], and the layer that cannot hold it.
+pub fn open_in(
+    how: &Opening<'_>,
+    layers: &[Named],
+    drives: Vec<(String, Rc<dyn Node>)>,
+    held: &[Vec<u8>],
+) -> Result<Opened, String> {
+    let (mut opened, mut nodes): (Vec<Instance>, _) = (Vec::new(), drives);
     for (name, Named { layer, .. }) in names(layers).into_iter().zip(layers) {
         let (takes, count) = (layer.takes(), nodes.len());
         if takes == 0 || count == 0 || !count.is_multiple_of(takes) {
@@ -321,7 +331,11 @@ pub fn open_in(how: &Opening<'_>, layers: &[Named], drives: Vec<(String, Rc<dyn 
         for (number, group) in nodes.chunks(takes).enumerate() {
             let one = if several { format!("{name}/{number}") } else { name.clone() };
             let (over, below) = group.iter().cloned().unzip();
-            let how = Opening { name: layer_name(&name), instance: &one, seed: how.seed.child(&one), ..*how };
+            let held = held.get(opened.len()).map_or(&[][..], Vec::as_slice);
+            if !held.is_empty() && !layer.holds() {
+                return Err(format!("{one}: {} bytes are held by a layer that holds nothing", held.len()));
+            }
+            let how = Opening { name: layer_name(&name), instance: &one, seed: how.seed.child(&one), held, ..*how };
             let node = layer.open(&how, below).map_err(|problem| format!("{one}: {problem}"))?;
             above.push((one.clone(), node.clone() as Rc<dyn Node>));
             opened.push(Instance { name: one, over, node });

@@ -1,6 +1,7 @@
 //! The layer `ftl` of a server: an FTL of this process over an open-channel drive, a model or a remote drive, served as a drive.
 //!
-//! Its tables are in memory only: its data ends with the server, and the next server begins with reset chunks.
+//! Its tables are in memory: its data ends with the server, and the next server begins with reset chunks. Over a model the state
+//! of both can be saved, and the next server begins in it.
 //!
 //! A drive has one FTL at a time: an FTL marks the drive, and does not start if it finds the mark of another FTL that is
 //! connected. Drives without reservations keep no mark.
@@ -8,6 +9,7 @@
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::rc::Rc;
 
 use nandscape_device_ssd::Ssd;
@@ -21,10 +23,13 @@ use nandscape_wire_nvme::open_channel::CHUNK_OFFLINE;
 
 use super::{Chunks, used_chunks};
 use crate::build::Precondition;
-use crate::chain::{FtlLayer, FtlNode, Layer as _, ModelNode, Opening};
-use crate::live::{DriveSpec, SsdExport};
+use crate::chain::{Chain, FtlLayer, FtlNode, Instance, Layer as _, LayerNode as _, ModelNode, Opening, Section};
+use crate::live::{BuildError, DriveSpec, SsdExport};
 use crate::remote::{Far, FarAdmin};
+use crate::saved::{self, HeldLayers, StateError, StateFile};
+use crate::served_layers::held_in;
 use crate::simulation::Progress;
+use crate::tap::Tap;
 use crate::wall::{Connection, Endpoint, on_target};
 
 /// The mark of such an FTL on the drive.
@@ -65,6 +70,30 @@ impl fmt::Display for Flash {
 }
 
 impl HostedSpec {
+    /// An FTL over a model, with its name and number.
+    pub(crate) fn of_model(layer: &FtlLayer, spec: &DriveSpec) -> HostedSpec {
+        let flash = Flash::Model(Box::new(spec.clone()));
+        HostedSpec { name: spec.name.clone(), number: spec.number, layer: layer.clone(), flash }
+    }
+
+    /// The model of its flash, if that is one.
+    pub fn model(&self) -> Option<&DriveSpec> {
+        if let Flash::Model(spec) = &self.flash { Some(spec) } else { None }
+    }
+
+    /// Its layer and those of `above`, as text.
+    pub fn chain(&self, above: &Chain) -> Chain {
+        Chain { layers: std::iter::once(self.layer.words()).chain(above.layers.iter().cloned()).collect() }
+    }
+
+    /// What the layers of the state that it begins in hold: the FTL first, then those of `above`.
+    pub(crate) fn held(&self, above: &Chain) -> Result<Vec<Vec<u8>>, String> {
+        match self.model().and_then(|spec| spec.from_state.as_deref()) {
+            Some(path) => held_in(path, &self.chain(above)),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// Builds the drive or connects to it, and makes an FTL over it. Blocks until the drive has reported its chunks and has reset them.
     ///
     /// # Errors
@@ -78,8 +107,15 @@ impl HostedSpec {
                 (Rc::new(node), Lowest::Remote(far))
             }
             Flash::Model(spec) => {
-                let empty = DriveSpec { precondition: Precondition::None, ..(**spec).clone() };
-                let model = Rc::new(empty.build(&sim, seed, progress).map_err(|error| error.to_string())?);
+                // Hosts reach the FTL, which brings its drive into the state.
+                let below = DriveSpec { precondition: Precondition::None, is_shared: false, ..(**spec).clone() };
+                let model = match &spec.from_state {
+                    None => below.build(&sim, seed, progress),
+                    Some(path) => StateFile::open(path)
+                        .map_err(BuildError::State)
+                        .and_then(|state| below.restored(&sim, seed, &state, &[self.layer.clone().into()])),
+                };
+                let model = Rc::new(model.map_err(|error| error.to_string())?);
                 let node = ModelNode::new(&sim, model.ssd(), model.profile());
                 executor.block_on(node.open_chunks()).map_err(|stalled| stalled.to_string())??;
                 (Rc::new(node), Lowest::Model(model))
@@ -90,11 +126,17 @@ impl HostedSpec {
             Flash::Model(spec) => spec.precondition,
         };
         let seed = Seed::new(seed).child("live").nth(self.number);
-        let how = Opening { seed, precondition, progress, ..Opening::new(&sim, self.layer.kind()) };
+        let held = self.held(&Chain::default())?;
+        let held = held.first().map_or(&[][..], Vec::as_slice);
+        let how = Opening { seed, precondition, progress, held, ..Opening::new(&sim, self.layer.kind()) };
         let made = self.layer.open_over(&how, &*node);
         let ftl = made.map_err(|problem| format!("drive {} over {}: {problem}", self.name, self.flash))?;
         let model = SsdExport::new(&sim, ftl.ssd().clone(), ftl.profile().clone(), None);
-        Ok(HostedExport { model, ftl, lowest })
+        let (name, over) = (self.layer.kind().to_owned(), vec![self.name.clone()]);
+        let instance = Instance { name, over, node: ftl.clone() };
+        let is_shared = self.model().is_some_and(|spec| spec.is_shared);
+        model.subsystem().iter().filter(|_| is_shared).for_each(|subsystem| subsystem.report_several());
+        Ok(HostedExport { sim, model, ftl, instance, lowest })
     }
 
     /// A remote drive as its FTL sees it.
@@ -215,8 +257,11 @@ enum Lowest {
 
 /// An FTL that is served. See the file.
 pub struct HostedExport {
+    sim: Sim,
     model: SsdExport,
     ftl: Rc<FtlNode>,
+    /// The FTL as a layer.
+    instance: Instance,
     lowest: Lowest,
 }
 
@@ -236,8 +281,52 @@ impl HostedExport {
         if let Lowest::Remote(far) = &self.lowest { Some(far) } else { None }
     }
 
-    fn lowest(&self) -> Option<&Rc<SsdExport>> {
+    /// The model of its flash, if that is one.
+    pub(crate) fn lowest(&self) -> Option<&Rc<SsdExport>> {
         if let Lowest::Model(model) = &self.lowest { Some(model) } else { None }
+    }
+
+    /// Its name in the times of commands.
+    pub(crate) fn layer_name(&self) -> &'static str {
+        self.ftl.name()
+    }
+
+    /// Its part of a report.
+    pub(crate) fn section(&self) -> Section {
+        Section::of(&self.instance)
+    }
+
+    /// Saves the state of the FTL and of the model that it was made over, with layers above and their contents. A run with this
+    /// seed has built them, and no host is connected any more. If that succeeds, they must not be used afterwards.
+    ///
+    /// # Errors
+    /// That the drive is remote or cannot come to rest, or that the file cannot be written.
+    pub fn save(
+        &self,
+        spec: &HostedSpec,
+        layers: Option<HeldLayers<'_>>,
+        seed: u64,
+        executor: &mut Executor,
+        path: &Path,
+    ) -> Result<(), StateError> {
+        let (Some(model), Some(lowest)) = (spec.model(), self.lowest()) else {
+            return Err(StateError::Drive(format!(
+                "the drive is an FTL over {}, whose state is where it is",
+                spec.flash
+            )));
+        };
+        self.model.check_namespaces()?;
+        let history = model.history_after(lowest, &self.model, seed);
+        let rested = executor.block_on(self.ftl.come_to_rest()).map_err(|stalled| stalled.to_string());
+        rested.and_then(|rested| rested).map_err(StateError::Drive)?;
+        let (above, held_above) = match layers {
+            Some((chain, held)) => (chain.clone(), held),
+            None => (Chain::default(), Vec::new()),
+        };
+        let own = self.ftl.take_held().map_err(StateError::Drive)?;
+        let (chain, held) = (spec.chain(&above), std::iter::once(own).chain(held_above).collect());
+        let rest = |ssd: &Ssd| executor.block_on(ssd.come_to_rest());
+        saved::save(lowest.ssd(), lowest.profile(), &history, (path, Some((&chain, held))), rest)
     }
 
     /// Checks the tables of the FTL, and those of a drive of this process.
@@ -264,8 +353,9 @@ impl Export for HostedExport {
         self.model.namespaces()
     }
 
+    /// As in a simulation, the time of a command is that of the layer but for what it takes in the drive below.
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        self.model.connect()
+        self.model.connect().map(|drive| Tap::over_ftl(&self.sim, drive, self.ftl.name()) as Rc<dyn Drive>)
     }
 
     fn pairs(&self) -> Option<Pairs> {

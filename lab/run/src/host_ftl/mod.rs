@@ -8,16 +8,18 @@
 //! | file | what |
 //! |---|---|
 //! | `chunks` | an open-channel drive as its node shows it to the FTL above |
+//! | `saved` | the state of such an FTL at rest |
 //! | `live` | such an FTL served, over a model or a remote drive |
 //!
 //! [`FtlLayer`](crate::chain::FtlLayer) is this FTL as a layer of a chain.
 //!
-//! Left out: out-of-band areas in the drive, hence a start from a drive with data: such a drive is rejected; OX-Block; strips
-//! of several pages of a word line whose bytes are no power of two; notifications of the drive.
+//! Left out: out-of-band areas in the drive, hence a start from a drive with data without the saved state of its FTL: such a
+//! drive is rejected; OX-Block; strips of several pages of a word line whose bytes are no power of two; notifications of the drive.
 
 mod chunks;
 #[cfg(target_os = "linux")]
 mod live;
+mod saved;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -35,6 +37,7 @@ use nandscape_wire_nvme::open_channel::{CHUNK_FREE, CHUNK_OFFLINE};
 pub use chunks::{Chunks, open};
 #[cfg(target_os = "linux")]
 pub use live::{Flash, HostedExport, HostedSpec};
+pub(crate) use saved::Saved;
 
 /// How garbage collection moves data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -134,6 +137,22 @@ impl HostFlash {
         profile: &Resolved,
         moving: Moving,
     ) -> io::Result<Rc<HostFlash>> {
+        match used_chunks(report) {
+            0 => HostFlash::with_data(host, report, profile, moving),
+            used => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{used} chunks of the drive hold data; the FTL begins with chunks that are reset"),
+            )),
+        }
+    }
+
+    /// The same for the saved state of an FTL over these chunks, which may hold data.
+    fn with_data(
+        host: OpenChannel,
+        report: &[ChunkInfo],
+        profile: &Resolved,
+        moving: Moving,
+    ) -> io::Result<Rc<HostFlash>> {
         let (geometry, chunks) = (profile.geometry(), *host.geometry());
         let counts = geometry.counts();
         let here = [counts.channels, counts.dies_per_channel * counts.planes_per_die, counts.blocks_per_plane];
@@ -155,12 +174,6 @@ impl HostFlash {
                 "the FTL is for {here:?} channels, dies and blocks of {pages:?} units a page and a block; the drive has {there:?} groups, \
                  parallel units and chunks of {:?}",
                 [chunks.ws_min, chunks.sectors]
-            )));
-        }
-        let used = used_chunks(report);
-        if used > 0 {
-            return Err(invalid(format!(
-                "{used} chunks of the drive hold data; the FTL begins with chunks that are reset"
             )));
         }
         let bad = report.iter().map(|chunk| chunk.state & CHUNK_OFFLINE != 0).collect();
@@ -329,6 +342,6 @@ pub fn over(
     seed: Seed,
 ) -> io::Result<(Rc<Ssd>, Rc<HostFlash>)> {
     let flash = HostFlash::new(host, report, profile, moving)?;
-    let ssd = Ssd::over_remote(sim, profile, flash.clone(), seed)?;
+    let ssd = Ssd::over_remote(sim, profile, flash.clone(), seed, None)?;
     Ok((Rc::new(ssd), flash))
 }

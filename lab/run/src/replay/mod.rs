@@ -2,15 +2,18 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `group` | drives that were served as one |
 //! | `what_if` | the changes of a what-if |
 //! | `open_loop`, `fit` | the requests of a recording at their times on changed drives, and fitted to them |
 //! | `report` | the part of a report about its recording |
 
 mod fit;
+mod group;
 mod open_loop;
 mod report;
 mod what_if;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -20,8 +23,9 @@ use nandscape_sim::Executor;
 use nandscape_sim::trace::Listener;
 use nandscape_transport_reactor::recording::{Reader, RecordingError, Requests, RunTiming};
 use nandscape_transport_reactor::replay::{Ending, replay_while};
-use nandscape_transport_reactor::{Port, Released};
+use nandscape_transport_reactor::{Export, Port, Released};
 
+pub use group::ReplayedGroup;
 pub use report::{Lag, ReplayReport};
 pub use what_if::WhatIf;
 
@@ -104,8 +108,10 @@ pub enum ReplayError {
 
 /// The results of a replay.
 pub struct Replayed {
-    /// Each drive.
+    /// Each drive; none of drives that were served as one.
     pub drives: Vec<ReplayedDrive>,
+    /// Drives that were served as one, under layers that take several.
+    pub group: Option<ReplayedGroup>,
     /// The activity of every die and channel as Chrome-trace JSON, if it was recorded.
     pub trace: Option<String>,
     /// Whether the recording is truncated, for example because its writer was killed.
@@ -173,11 +179,17 @@ impl Replay {
         let live: LiveDrives =
             serde_json::from_str(reader.header()).map_err(|error| ReplayError::Header { path: path(), error })?;
         let live = self.changed(live)?;
+        if let Some(spec) = live.group() {
+            return self.run_group((&live, &spec), reader, progress, observer);
+        }
         let mut executor = Executor::new();
         let sim = executor.sim();
-        let drives = live.build(&sim, progress).map_err(|error| ReplayError::Build { path: path(), error })?;
-        let watched: Vec<Watched> =
-            drives.iter().map(|drive| Watched::new(&drive.model, self.details, observer.as_ref())).collect();
+        let drives = live.build(&mut executor, progress).map_err(|error| ReplayError::Build { path: path(), error })?;
+        let watch = |drive: &LiveDrive| {
+            let ftl = drive.ftl.as_ref().filter(|_| drive.layers.is_none()).map(|ftl| ftl.layer_name());
+            Watched::new(&drive.model, self.details, observer.as_ref()).under_ftl(ftl)
+        };
+        let watched: Vec<Watched> = drives.iter().map(watch).collect();
         if self.details {
             let recorders: Vec<Rc<Recorder>> = watched.iter().filter_map(|drive| drive.recorder.clone()).collect();
             recorders.iter().for_each(|recorder| recorder.begin(sim.now()));
@@ -189,15 +201,20 @@ impl Replay {
         }
         let on_release = |released: Released, offset| watched[usize::from(released.export)].released(&released, offset);
         let ended = match self.what_if {
-            None => exactly(&mut executor, &drives, reader, on_release, self.goes_on(progress))?,
+            None => {
+                let exports = drives.iter().map(LiveDrive::export).collect();
+                exactly(&mut executor, exports, reader, on_release, self.goes_on(progress))?
+            }
             Some(_) => {
-                let goes_on = self.goes_on(progress);
-                self.differently(&mut executor, (&live, &drives), reader, &watched, on_release, goes_on)?
+                let (goes_on, named) = (self.goes_on(progress), live.drives.iter().map(|spec| spec.name.clone()));
+                let named: Vec<_> = named.zip(drives.iter().map(LiveDrive::export)).collect();
+                let outcomes: Vec<&RefCell<Outcome>> = watched.iter().map(|drive| &drive.outcome).collect();
+                self.differently(&mut executor, &named, reader, &outcomes, on_release, goes_on)?
             }
         };
         watched.iter().for_each(|drive| drive.outcome.borrow_mut().interrupted = ended.interrupted);
         if self.check {
-            drives.iter().try_for_each(|drive| drive.model.ssd().check()).map_err(ReplayError::Inconsistent)?;
+            drives.iter().try_for_each(LiveDrive::check).map_err(ReplayError::Inconsistent)?;
         }
         let finished = drives.iter().zip(watched).zip(&live.drives).enumerate();
         let finished = finished.map(|(number, ((drive, watched), spec))| {
@@ -205,7 +222,13 @@ impl Replay {
             self.finished((spec, drive), watched, (&live, created), (&ended, notes))
         });
         let trace = self.trace.then(|| sim.trace().to_chrome_json());
-        Ok(Replayed { drives: finished.collect(), trace, broken_off: ended.broken_off, version: live.version.clone() })
+        Ok(Replayed {
+            drives: finished.collect(),
+            group: None,
+            trace,
+            broken_off: ended.broken_off,
+            version: live.version.clone(),
+        })
     }
 
     /// Tells how far the recording was read, and asks whether the user wants the replay to end.
@@ -241,9 +264,9 @@ impl Replay {
     fn differently(
         &self,
         executor: &mut Executor,
-        (live, drives): (&LiveDrives, &[LiveDrive]),
+        named: &[(String, Rc<dyn Export>)],
         reader: Reader,
-        watched: &[Watched],
+        outcomes: &[&RefCell<Outcome>],
         on_release: impl FnMut(Released, u64),
         goes_on: impl FnMut(u64) -> bool,
     ) -> Result<Ended, ReplayError> {
@@ -253,14 +276,12 @@ impl Replay {
                 ReplayError::Play { path: self.recording.display().to_string(), problem }
             }
         };
-        let named: Vec<_> =
-            live.drives.iter().map(|spec| spec.name.clone()).zip(drives.iter().map(LiveDrive::export)).collect();
         let mut requests = Requests::new(reader);
-        let player = open_loop::Player::new(executor, &named).map_err(failed)?;
+        let player = open_loop::Player::new(executor, named).map_err(failed)?;
         let (is_whole, played) = player.play(&mut requests, on_release, goes_on).map_err(failed)?;
         let mut notes = Vec::new();
-        for (played, watched) in played.into_iter().zip(watched) {
-            watched.outcome.borrow_mut().backlog = played.backlog;
+        for (played, outcome) in played.into_iter().zip(outcomes) {
+            outcome.borrow_mut().backlog = played.backlog;
             notes.push(played.notes);
         }
         let left_out = requests.left_out();
@@ -274,12 +295,12 @@ impl Replay {
     /// The results of one drive.
     fn finished(
         &self,
-        (spec, LiveDrive { model: drive, layers }): (&DriveSpec, &LiveDrive),
+        (spec, live_drive): (&DriveSpec, &LiveDrive),
         watched: Watched,
         (live, created): (&LiveDrives, Moment),
         (ended, notes): (&Ended, Vec<String>),
     ) -> ReplayedDrive {
-        let recording = file_name(&self.recording);
+        let (recording, drive) = (file_name(&self.recording), &live_drive.model);
         let name = match &self.what_if {
             None => format!("{} of {recording}", spec.name),
             Some(_) => format!("{} of {recording}, what if", spec.name),
@@ -299,7 +320,10 @@ impl Replay {
         report.notes.extend(replay.notes().into_iter().chain(notes));
         report.inputs.set = self.what_if.iter().flat_map(|what_if| what_if.set.clone()).collect();
         report.replay = Some(replay);
-        layers.iter().for_each(|layers| report.under(layers.sections(), &outcome));
+        let sections = live_drive.sections();
+        if !sections.is_empty() {
+            report.under(sections, &outcome);
+        }
         let profile_toml = drive.profile().to_toml();
         ReplayedDrive { name: spec.name.clone(), report, details, profile_toml, outcome }
     }
@@ -308,12 +332,12 @@ impl Replay {
 /// The recorded run again.
 fn exactly(
     executor: &mut Executor,
-    drives: &[LiveDrive],
+    exports: Vec<Rc<dyn Export>>,
     mut reader: Reader,
     on_release: impl FnMut(Released, u64),
     mut goes_on: impl FnMut(u64) -> bool,
 ) -> Result<Ended, ReplayError> {
-    let exports = drives.iter().map(LiveDrive::export).collect();
+    let count = exports.len();
     let mut port = Port::new(&executor.sim(), exports);
     let position = |reader: &Reader| goes_on(reader.position());
     let replayed = replay_while(executor, &mut port, &mut reader, on_release, position)?;
@@ -325,7 +349,7 @@ fn exactly(
         let compares = replayed.compares;
         notes.push(format!("{compares} compares are made with data that is not recorded, and may end otherwise"));
     }
-    let notes = drives.iter().map(|_| notes.clone()).collect();
+    let notes = vec![notes; count];
     let ending = replayed.ending;
     let (broken_off, interrupted) = (ending == Ending::BrokenOff, ending == Ending::Stopped);
     Ok(Ended { broken_off, interrupted, timing: replayed.timing, notes })

@@ -92,18 +92,22 @@ pub(super) fn take_all(rig: &mut Rig, layers: &[Instance]) -> Result<Result<Take
     Ok(saved.and_then(|saved| Ok((saved, held(layers)?))))
 }
 
-/// Waits until layers are at rest.
+/// Waits until layers are at rest. Then the lowest, whose flash may be theirs, bring that to rest.
 pub(crate) async fn at_rest(sim: &Sim, layers: &[Instance]) -> Result<(), String> {
     let busy = || layers.iter().find(|layer| !layer.node.is_at_rest());
     for _ in 0..LOOKS {
         match busy() {
-            None => return Ok(()),
+            None => break,
             Some(_) => sim.sleep(LOOK).await,
         }
     }
-    busy().map_or(Ok(()), |layer| {
-        Err(format!("layer {} does not come to rest within a minute of drive time", layer.name))
-    })
+    if let Some(layer) = busy() {
+        return Err(format!("layer {} does not come to rest within a minute of drive time", layer.name));
+    }
+    for layer in layers {
+        layer.node.come_to_rest().await.map_err(|why| format!("layer {}: {why}", layer.name))?;
+    }
+    Ok(())
 }
 
 /// What each layer holds, taken out of it.
@@ -112,7 +116,8 @@ pub(crate) fn held(layers: &[Instance]) -> Result<Vec<Vec<u8>>, String> {
     layers.iter().map(of).collect()
 }
 
-fn check_can_rest(ssd: &Ssd) -> Result<(), String> {
+/// Checks that a drive can come to rest.
+pub(crate) fn check_can_rest(ssd: &Ssd) -> Result<(), String> {
     if let Some(why) = ssd.read_only() {
         return Err(format!("the drive takes no writes any more: {why}"));
     }

@@ -175,11 +175,12 @@ impl StateFile {
         let own = self.layers()?;
         if chain::layout(&own) != chain::layout(layers) {
             let words = |layers: &[Named]| match chain::layout(layers) {
-                arrays if arrays.is_empty() => "no array".to_owned(),
+                arrays if arrays.is_empty() => "no array or ftl".to_owned(),
                 arrays => arrays.join(", then "),
             };
             return Err(self.unusable(format!(
-                "it is of drives under other layers: it has {}, and the run has {}; a state fits layers with the same arrays",
+                "it is of drives under other layers: it has {}, and the run has {}; a state fits layers with the same arrays, and ftl \
+                 below them or not",
                 words(&own),
                 words(layers)
             )));
@@ -201,19 +202,22 @@ impl StateFile {
     }
 
     /// What the layers of a run hold, in the order in which layers are opened: nothing, unless the state has layers of the same
-    /// kinds in the same order.
+    /// kinds in the same order. FTLs of the host over the drives continue in any case: their drives hold their data.
     ///
     /// # Errors
     /// When the file cannot be read, or is damaged.
     pub fn load_held(&self, layers: &[Named]) -> Result<Vec<Vec<u8>>, StateError> {
         let own = self.layers()?;
         let kinds = |layers: &[Named]| layers.iter().map(|one| one.layer.kind()).collect::<Vec<_>>();
-        if kinds(&own) != kinds(layers) {
-            return Ok(Vec::new());
-        }
-        let mut held: Vec<Vec<u8>> = self.held().iter().map(|section| vec![0; section.bytes as usize]).collect();
+        let count = match (kinds(&own) == kinds(layers), chain::is_over_chunks(&own) && chain::is_over_chunks(layers)) {
+            (true, _) => self.held().len(),
+            (false, true) => self.drives().count().min(self.held().len()),
+            (false, false) => 0,
+        };
+        let sections = &self.held()[..count];
+        let mut held: Vec<Vec<u8>> = sections.iter().map(|section| vec![0; section.bytes as usize]).collect();
         let mut chunks = Vec::new();
-        for (held, section) in held.iter_mut().zip(self.held()) {
+        for (held, section) in held.iter_mut().zip(sections) {
             add_chunks(&mut chunks, "what a layer holds", section, held);
         }
         self.fill(chunks)?;

@@ -26,7 +26,6 @@ use crate::build::{DriveError, Precondition};
 use crate::rig::{Rig, RigDrive, Wanted};
 use crate::simulation::{Phase, Progress, RunError, Simulation, check_placement, connect_for, zone_limits};
 use crate::stack::Stack;
-use crate::tap::Tally;
 
 /// Write amplification of two windows is the same when it differs by less than this share.
 const SAME: f64 = 0.01;
@@ -98,15 +97,16 @@ pub(super) fn settle_layers(
         ..stack.clone()
     };
     let load = &settling.workload;
-    let mut rig = Rig::build(settling.drives.clone(), Wanted::default(), &Filling(progress))?;
-    let tallies: Vec<Rc<Tally>> = (0..settling.drives.len()).map(|number| Tally::of(rig.drives(), number)).collect();
-    let opened = settling.open(&mut rig, &tallies, &Filling(progress))?;
+    let (mut rig, opened) = settling.idle(&Filling(progress))?;
     let drives = settling.connect_all(&opened.tops)?;
     let mut infos = drives.iter().map(|drive| drive.info());
     let fits = infos.try_for_each(|info| load.check_on(info.bytes(), info.lba_bytes));
     fits.map_err(RunError::Workload)?;
     let capacity = opened.tops.iter().map(|top| top.info().bytes()).sum();
-    let windows = Windows::new(load, capacity, rig.ssds().cloned().collect(), progress.clone());
+    // Where hosts have the FTLs, these amplify writes.
+    let ftls: Vec<Rc<Ssd>> = opened.layers.iter().filter_map(|layer| layer.node.flash().cloned()).collect();
+    let ssds = if ftls.is_empty() { rig.ssds().cloned().collect() } else { ftls };
+    let windows = Windows::new(load, capacity, ssds, progress.clone());
     let settled = bring(&mut rig, load, &drives, windows, Seed::new(stack.seed))?;
     drop(drives);
     let taken = take_all(&mut rig, &opened.layers)?.map_err(StateError::Drive)?;

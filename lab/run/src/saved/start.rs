@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use nandscape_device_ssd::{Resolved, SavedDrive};
+use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
 use nandscape_lab_workload::Workload;
 use nandscape_sim::{Executor, Seed};
 
+use super::after::held;
 use super::history::History;
 use super::read::StateFile;
 use super::write::Contents;
 use super::{StateError, settle, write};
 use crate::build::build_drive;
-use crate::chain::Chain;
+use crate::chain::{self, Chain};
 use crate::rig::RigDrive;
 use crate::simulation::{Progress, RunError, Simulation};
 use crate::stack::Stack;
@@ -85,6 +86,8 @@ impl Begin {
     pub(crate) fn states(&self, stack: &Stack, chain: &Chain, progress: &Rc<dyn Progress>) -> Result<States, RunError> {
         stack.drives.iter().try_for_each(|drive| drive.profile.check_can_be_saved()).map_err(StateError::Drive)?;
         let states = match &self.start {
+            // What an FTL of the host holds, and what its drive holds, come about together.
+            Start::Simulation if chain::is_over_chunks(&stack.layers) => plant_layers(stack, progress)?,
             Start::Simulation => {
                 let plant = |drive| plant(drive, stack.seed, &**progress);
                 let drives = stack.drives.iter().map(plant).collect::<Result<_, RunError>>()?;
@@ -135,4 +138,19 @@ fn plant(drive: &RigDrive, seed: u64, progress: &dyn Progress) -> Result<(SavedD
     let unit_bytes = u64::from(ssd.controller().info().unit_bytes);
     let saved = ssd.take_saved().map_err(StateError::Drive)?;
     Ok((saved, History::planted(drive.precondition, unit_bytes, seed)))
+}
+
+/// Drives with FTLs of the host in their state of use, for a run with the seed of the stack.
+fn plant_layers(stack: &Stack, progress: &Rc<dyn Progress>) -> Result<States, RunError> {
+    let (rig, opened) = stack.idle(&**progress)?;
+    let history = |drive: &RigDrive, ssd: &Ssd| {
+        let unit_bytes = u64::from(ssd.controller().info().unit_bytes);
+        History::planted(drive.precondition, unit_bytes, stack.seed)
+    };
+    let histories: Vec<History> = stack.drives.iter().zip(rig.ssds()).map(|(drive, ssd)| history(drive, ssd)).collect();
+    // No drive time has passed since they were planted: collectors that are due have not begun.
+    let drives: Vec<SavedDrive> =
+        rig.ssds().map(|ssd| ssd.take_saved()).collect::<Result<_, String>>().map_err(StateError::Drive)?;
+    let held = held(&opened.layers).map_err(StateError::Drive)?;
+    Ok(States { drives: drives.into_iter().zip(histories).collect(), held })
 }

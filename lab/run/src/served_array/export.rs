@@ -12,6 +12,7 @@ use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
 use nandscape_wire_nvme::Status;
 
 use super::member::Under;
+use super::orders::{obey, unknown};
 use crate::array_members::in_words;
 use crate::forwarded::Forwarded;
 use crate::live::SsdExport;
@@ -19,13 +20,6 @@ use crate::wall::settle;
 
 /// How long drives of other servers may answer nothing at the end.
 const LAST_PATIENCE: Span = Span::from_s(5);
-/// The setting that takes a member out of service.
-const FAIL: &str = "array.fail";
-/// The setting that begins a scrub.
-const SCRUB: &str = "array.scrub";
-/// The setting that makes a drive a spare again.
-const SPARE: &str = "array.spare";
-
 /// An array behind controllers of this process.
 pub struct ArrayExport {
     pub(super) array: Rc<Array>,
@@ -161,15 +155,8 @@ impl ArrayExport {
         });
     }
 
-    /// The drive of a name.
-    fn number_of(&self, setting: &str, name: &str) -> Result<usize, String> {
-        let known = self.under.iter().position(|drive| drive.name() == name);
-        known.ok_or_else(|| self.unknown(setting, name))
-    }
-
-    fn unknown(&self, setting: &str, name: &str) -> String {
-        let names: Vec<&str> = self.under.iter().map(Under::name).collect();
-        format!("{setting}={name}: the array has no drive {name:?}; its drives are {}", names.join(", "))
+    fn names(&self) -> Vec<&str> {
+        self.under.iter().map(Under::name).collect()
     }
 
     /// Faults go to the drive that they name, or to all models.
@@ -180,7 +167,7 @@ impl ArrayExport {
             Some(drive) => drive.order(&Order::AddFault(text[drive.name().len() + 1..].to_owned())),
             // The first word of a rule has no `=` in it.
             None => match text.split_whitespace().next().and_then(|word| word.split_once('=')) {
-                Some((name, _)) => Err(self.unknown("fault", name)),
+                Some((name, _)) => Err(unknown(&self.names(), &format!("fault={name}"), name)),
                 None => self.to_models(&Order::AddFault(text.to_owned())),
             },
         }
@@ -191,51 +178,9 @@ impl ArrayExport {
     }
 
     fn set(&self, setting: &str) -> Result<(), String> {
-        match setting.split_once('=') {
-            Some((FAIL, name)) => {
-                let number = self.number_of(FAIL, name)?;
-                let Some(member) = self.array.member_of(number) else {
-                    return Err(format!("{FAIL}={name}: the drive is no member now"));
-                };
-                if !self.array.can_lose(member) {
-                    return Err(format!(
-                        "{FAIL}={name}: {} would lose data without it, as {} missing",
-                        self.array.shape(),
-                        in_words(&self.array.missing())
-                    ));
-                }
-                self.array.fail_member(member);
-                Ok(())
-            }
-            Some((SPARE, name)) => {
-                let number = self.number_of(SPARE, name)?;
-                if self.under[number].is_out_of_reach() {
-                    return Err(format!(
-                        "{SPARE}={name}: the drive was missing when the array was opened; open it again when it is back"
-                    ));
-                }
-                match self.array.add_spare(number) {
-                    true => Ok(()),
-                    false => Err(format!("{SPARE}={name}: the drive is a member at work, or stands by already")),
-                }
-            }
-            Some((SCRUB, "start")) if self.array.shape().level().tolerates() == 0 => {
-                Err(format!("{SCRUB}=start: {} has no parity and no copies to compare", self.array.shape()))
-            }
-            Some((SCRUB, "start")) if !self.array.missing().is_empty() => Err(format!(
-                "{SCRUB}=start: {} missing, and a scrub compares whole stripes; it is valid once all are rebuilt",
-                in_words(&self.array.missing())
-            )),
-            Some((SCRUB, "start")) => match self.array.start_scrub() {
-                true => Ok(()),
-                false => Err(format!("{SCRUB}=start: a scrub is under way")),
-            },
-            Some((SCRUB, other)) => Err(format!("{SCRUB}={other}: start is valid")),
-            Some((key, _)) if key.starts_with("array.") => {
-                Err(format!("{key} does not change at work; {FAIL}=DRIVE, {SPARE}=DRIVE and {SCRUB}=start are valid"))
-            }
-            _ => self.to_models(&Order::Set(setting.to_owned())),
-        }
+        let is_absent = |number: usize| self.under[number].is_out_of_reach();
+        let obeyed = obey(&self.array, &self.names(), is_absent, setting);
+        obeyed.unwrap_or_else(|| self.to_models(&Order::Set(setting.to_owned())))
     }
 }
 
@@ -257,37 +202,7 @@ impl Export for ArrayExport {
     }
 
     fn counters(&self) -> BTreeMap<&'static str, f64> {
-        let stats = self.array.stats();
-        let busy = |count: usize| stats.busy.get(count..).unwrap_or_default().iter().sum::<u64>() as f64;
-        let (scrubbed, is_scrubbing) = self.array.scrubbed();
-        let rebuilt = self.array.rebuilding().map_or(1.0, |(_, share)| share);
-        let mut counters = BTreeMap::from([
-            ("array_stripe_reads_total", stats.stripe_reads as f64),
-            ("array_stripe_reads_busy_total", busy(1)),
-            ("array_stripe_reads_busy_twice_total", busy(2)),
-            ("array_stripe_reads_busy_thrice_total", busy(3)),
-            ("array_reads_sent_total", stats.reads as f64),
-            ("array_reads_extra_total", stats.extra_reads as f64),
-            ("array_reads_resubmitted_total", stats.resubmissions as f64),
-            ("array_reads_reconstructed_total", stats.reconstructions as f64),
-            ("array_stripe_writes_total", stats.stripe_writes as f64),
-            ("array_writes_sent_total", stats.writes as f64),
-            ("array_chunks_repaired_total", stats.repairs as f64),
-            ("array_chunks_condemned_total", stats.condemned as f64),
-            ("array_scrubbing", f64::from(u8::from(is_scrubbing))),
-            ("array_scrub_stripes", scrubbed.stripes as f64),
-            ("array_scrub_mismatches", scrubbed.mismatches as f64),
-            ("array_scrub_skipped", scrubbed.skipped as f64),
-            ("array_scrub_unreadable", scrubbed.unreadable as f64),
-            ("array_stripes_rebuilt_total", stats.rebuilt as f64),
-            ("array_members_missing", self.array.missing().len() as f64),
-            ("array_rebuilt_ratio", rebuilt),
-            ("array_lost", f64::from(u8::from(self.array.is_lost()))),
-        ]);
-        let is_refused = self.array.config().window_mode() != WindowMode::None && self.array.window().is_none();
-        counters.insert("array_windows_refused", f64::from(u8::from(is_refused)));
-        counters.extend(self.array.window().map(|window| ("array_window_ms", window.as_us() / 1e3)));
-        counters
+        counters(&self.array)
     }
 
     fn parts(&self) -> Vec<(String, BTreeMap<&'static str, f64>)> {
@@ -328,4 +243,39 @@ impl Export for ArrayExport {
     fn faults(&self) -> Vec<FaultCount> {
         self.under.iter().flat_map(Under::faults).collect()
     }
+}
+
+/// What an array has counted, by the names of metrics.
+pub(crate) fn counters(array: &Array) -> BTreeMap<&'static str, f64> {
+    let stats = array.stats();
+    let busy = |count: usize| stats.busy.get(count..).unwrap_or_default().iter().sum::<u64>() as f64;
+    let (scrubbed, is_scrubbing) = array.scrubbed();
+    let rebuilt = array.rebuilding().map_or(1.0, |(_, share)| share);
+    let mut counters = BTreeMap::from([
+        ("array_stripe_reads_total", stats.stripe_reads as f64),
+        ("array_stripe_reads_busy_total", busy(1)),
+        ("array_stripe_reads_busy_twice_total", busy(2)),
+        ("array_stripe_reads_busy_thrice_total", busy(3)),
+        ("array_reads_sent_total", stats.reads as f64),
+        ("array_reads_extra_total", stats.extra_reads as f64),
+        ("array_reads_resubmitted_total", stats.resubmissions as f64),
+        ("array_reads_reconstructed_total", stats.reconstructions as f64),
+        ("array_stripe_writes_total", stats.stripe_writes as f64),
+        ("array_writes_sent_total", stats.writes as f64),
+        ("array_chunks_repaired_total", stats.repairs as f64),
+        ("array_chunks_condemned_total", stats.condemned as f64),
+        ("array_scrubbing", f64::from(u8::from(is_scrubbing))),
+        ("array_scrub_stripes", scrubbed.stripes as f64),
+        ("array_scrub_mismatches", scrubbed.mismatches as f64),
+        ("array_scrub_skipped", scrubbed.skipped as f64),
+        ("array_scrub_unreadable", scrubbed.unreadable as f64),
+        ("array_stripes_rebuilt_total", stats.rebuilt as f64),
+        ("array_members_missing", array.missing().len() as f64),
+        ("array_rebuilt_ratio", rebuilt),
+        ("array_lost", f64::from(u8::from(array.is_lost()))),
+    ]);
+    let is_refused = array.config().window_mode() != WindowMode::None && array.window().is_none();
+    counters.insert("array_windows_refused", f64::from(u8::from(is_refused)));
+    counters.extend(array.window().map(|window| ("array_window_ms", window.as_us() / 1e3)));
+    counters
 }

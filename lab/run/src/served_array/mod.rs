@@ -9,17 +9,19 @@
 //! | `alone` | no other array over the same drives |
 //! | `open` | how the array comes to be |
 //! | `export` | the array as clients and operators see it |
+//! | `orders` | orders to an array at work |
 //!
 //! An array over models in memory ends with the process, as the models do. An array over files or remote drives keeps records on
 //! them, reopens, and outlasts crashes.
 //!
-//! Left out: Flash on Rails, which keeps writes in the host's memory for seconds; recordings.
+//! Left out: Flash on Rails, which keeps writes in the host's memory for seconds; recordings, which a [group](crate::GroupSpec) has.
 
 mod absent;
 mod alone;
-mod export;
+pub(crate) mod export;
 mod member;
 mod open;
+pub(crate) mod orders;
 mod plain;
 
 use std::rc::Rc;

@@ -31,9 +31,9 @@ impl InProcess {
         let (tell, ready) = channel();
         let own_name = name.clone();
         let life = move || -> Result<Option<LiveReport>, String> {
-            let executor = Executor::new();
+            let mut executor = Executor::new();
             let sim = executor.sim();
-            let exports = drives.build(&sim, &()).map_err(|error| error.to_string())?;
+            let exports = drives.build(&mut executor, &()).map_err(|error| error.to_string())?;
             let mut port = Port::new(&sim, exports.iter().map(LiveDrive::export).collect());
             let watch = with_report.then(|| {
                 let watched = exports

@@ -1,15 +1,16 @@
 //! A recorded live run, and its replay: for tests of the two clocks through different transports.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::thread;
 
 use nandscape_drive::DriveInfo;
-use nandscape_lab_run::{LiveDrive, LiveDrives, Replay, Report};
+use nandscape_lab_run::{LiveDrive, LiveDrives, Replay, Replayed, Report};
 use nandscape_sim::Executor;
 use nandscape_transport_reactor::handle::{Figures, Handle};
 use nandscape_transport_reactor::recording::Recorder;
-use nandscape_transport_reactor::{PollMode, Port, Reactor, Setup};
+use nandscape_transport_reactor::{Export, PollMode, Port, Reactor, Setup};
 
 /// Stops the reactor, even if a client has panicked.
 struct Ends(Handle);
@@ -31,18 +32,29 @@ pub(crate) fn serve(
     let (tell, ready) = channel();
     thread::scope(|scope| {
         let reactor = scope.spawn(move || {
-            let executor = Executor::new();
+            let mut executor = Executor::new();
             let sim = executor.sim();
-            let exports = live.build(&sim, &()).unwrap();
+            let group =
+                live.group().map(|spec| (spec.name.clone(), spec.build(&mut executor, live.seed, &()).unwrap()));
+            let group = group.map(|(name, group)| (name, Rc::new(group)));
+            let drives = if group.is_none() { live.build(&mut executor, &()).unwrap() } else { Vec::new() };
+            let exports: Vec<Rc<dyn Export>> = match &group {
+                Some((_, group)) => vec![group.clone()],
+                None => drives.iter().map(LiveDrive::export).collect(),
+            };
             sim.trace().switch_on();
-            let mut port = Port::new(&sim, exports.iter().map(LiveDrive::export).collect());
+            let mut port = Port::new(&sim, exports.clone());
             port.record(Recorder::create(record, &serde_json::to_string(live).unwrap()).unwrap());
-            let names = live.drives.iter().map(|drive| drive.name.clone()).collect();
+            let names = match &group {
+                Some((name, _)) => vec![name.clone()],
+                None => live.drives.iter().map(|drive| drive.name.clone()).collect(),
+            };
             let setup = Setup { executor, port, names, poll, log: Box::new(|_| {}) };
             let (reactor, handle) = Reactor::new(setup).unwrap();
-            tell.send((handle, exports[0].export().info())).unwrap();
+            tell.send((handle, exports[0].info())).unwrap();
             let (executor, figures) = reactor.run().unwrap();
-            exports.iter().for_each(|drive| drive.model.ssd().check().unwrap());
+            drives.iter().for_each(|drive| drive.check().unwrap());
+            group.iter().for_each(|(_, group)| group.check().unwrap());
             (executor.sim().trace().to_chrome_json(), figures)
         });
         let (handle, info) = ready.recv().unwrap();
@@ -55,14 +67,19 @@ pub(crate) fn serve(
 
 /// Replays a whole recording, whose trace is the same to the byte; the reports of its drives.
 pub(crate) fn replay(recording: PathBuf, trace: &str, what: &str) -> Vec<Report> {
+    replayed(recording, trace, what).drives.into_iter().map(|drive| drive.report).collect()
+}
+
+/// The same; all of its results.
+pub(crate) fn replayed(recording: PathBuf, trace: &str, what: &str) -> Replayed {
     let again = Replay { recording, trace: true, check: true, ..Replay::default() }.run(&()).unwrap();
     assert!(!again.broken_off, "{what}");
-    let repeated = again.trace.expect("it was asked for");
+    let repeated = again.trace.as_ref().expect("it was asked for");
     let differs = trace.bytes().zip(repeated.bytes()).position(|(live, again)| live != again);
     let sizes = (trace.len(), repeated.len());
     assert!(
         differs.is_none() && sizes.0 == sizes.1,
         "{what}: first byte that differs: {differs:?}; lengths: {sizes:?}"
     );
-    again.drives.into_iter().map(|drive| drive.report).collect()
+    again
 }

@@ -7,11 +7,21 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::{HostMem, Issuer, Node, Role, Use};
-use nandscape_lab_run::chain::{Chain, ModelNode, Opened, drives_below, open};
+use nandscape_lab_run::chain::{Chain, ModelNode, Named, Opened, Opening, drives_below, is_over_chunks, open_in};
 use nandscape_lab_run::{Begin, Precondition, RigDrive, RunError, Stack, StackFinished, Start, StateFile, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use nandscape_sim::{Executor, Rng, Seed};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+/// What makes dfc-mlc small, and without a volatile write cache.
+const CHUNKS: [&str; 6] = [
+    "geometry.channels=2",
+    "geometry.dies_per_channel=2",
+    "geometry.blocks_per_plane=24",
+    "geometry.pages_per_block=32",
+    "geometry.factory_bad_blocks=0%",
+    "buffer.mode=through",
+];
 
 #[expect(clippy::print_stderr, reason = "a failing test prints its seed")]
 fn rng() -> Rng {
@@ -25,6 +35,17 @@ fn chain(text: &str) -> Chain {
     text.parse().expect("valid layers")
 }
 
+/// A small open-channel drive.
+fn profile_of_chunks() -> Resolved {
+    let mut profile = Profile::load("dfc-mlc").expect("a built-in profile");
+    profile.set_all(CHUNKS).expect("valid changes");
+    profile.resolve().expect("a possible drive")
+}
+
+fn drive_of(layers: &[Named]) -> Resolved {
+    if is_over_chunks(layers) { profile_of_chunks() } else { profile(&[]) }
+}
+
 fn profile(changes: &[&str]) -> Resolved {
     let mut profile = Profile::load("default").expect("a built-in profile");
     let small = ["capacity=64MiB", "geometry.channels=2", "geometry.dies_per_channel=2"];
@@ -36,7 +57,7 @@ fn stack(text: &str, store: StoreKind, precondition: Precondition, seed: u64) ->
     let layers = chain(text).resolve().expect("valid layers");
     let drive = |number: usize| RigDrive {
         name: format!("drive-{number}"),
-        profile: profile(&[]),
+        profile: drive_of(&layers),
         store,
         precondition,
         seed: Seed::new(seed).nth(number as u64),
@@ -80,6 +101,8 @@ fn a_run_from_a_state_of_layers_is_the_run_that_wrote_it() {
         ("block,deadline=2ms raid1:2 cache,memory=1MiB", StoreKind::None, Precondition::Steady),
         ("raid5:3,technique=teafa,window=20ms", StoreKind::None, Precondition::Full),
         ("low=raid0:2 raid1:2", StoreKind::Ram, Precondition::None),
+        ("ftl,buffer.size=1MiB", StoreKind::Ram, Precondition::Steady),
+        ("ftl,buffer.size=1MiB,moves=read-write raid1:2 cache,memory=1MiB", StoreKind::None, Precondition::Full),
     ];
     for (text, store, precondition) in cases {
         let folder = tempfile::tempdir().unwrap();
@@ -96,6 +119,52 @@ fn a_run_from_a_state_of_layers_is_the_run_that_wrote_it() {
             assert_eq!(other, None, "{text}: the report of {of}");
             assert!(found.1 == plain.1, "{text}: the trace of {of}");
         }
+    }
+}
+
+/// Every kind; the FTL of a host is the lowest of a chain over open-channel drives.
+const KINDS: [&str; 5] =
+    ["block,depth=8,scheduler=ssd", "cache,memory=64KiB", "raid0:2", "raid1:2,technique=tea2", "raid5:3,chunk=8KiB"];
+const FTL: &str = "ftl,buffer.size=1MiB";
+/// Drives of a chain at most.
+const MOST_DRIVES: usize = 6;
+
+/// All ordered pairs of kinds, and twenty chains of four that are drawn, every fourth over open-channel drives; three of these without
+/// `NANDSCAPE_TEST_WHOLE_GRID=1`.
+fn chains(rng: &mut Rng) -> Vec<String> {
+    let takes = |words: &[&str]| drives_below(&chain(&words.join(" ")).resolve().expect("valid layers"));
+    let mut drawn = Vec::new();
+    for number in 0..20 {
+        let mut words = if number % 4 == 0 { vec![FTL] } else { Vec::new() };
+        while words.len() < 4 {
+            words.push(KINDS[rng.below(KINDS.len() as u64) as usize]);
+            if takes(&words) > MOST_DRIVES {
+                words.pop();
+            }
+        }
+        drawn.push(words.join(" "));
+    }
+    if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_none() {
+        drawn.truncate(3);
+        return drawn;
+    }
+    let lower = KINDS.iter().chain([&FTL]);
+    let pairs = lower.flat_map(|below| KINDS.map(|above| format!("{below} {above}")));
+    drawn.into_iter().chain(pairs.filter(|pair| takes(&pair.split(' ').collect::<Vec<_>>()) <= MOST_DRIVES)).collect()
+}
+
+#[test]
+fn any_chain_goes_on_from_its_state_as_without() {
+    let mut rng = rng();
+    for text in chains(&mut rng) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let mut stack = stack(&text, StoreKind::None, Precondition::Steady, rng.below(1 << 40));
+        stack.workload.limit = Limit::Requests(300);
+        let save = Begin { save: Some(path.clone()), ..Begin::default() };
+        let first = bytes_of(&run(&stack, &text, &save).unwrap_or_else(|error| panic!("{text}: {error}")));
+        let again = bytes_of(&run(&stack, &text, &from(&path)).unwrap_or_else(|error| panic!("{text}: {error}")));
+        assert!(first == again, "{text}: a run from the file differs from the run that wrote it");
     }
 }
 
@@ -126,6 +195,7 @@ fn layers_and_drives_go_on_from_the_state_after_a_run() {
         "cache,memory=4MiB",
         "raid1:2,technique=tea2 cache,memory=4MiB,replacement=clock",
         "raid1:2,technique=rails,swap=50ms",
+        "ftl,buffer.size=1MiB cache,memory=4MiB",
     ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
@@ -158,20 +228,21 @@ fn layers_and_drives_go_on_from_the_state_after_a_run() {
     }
 }
 
-/// A chain over drives that keep data.
-fn opened(executor: &Executor, text: &str, store: StoreKind) -> Opened {
+/// A chain over drives that keep data, whose lowest layer continues from what another held.
+fn opened(executor: &Executor, text: &str, store: StoreKind, held: &[u8]) -> Result<Opened, String> {
     let (sim, layers) = (executor.sim(), chain(text).resolve().unwrap());
     let node = |number: usize| -> (String, Rc<dyn Node>) {
         let ssd = Rc::new(Ssd::new(&sim, &profile(&[]), store, Seed::new(3)).expect("memory"));
         (format!("drive-{number}"), Rc::new(ModelNode::new(&sim, &ssd, &profile(&[]))))
     };
-    open(&sim, &layers, (0..drives_below(&layers)).map(node).collect()).unwrap()
+    let drives = (0..drives_below(&layers)).map(node).collect();
+    open_in(&Opening::new(&sim, ""), &layers, drives, &[held.to_vec()])
 }
 
 #[test]
 fn a_cache_holds_the_bytes_that_another_held() {
     let (mut executor, mut other) = (Executor::new(), Executor::new());
-    let (first, second) = (opened(&executor, "cache", StoreKind::Ram), opened(&other, "cache", StoreKind::Ram));
+    let first = opened(&executor, "cache", StoreKind::Ram, &[]).unwrap();
     let entry = |opcode| SubmissionEntry::blocks(opcode, 1, 8, 8);
     let drive = |opened: &Opened| opened.tops[0].connect(Use { role: Role::Any, entries: 9 }).unwrap();
     let written: Vec<u8> = (0..4_096_u32).map(|at| (at * 7 % 251) as u8).collect();
@@ -181,16 +252,17 @@ fn a_cache_holds_the_bytes_that_another_held() {
     assert!(ended.status.is_success());
     let held = first.layers[0].node.take_held().unwrap();
     assert_eq!(held.len(), 9 + 4_096);
-    second.layers[0].node.hold(&held).unwrap();
+    let second = opened(&other, "cache", StoreKind::Ram, &held).unwrap();
     let (drive_of_second, mem) = (drive(&second), HostMem::zeroed(4_096));
     let issuer = Issuer::new(&other.sim());
     let ended = other.block_on(issuer.execute(&*drive_of_second, entry(IoOpcode::READ), mem.clone())).unwrap();
     assert!(ended.status.is_success() && mem.to_vec() == written, "they are read from memory");
     for cut in [1, 9, 4_000] {
-        assert!(second.layers[0].node.hold(&held[..cut]).unwrap_err().contains("cut short"), "{cut}");
+        let problem = opened(&other, "cache", StoreKind::Ram, &held[..cut]).map(drop).unwrap_err();
+        assert!(problem.contains("cut short"), "{cut}: {problem}");
     }
-    let block = opened(&other, "block", StoreKind::None);
-    assert!(block.layers[0].node.hold(&held).unwrap_err().contains("holds nothing"));
+    let problem = opened(&other, "block", StoreKind::None, &held).map(drop).unwrap_err();
+    assert!(problem.contains("holds nothing"), "{problem}");
 }
 
 #[test]

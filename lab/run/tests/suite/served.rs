@@ -115,7 +115,8 @@ fn a_served_block_layer_accounts_for_time_as_a_simulated_one() {
     let model = Rc::new(spec(0).build(&executor.sim(), SEED, &()).unwrap());
     let (chain, offers) = ("block".parse().unwrap(), offers_of_model(&model.info()));
     let export =
-        LayersExport::over((&executor.sim(), SEED), "drive-0", (model.clone(), offers), Some(model), &chain).unwrap();
+        LayersExport::over((&executor.sim(), SEED), "drive-0", (model.clone(), offers), Some(model), (&chain, &[]))
+            .unwrap();
     let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap())).unwrap();
     check(&served, &simulated, "block");
 }

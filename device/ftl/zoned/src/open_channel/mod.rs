@@ -9,6 +9,7 @@
 //! | `read` | reads |
 //! | `reset` | resets |
 //! | `notices` | unsolicited notices of the drive |
+//! | `saved` | the state of the drive at rest |
 //! | `check` | after a power cut; the invariants |
 //!
 //! A write completes when it is on flash, or as `write_back` defines. The host handles errors of the flash: a failed
@@ -21,6 +22,7 @@ mod layout;
 mod notices;
 mod read;
 mod reset;
+mod saved;
 mod table;
 mod write;
 mod write_back;

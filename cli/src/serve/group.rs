@@ -1,0 +1,127 @@
+//! Arrays of arrays, and arrays that are recorded: models in memory under the layers of a simulation, served as one drive.
+
+use nandscape_lab_run::GroupSpec;
+use nandscape_lab_run::chain::{Chain, Named as NamedLayer, check_over, drives_below};
+use nandscape_lab_run::notes_of_each;
+use nandscape_layers_array::Technique;
+
+use super::args::{ServeArgs, input};
+use super::plan::{Named, Part, PlannedDrive};
+use super::stores::StoreArg;
+use super::{faults, layers, memory};
+use crate::failure::Failure;
+use crate::sim::resolve_with;
+use crate::sim_layers::check_windows;
+
+/// What else is valid.
+const VALID: &str = "models in memory (--store ram or none) are valid below several arrays, and below a recorded one; one array without \
+    --record lies over files and remote drives, too";
+
+/// Layers that take several drives, with arrays among them.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    /// The layers as words, the lowest first.
+    pub(super) words: Vec<String>,
+    /// The name that clients use.
+    pub(super) name: String,
+}
+
+impl Group {
+    /// The layers and the changes of the drives' keys.
+    fn split(&self, set: &[String]) -> Result<(Chain, Vec<String>), Failure> {
+        layers::split(&self.words, set)
+    }
+
+    /// The drives: the named ones; or, with a single profile, as many of it as the layers take.
+    pub(super) fn members<'a>(
+        &self,
+        named: Vec<(String, Named<'a>)>,
+        set: &[String],
+    ) -> Result<Vec<(String, Named<'a>)>, Failure> {
+        let layers = self.resolve(&self.split(set)?.0)?;
+        let (wanted, given) = (drives_below(&layers), named.len());
+        match &named[..] {
+            [(name, Named::Profile(profile))] => {
+                Ok((0..wanted).map(|number| (format!("{name}-{number}"), Named::Profile(profile))).collect())
+            }
+            _ if given == wanted => Ok(named),
+            _ => input(format!(
+                "--over {}: the layers take {wanted} drives, and there are {given}; give one --drive P for all, or {wanted} of them",
+                self.words.join(" --over ")
+            )),
+        }
+    }
+
+    fn resolve(&self, chain: &Chain) -> Result<Vec<NamedLayer>, Failure> {
+        chain.resolve().map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))
+    }
+}
+
+impl ServeArgs {
+    /// The drives of its only reactor.
+    pub(super) fn plan_group(&self, group: &Group) -> Result<Vec<Part>, Failure> {
+        let named = self.named()?;
+        let names: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
+        let (faults, stores) = (faults::of_each(&self.fault, &names)?, self.stores_of(&names)?);
+        self.check_group(&names)?;
+        self.check_stores(&named, &stores)?;
+        let (mut chain, set) = group.split(&self.set)?;
+        if self.no_delay {
+            chain.without_delay();
+        }
+        let layers = group.resolve(&chain)?;
+        let arrays = layers.iter().filter_map(|one| one.layer.array());
+        if arrays.into_iter().any(|array| array.config.technique == Technique::Rails) {
+            return input(
+                "array.technique=rails keeps writes of seconds in the host's memory, and is for nandscape sim",
+            );
+        }
+        let (mut drives, mut decided) = (Vec::new(), Vec::new());
+        for (number, (name, what)) in named.into_iter().enumerate() {
+            let refused = |where_it_is: &str| input(format!("drive {name} is {where_it_is}: {VALID}"));
+            let profile = match (what, &stores[number]) {
+                (Named::Profile(profile), StoreArg::Ram | StoreArg::None) => profile,
+                (Named::Url(url), _) => return refused(url),
+                (_, StoreArg::File(path)) => return refused(&format!("in {}", path.display())),
+                (_, StoreArg::OpenChannel(target)) => return refused(&format!("over {target}")),
+                (Named::Stored(_), _) => return refused("in a file"),
+            };
+            let resolved = resolve_with(profile, &set, &faults[number])?;
+            check_over(&layers, &resolved).map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))?;
+            if let Some(array) = layers.first().and_then(|lowest| lowest.layer.array()) {
+                check_windows(&array.config, (&name, &resolved))?;
+            }
+            let (spec, notes) = self.spec(name, resolved, (number as u64, &stores[number]));
+            decided.push((spec.name.clone(), notes));
+            drives.push(spec);
+        }
+        let of_drives: Vec<(&str, &[String])> = decided.iter().map(|(name, notes)| (&**name, &**notes)).collect();
+        notes_of_each(&of_drives).iter().for_each(|note| crate::output::note(note));
+        let drive = PlannedDrive::Group(GroupSpec { name: group.name.clone(), drives, chain });
+        memory::tell_if_too_large(if stores.contains(&StoreArg::Ram) { drive.memory() } else { 0 });
+        let shared = self.shared(1)?;
+        let drives = vec![drive.shared(shared[0])];
+        Ok(vec![Part { seed: self.seed(), drives, shared }])
+    }
+
+    /// Options that such drives do not have.
+    fn check_group(&self, names: &[String]) -> Result<(), Failure> {
+        if let Some(twice) = (1..names.len()).find(|number| names[..*number].contains(&names[*number])) {
+            return input(format!("--drive: two drives are called {:?}; each needs its own name", names[twice]));
+        }
+        if self.reactors > 1 {
+            return input(format!("--reactors {}: one drive is served, on one thread; 1 is valid", self.reactors));
+        }
+        let given = [
+            ("--from-state", !self.from_state.is_empty(), "`nandscape sim --from-state` begins in states of arrays"),
+            ("--save-state", !self.save_state.is_empty(), "`nandscape sim --save-state` saves states of arrays"),
+            ("--array-create", self.array_create, "the arrays are new and keep no records"),
+            ("--array-degraded", self.array_degraded, "the arrays are new and keep no records"),
+            ("--array-overwrite", self.array_overwrite, "the arrays are new and keep no records"),
+        ];
+        match given.iter().find(|(_, is_given, _)| *is_given) {
+            Some((option, _, why)) => input(format!("{option}: {why}; leave it out")),
+            None => Ok(()),
+        }
+    }
+}
