@@ -151,6 +151,7 @@ impl MemcachedArgs {
             caches: true,
             placement: self.placement,
             start_s: now.as_secs(),
+            start_ns: now.subsec_nanos(),
             id: now.as_nanos() as u64 | 1,
         }
     }

@@ -41,10 +41,12 @@ mod reclaim;
 mod record;
 mod recover;
 mod state;
+#[cfg(test)]
+mod tail_tests;
 
 pub use config::{Ack, Config};
 pub use drives::{Given, Member};
-pub use engine::{Engine, Expect, Item, MOST_KEY, New, Refused};
+pub use engine::{Access, Engine, Expect, Item, MOST_KEY, Marks, New, Refused};
 pub use error::{EngineError, Event, OpenError};
 pub use placement::{PARITY_DRIVES, Placement};
 pub use state::Stats;

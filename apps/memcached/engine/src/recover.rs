@@ -18,7 +18,7 @@ use crate::error::{Event, OpenError};
 use crate::log::{Segment, Spot};
 use crate::open::Part;
 use crate::placement::rows;
-use crate::record::{CHUNK_HEADER, Header, Kind, pieces, records};
+use crate::record::{CHUNK_HEADER, Header, Kind, Record, pieces, records};
 use crate::state::Entry;
 
 /// More versions than a store gives.
@@ -287,7 +287,7 @@ impl Engine {
                         Spot { segment: found.number, slot: found.slot, offset, len: record.len() as u32, drive };
                     let is_expired = expiry != 0 && expiry <= now_s;
                     if !is_expired {
-                        let entry = entry(record.version, (record.flags, expiry), record.value.len(), spot, now_s);
+                        let entry = entry(&record, expiry, spot, now_s);
                         state.enter(key.clone(), entry);
                         if found.gap.is_some() {
                             // Its segment does not stay.
@@ -323,16 +323,17 @@ impl Engine {
     }
 }
 
-fn entry(version: u64, (flags, expiry): (u32, u64), len: usize, spot: Spot, now_s: u64) -> Entry {
+fn entry(record: &Record<'_>, expiry: u64, spot: Spot, now_s: u64) -> Entry {
     Entry {
-        version,
-        flags,
+        version: record.version,
+        flags: record.flags,
         expiry,
-        len: len as u32,
+        len: record.value.len() as u32,
         value: None,
         spot: Some(spot),
         is_unpacked: false,
         pins: 0,
+        marks: record.marks,
         accessed: now_s,
         is_fetched: false,
         is_recent: false,
