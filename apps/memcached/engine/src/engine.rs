@@ -394,7 +394,7 @@ impl Engine {
         let flushed = self.flush().await;
         self.is_closing.set(true);
         self.changed.notify();
-        while !self.is_closed.get() {
+        while !self.is_closed.get() || self.members.iter().any(|member| member.is_copying.get()) {
             self.changed.changed().await;
         }
         flushed

@@ -17,6 +17,7 @@
 //! | `reclaim` | old segments are given up; eviction |
 //! | `open`, `recover` | making a store, and finding its items again |
 //! | `lost` | drives that are missing or fail |
+//! | `rebuild` | drives that are made anew from the others of their group |
 //! | `record` | records and chunks as bytes |
 //! | `drives` | drives with tokens |
 //! | `memcached` | the text and the meta protocol |
@@ -37,6 +38,7 @@ mod pack;
 mod placement;
 pub mod policy;
 mod read;
+mod rebuild;
 mod reclaim;
 mod record;
 mod recover;

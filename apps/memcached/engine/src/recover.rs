@@ -91,14 +91,13 @@ impl Engine {
                 continue;
             }
             replay.taken.insert(slot);
-            self.equalize(pair, parts, &found).await?;
+            self.equalize(&found).await?;
             self.host.bytes(self.segment as usize * self.layout.columns()).await;
             self.replay(pair, &found, &mut replay);
             self.host.tick().await;
         }
-        self.wipe(pair, parts, &replay.taken).await?;
         self.finish_recovery(pair, replay);
-        Ok(())
+        self.wipe(pair, parts).await
     }
 
     /// The drives of a group of which something is believed, or that are rebuilt.
@@ -186,8 +185,8 @@ impl Engine {
         Ok(Found { number, slot, images, whole, behind, gap, lacking })
     }
 
-    /// Writes what replicas lack of a segment; all of it where a drive is rebuilt.
-    async fn equalize(&self, pair: usize, parts: &[Part], found: &Found) -> Result<(), OpenError> {
+    /// Writes what replicas lack of a segment.
+    async fn equalize(&self, found: &Found) -> Result<(), OpenError> {
         let start = self.start_of(found.slot);
         for (drive, lacking) in &found.lacking {
             for header in lacking {
@@ -196,16 +195,16 @@ impl Engine {
                 self.members[*drive].write_by(start + at as u64, image, self.policy.handle()).await?;
             }
         }
-        for drive in self.parts(pair, parts, Part::Rebuilt) {
-            let image = &found.images[drive % self.layout.width];
-            self.members[drive].write_by(start, image, self.policy.handle()).await?;
-        }
         Ok(())
     }
 
-    /// Clears the slots of a rebuilt drive that hold no segment of its twin.
-    async fn wipe(&self, pair: usize, parts: &[Part], taken: &BTreeSet<u32>) -> Result<(), OpenError> {
-        let slots = self.state.borrow().logs[pair].slots;
+    /// Clears the slots of a rebuilt drive that hold no segment of the others.
+    async fn wipe(&self, pair: usize, parts: &[Part]) -> Result<(), OpenError> {
+        let (slots, taken) = {
+            let state = self.state.borrow();
+            let log = &state.logs[pair];
+            (log.slots, log.segments.values().map(|segment| segment.slot).collect::<BTreeSet<u32>>())
+        };
         for drive in self.parts(pair, parts, Part::Rebuilt) {
             for slot in (0..slots).filter(|slot| !taken.contains(slot)) {
                 let head = self.members[drive].read_what_is_left(self.start_of(slot), CHUNK_HEADER, self.block).await?;

@@ -10,6 +10,7 @@ use nandscape_drive::{Drive, DriveInfo, Io};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 
 use crate::client::{NOW_S, SMALL, disks, drives, open, open_all};
+use crate::degraded::are_rebuilt;
 use nandscape_lab_crash::each;
 
 /// Keys that fit the drives, and that do not.
@@ -163,6 +164,7 @@ pub(crate) fn live_without(
         }
         sim.spawn(flush(engine.clone(), history.clone(), seed.child("flush").rng(), sim.clone()));
         sim.sleep(Span::from_us(rng.below(600_000))).await;
+        are_rebuilt(&engine, usize::from(missing.is_some()), &sim).await;
         let stats = engine.stats();
         assert_eq!((stats.unreadable, stats.reads_at_tokens, stats.dropped), (0, 0, 0));
         assert!(history.evicts || stats.evictions == 0, "{stats:?}");
