@@ -88,7 +88,9 @@ fn fetching(scratch: &Path, source: &Source) -> Vec<Command> {
             ("APT::Sandbox::User", "root".to_owned()),
             ("Acquire::Languages", "none".to_owned()),
         ];
-        settings.iter().for_each(|(name, value)| drop(command.args(["-o", &format!("{name}={value}")])));
+        for (name, value) in settings {
+            command.args(["-o", &format!("{name}={value}")]);
+        }
         command.args(words).current_dir(scratch.join("sources"));
         command
     };

@@ -20,6 +20,7 @@
 //! | `rebuild` | drives that are made anew from the others of their group |
 //! | `record` | records and chunks as bytes |
 //! | `drives` | drives with tokens |
+//! | `tail_tests` | tests of when a slot is free again |
 //! | `memcached` | the text and the meta protocol |
 //!
 //! Left out: an index on flash; sockets, which `apps/memcached/run` has.

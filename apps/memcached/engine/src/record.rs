@@ -61,7 +61,7 @@ impl<'a> Record<'a> {
         bytes.push(self.kind as u8);
         bytes.push(self.key.len() as u8);
         let Marks { is_stale, is_won } = self.marks;
-        bytes.u16(u16::from(is_stale) * STALE | u16::from(is_won) * WON);
+        bytes.u16((u16::from(is_stale) * STALE) | (u16::from(is_won) * WON));
         bytes.u32(self.value.len() as u32);
         bytes.u32(self.flags);
         bytes.u64(self.expiry);
