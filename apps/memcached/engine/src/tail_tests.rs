@@ -97,9 +97,10 @@ fn a_slot_waits_for_a_durable_tail() {
     let mut rig = Rig::live(false);
     assert_eq!(rig.found()[&b"key"[..]], 1);
     rig.write(2);
-    assert_eq!(rig.found(), BTreeMap::from([(b"key".to_vec(), 2), (b"other".to_vec(), 3)]));
+    assert_eq!(rig.found(), BTreeMap::from([(b"key".to_vec(), 2)]));
     assert!(!rig.state.logs[0].free.contains(&0), "drive 0 has no chunk that names a later tail");
     rig.write(0);
+    assert_eq!(rig.found(), BTreeMap::from([(b"key".to_vec(), 2), (b"other".to_vec(), 3)]));
     assert!(rig.state.logs[0].free.contains(&0));
 }
 
