@@ -73,7 +73,7 @@ pub(crate) struct MemcachedArgs {
     /// What the drives in files acknowledge outlasts the host's loss of power, too, not only the end of the process
     #[arg(long)]
     store_sync: bool,
-    /// Make the missing files of a store anew, from the drives' twins. Without it a store whose drives lack their twins is served from
+    /// Make the missing files of a store anew, from the drives' twins, while clients are served. Without it a store whose drives lack their twins is served from
     /// those that remain
     #[arg(long)]
     rebuild: bool,
@@ -151,6 +151,7 @@ impl MemcachedArgs {
             caches: true,
             placement: self.placement,
             start_s: now.as_secs(),
+            start_ns: now.subsec_nanos(),
             id: now.as_nanos() as u64 | 1,
         }
     }

@@ -8,6 +8,7 @@
 //! | `lint` | formatting, Clippy, documentation |
 //! | `layering` | allowed dependencies between crates |
 //! | `tidy` | the form of files: headers, lengths, links |
+//! | `sources` | sources of other programs whose tests are run |
 //! | `tools` | external programs used by tests |
 //! | `fuzz` | hostile input found by a fuzzer |
 //! | `bench` | speed and memory, alone or against another revision |
@@ -25,6 +26,7 @@ mod python;
 mod release;
 mod run;
 mod say;
+mod sources;
 mod suites;
 mod test;
 mod tidy;

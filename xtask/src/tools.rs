@@ -1,7 +1,8 @@
 //! `cargo xtask tools`: external programs that tests run: clients of live drives, a browser for reports, Python for its
-//! package, and the tools that fetch QEMU and the programs of guests; tests do the fetching.
+//! package, and the tools that fetch QEMU and the programs of guests; tests do the fetching. Also the sources of programs whose tests
+//! are run.
 //!
-//! Left out: versions. The tests use only old features of the clients.
+//! Left out: versions of programs. The tests use only old features of the clients.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +11,7 @@ use anyhow::bail;
 use nix::unistd::geteuid;
 
 use crate::run::step;
-use crate::say;
+use crate::{say, sources};
 
 /// A program, and Debian's package of it.
 struct Tool {
@@ -19,7 +20,7 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 9] = [
+const TOOLS: [Tool; 10] = [
     Tool { name: "fio", package: "fio" },
     Tool { name: "nbdinfo", package: "libnbd-bin" },
     Tool { name: "nbdcopy", package: "libnbd-bin" },
@@ -28,11 +29,19 @@ const TOOLS: [Tool; 9] = [
     Tool { name: "chromium", package: "chromium" },
     Tool { name: "dpkg-deb", package: "dpkg" },
     Tool { name: "python3", package: "python3-venv" },
+    // Perl with the modules that tests in Perl need.
+    Tool { name: "prove", package: "perl" },
     Tool { name: "/usr/share/keyrings/debian-archive-keyring.gpg", package: "debian-archive-keyring" },
 ];
 
 /// Looks for them, and installs missing ones if that needs no password: as root, with apt-get.
 pub(crate) fn run() -> anyhow::Result<()> {
+    programs()?;
+    sources::run();
+    Ok(())
+}
+
+fn programs() -> anyhow::Result<()> {
     let missing = missing(&folders());
     if missing.is_empty() {
         say::line(&format!("tools: {} are there", names(TOOLS.iter())));
@@ -75,7 +84,7 @@ fn packages(missing: &[&Tool]) -> Vec<&'static str> {
 fn advice(missing: &[&Tool], packages: &[&str]) -> String {
     format!(
         "tools: {} missing, which the tests of live drives and of reports need. On Debian and Ubuntu: sudo apt-get \
-         install {}. Elsewhere: the packages of fio, libnbd, qemu's tools, libmemcached's tools and Chromium; tests with guests need Debian's \
+         install {}. Elsewhere: the packages of fio, libnbd, qemu's tools, libmemcached's tools, Perl and Chromium; tests with guests need Debian's \
          apt-get and dpkg-deb",
         names(missing.iter().copied()),
         packages.join(" ")
@@ -109,15 +118,15 @@ mod tests {
         let missing = programs(missing(&folders));
         assert_eq!(
             packages(&missing),
-            ["libnbd-bin", "qemu-utils", "libmemcached-tools", "chromium", "dpkg", "python3-venv"]
+            ["libnbd-bin", "qemu-utils", "libmemcached-tools", "chromium", "dpkg", "python3-venv", "perl"]
         );
         let advice = advice(&missing, &packages(&missing));
         assert!(
-            advice.contains("nbdinfo, nbdcopy, qemu-img, memccapable, chromium, dpkg-deb, python3 missing"),
+            advice.contains("nbdinfo, nbdcopy, qemu-img, memccapable, chromium, dpkg-deb, python3, prove missing"),
             "{advice}"
         );
         assert!(
-            advice.contains("apt-get install libnbd-bin qemu-utils libmemcached-tools chromium dpkg python3-venv"),
+            advice.contains("apt-get install libnbd-bin qemu-utils libmemcached-tools chromium dpkg python3-venv perl"),
             "{advice}"
         );
     }

@@ -42,6 +42,8 @@ pub struct Config {
     pub caches: bool,
     /// The time at which the clock of the simulation began, in seconds since 1970.
     pub start_s: u64,
+    /// The same: nanoseconds since that second began.
+    pub start_ns: u32,
     /// How drives hold the items.
     pub placement: Placement,
     /// The number of the store, if one is made.
@@ -58,6 +60,7 @@ impl Default for Config {
             ack: Ack::Cache,
             caches: true,
             start_s: 0,
+            start_ns: 0,
             placement: Placement::Copies,
             id: 1,
         }

@@ -33,8 +33,11 @@ pub struct Member {
     /// `None` if it is missing.
     disk: Option<Disk>,
     offer: Offer,
-    /// It is missing or has failed: it is not used any more.
-    is_lost: Cell<bool>,
+    part: Cell<Use>,
+    /// It is rebuilt, and has all segments from before.
+    pub(crate) is_copied: Cell<bool>,
+    /// A segment is being copied to it.
+    pub(crate) is_copying: Cell<bool>,
     token: Cell<bool>,
     reads: Cell<u32>,
     /// Reads that began while it had a token that keeps reads away. It stays 0.
@@ -42,6 +45,17 @@ pub struct Member {
     /// A read has ended, or a token has gone.
     changed: Signal,
     timeline: Timeline,
+}
+
+/// What a drive is used for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Use {
+    /// It is read and written.
+    Whole,
+    /// It is written, and lacks segments.
+    Rebuilt,
+    /// It is missing or has failed: it is not used any more.
+    Lost,
 }
 
 /// What the policy needs of a drive.
@@ -97,7 +111,7 @@ impl Member {
         need: Need,
     ) -> Result<Member, EngineError> {
         let failed = |error| EngineError::Control { drive: number, error };
-        let is_lost = Cell::new(given.is_none());
+        let part = Cell::new(if given.is_some() { Use::Whole } else { Use::Lost });
         let offer = match &given {
             Some(given) => Offer::open(host.sim(), given, need).await.map_err(failed)?,
             None => Offer::Nothing,
@@ -105,7 +119,21 @@ impl Member {
         let (sim, disk) = (host.sim().clone(), given.map(|given| Disk::new(host, given.io)));
         let (token, reads, reads_at_token) = (Cell::new(false), Cell::new(0), Cell::new(0));
         let (changed, timeline) = (Signal::new(&sim), Timeline::new(&sim, number));
-        Ok(Member { number, sim, disk, offer, is_lost, token, reads, reads_at_token, changed, timeline })
+        let [is_copied, is_copying] = [const { Cell::new(false) }; 2];
+        Ok(Member {
+            number,
+            sim,
+            disk,
+            offer,
+            part,
+            is_copied,
+            is_copying,
+            token,
+            reads,
+            reads_at_token,
+            changed,
+            timeline,
+        })
     }
 
     /// The control of its garbage collection, if the policy needs it.
@@ -151,17 +179,37 @@ impl Member {
     /// It, if it is in use.
     fn in_use(&self) -> Result<&Disk, EngineError> {
         let lost = EngineError::Lost { drive: self.number };
-        self.disk.as_ref().filter(|_| !self.is_lost.get()).ok_or(lost)
+        self.disk.as_ref().filter(|_| !self.is_gone()).ok_or(lost)
+    }
+
+    /// Whether it is missing, has failed, or lacks segments until it is rebuilt.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.part.get() != Use::Whole
     }
 
     /// Whether it is missing or has failed.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.is_lost.get()
+    pub(crate) fn is_gone(&self) -> bool {
+        self.part.get() == Use::Lost
+    }
+
+    /// Whether it is being rebuilt.
+    pub(crate) fn is_rebuilt(&self) -> bool {
+        self.part.get() == Use::Rebuilt
+    }
+
+    /// It lacks segments from now on.
+    pub(crate) fn begin_rebuild(&self) {
+        self.part.set(Use::Rebuilt);
+    }
+
+    /// It lacks none any more.
+    pub(crate) fn end_rebuild(&self) {
+        self.part.set(Use::Whole);
     }
 
     /// It has failed.
     pub(crate) fn lose(&self) {
-        self.is_lost.set(true);
+        self.part.set(Use::Lost);
         self.leave_token();
     }
 
@@ -228,6 +276,9 @@ impl Member {
         attributes: Attributes,
         patience: Span,
     ) -> Result<Vec<u8>, EngineError> {
+        if self.is_lost() {
+            return Err(EngineError::Lost { drive: self.number });
+        }
         if apart && self.token.get() {
             self.reads_at_token.set(self.reads_at_token.get() + 1);
             debug_assert!(false, "a read at drive {}, which has a token", self.number);

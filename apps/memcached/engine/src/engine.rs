@@ -14,7 +14,7 @@ use crate::open::Super;
 use crate::placement::Layout;
 use crate::policy::{Policy, Windows};
 use crate::record::record_bytes;
-use crate::state::{Entry, State, Stats};
+use crate::state::{State, Stats};
 
 /// An item.
 #[derive(Clone, Debug)]
@@ -31,6 +31,27 @@ pub struct Item {
     pub accessed: u64,
     /// Whether it was asked for before.
     pub is_fetched: bool,
+    /// Its marks.
+    pub marks: Marks,
+}
+
+/// Marks of an item that a client is to renew.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Marks {
+    /// It is to be renewed, and may be served until then.
+    pub is_stale: bool,
+    /// A client knows that it is the one to renew it. Drives may have it without this mark: then another client learns the same after a
+    /// restart.
+    pub is_won: bool,
+}
+
+/// Whether a look at an item counts as an access.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// It does.
+    Counts,
+    /// The item is as if it had not been looked at.
+    Ignored,
 }
 
 /// An item that is put.
@@ -130,7 +151,8 @@ impl Engine {
 
     /// Seconds since 1970.
     pub fn now_s(&self) -> u64 {
-        self.config.start_s + self.host.sim().now().ns() / 1_000_000_000
+        let Config { start_s, start_ns, .. } = self.config;
+        start_s + (u64::from(start_ns) + self.host.sim().now().ns()) / 1_000_000_000
     }
 
     /// Why it does not serve any more, if so.
@@ -163,14 +185,33 @@ impl Engine {
         self.members.iter().map(|member| member.has_token()).collect()
     }
 
-    /// What is known of the item of a key without its value, which is empty here.
+    /// What is known of the item of a key without its value, which is empty here; and the bytes of the value. It does not count as an access.
     pub fn look(&self, key: &[u8]) -> Option<(Item, usize)> {
+        self.look_as(key, Access::Ignored)
+    }
+
+    /// The same, before this access.
+    pub fn look_as(&self, key: &[u8], access: Access) -> Option<(Item, usize)> {
         let now_s = self.now_s();
         let mut state = self.state.borrow_mut();
         let entry = state.look(key, now_s)?;
-        let Entry { flags, expiry, version, accessed, is_fetched, .. } = *entry;
-        let item = Item { flags, expiry, version, value: Rc::from([]), accessed, is_fetched };
-        Some((item, entry.len as usize))
+        let found = (entry.item(Rc::from([])), entry.len as usize);
+        entry.count(access, now_s);
+        Some(found)
+    }
+
+    /// Whether a key has an item that has expired, and was not looked for since.
+    pub fn has_expired(&self, key: &[u8]) -> bool {
+        let now_s = self.now_s();
+        self.state.borrow().index.get(key).is_some_and(|entry| entry.expiry != 0 && entry.expiry <= now_s)
+    }
+
+    /// Marks an item of a version as won, unless it has that mark. Whether it is this caller who has won.
+    pub fn win(&self, key: &[u8], version: u64) -> bool {
+        let now_s = self.now_s();
+        let mut state = self.state.borrow_mut();
+        let entry = state.look(key, now_s).filter(|entry| entry.version == version);
+        entry.is_some_and(|entry| !std::mem::replace(&mut entry.marks.is_won, true))
     }
 
     /// Whether the value of a key's item is in memory.
@@ -203,6 +244,14 @@ impl Engine {
     /// # Errors
     /// When the key is not as expected, the item is too large, or the engine does not serve any more.
     pub async fn put(&self, key: &[u8], expect: Expect, new: New) -> Result<u64, Refused> {
+        self.put_marked(key, expect, new, Marks::default()).await
+    }
+
+    /// The same with marks.
+    ///
+    /// # Errors
+    /// As [`Engine::put`].
+    pub async fn put_marked(&self, key: &[u8], expect: Expect, new: New, marks: Marks) -> Result<u64, Refused> {
         self.host.operation().await;
         let bytes = record_bytes(key.len(), new.value.len());
         if key.len() > MOST_KEY || key.len() + new.value.len() > self.item_limit() {
@@ -215,7 +264,7 @@ impl Engine {
         let (number, version, pair) = {
             let mut state = self.state.borrow_mut();
             let version = state.version;
-            let number = state.put(key.into(), (new.flags, new.expiry), new.value, now);
+            let number = state.put(key.into(), new, marks, now);
             (number, version, state.pair(key))
         };
         self.changed.notify();
@@ -345,7 +394,7 @@ impl Engine {
         let flushed = self.flush().await;
         self.is_closing.set(true);
         self.changed.notify();
-        while !self.is_closed.get() {
+        while !self.is_closed.get() || self.members.iter().any(|member| member.is_copying.get()) {
             self.changed.changed().await;
         }
         flushed

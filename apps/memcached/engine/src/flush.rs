@@ -57,6 +57,10 @@ impl Engine {
         // Each drive has had its turn.
         let round = self.replicas().max(2);
         while self.failure().is_none() {
+            if let Err(error) = self.join_rebuilt().await {
+                self.failed.borrow_mut().get_or_insert(error);
+                break;
+            }
             if !(self.is_flush_due() || self.has_work()) || idle >= round {
                 idle = 0;
                 if self.is_closing.get() {
@@ -87,7 +91,7 @@ impl Engine {
         let has_token = |pair: usize, replica: usize| {
             let member = &self.group(pair)[replica];
             let is_alone = self.policy.keeps_reads_apart() && !self.keeps_apart(pair);
-            !member.is_lost() && (is_alone || self.policy.has_token(epoch, replica, self.replicas()))
+            !member.is_gone() && (is_alone || self.policy.has_token(epoch, replica, self.replicas()))
         };
         let pairs = self.members.len() / self.replicas();
         let packs = self.is_flush_due();

@@ -17,8 +17,10 @@
 //! | `reclaim` | old segments are given up; eviction |
 //! | `open`, `recover` | making a store, and finding its items again |
 //! | `lost` | drives that are missing or fail |
+//! | `rebuild` | drives that are made anew from the others of their group |
 //! | `record` | records and chunks as bytes |
 //! | `drives` | drives with tokens |
+//! | `tail_tests` | tests of when a slot is free again |
 //! | `memcached` | the text and the meta protocol |
 //!
 //! Left out: an index on flash; sockets, which `apps/memcached/run` has.
@@ -37,14 +39,17 @@ mod pack;
 mod placement;
 pub mod policy;
 mod read;
+mod rebuild;
 mod reclaim;
 mod record;
 mod recover;
 mod state;
+#[cfg(test)]
+mod tail_tests;
 
 pub use config::{Ack, Config};
 pub use drives::{Given, Member};
-pub use engine::{Engine, Expect, Item, MOST_KEY, New, Refused};
+pub use engine::{Access, Engine, Expect, Item, MOST_KEY, Marks, New, Refused};
 pub use error::{EngineError, Event, OpenError};
 pub use placement::{PARITY_DRIVES, Placement};
 pub use state::Stats;

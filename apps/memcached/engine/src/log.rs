@@ -150,6 +150,8 @@ pub(crate) struct Log {
     pub(crate) queues: Vec<VecDeque<Rc<Chunk>>>,
     /// Replicas that are lost: nothing waits for them.
     pub(crate) lost: Vec<bool>,
+    /// Replicas that are being rebuilt: no change is done because they have it.
+    pub(crate) joining: Vec<bool>,
     /// Chunks of the newest segment.
     pub(crate) newest_chunks: u32,
     /// When the oldest change that waits was made.
@@ -165,7 +167,8 @@ impl Log {
     /// An empty log on a group of drives.
     pub(crate) fn new(slots: u32, layout: Layout) -> Log {
         let (queues, lost) = (vec![VecDeque::new(); layout.width], vec![false; layout.width]);
-        Log { layout, free: (0..slots).collect(), slots, queues, lost, ..Log::default() }
+        let joining = lost.clone();
+        Log { layout, free: (0..slots).collect(), slots, queues, lost, joining, ..Log::default() }
     }
 
     /// Bytes of a number of slots, on all drives with data together.
@@ -249,12 +252,13 @@ impl Log {
         self.moves_queued += 1;
     }
 
-    /// Whether `least` drives have change `number`, or all in use.
+    /// Whether `least` drives have change `number`, or all that count.
     pub(crate) fn has(&self, least: usize, number: u64) -> bool {
         let of =
             |queue: &VecDeque<Rc<Chunk>>| queue.front().map_or(self.packed, |chunk| chunk.changes_before) >= number;
-        let have = self.queues.iter().zip(&self.lost).filter(|(queue, is_lost)| !**is_lost && of(queue)).count();
-        have >= least.min(self.in_use())
+        let count = || (0..self.queues.len()).filter(|replica| !self.lost[*replica] && !self.joining[*replica]);
+        let have = count().filter(|replica| of(&self.queues[*replica])).count();
+        have >= least.min(count().count())
     }
 
     /// The moves that all replicas have.

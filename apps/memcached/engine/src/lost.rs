@@ -55,7 +55,7 @@ impl Engine {
             if lost >= self.layout.spares() {
                 return Err(error);
             }
-            if self.members[drive].is_lost() {
+            if self.members[drive].is_gone() {
                 return Ok(());
             }
             self.members[drive].lose();

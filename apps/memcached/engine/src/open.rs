@@ -1,7 +1,8 @@
 //! Opening: an empty store on empty drives, or the store that the drives have.
 //!
 //! Each drive records the store, its own number, and which drives were lost when it was last recorded. A drive that is missing is done
-//! without if its twin is there, or with parity all others; one that is empty, or was lost and has returned, is rebuilt from them.
+//! without if its twin is there, or with parity all others; one that is empty, or was lost and has returned, is rebuilt from them while the
+//! store is served.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -121,7 +122,7 @@ impl Engine {
         for (number, given) in drives.into_iter().enumerate() {
             members.push(Rc::new(Member::new(host, number, given, policy.needs()).await?));
         }
-        let (shape, parts) = shape(&members, &config, layout).await?;
+        let (shape, parts, is_even) = shape(&members, &config, layout).await?;
         let unit = |member: &Rc<Member>| {
             member.disk().map_or(0, |disk| disk.info.unit_bytes.max(disk.info.lba_bytes) as usize)
         };
@@ -150,7 +151,8 @@ impl Engine {
         for pair in 0..count / replicas {
             engine.recover(pair, &parts[pair * replicas..][..replicas]).await?;
         }
-        engine.settle(&parts).await?;
+        engine.settle(&parts, is_even).await?;
+        engine.begin_rebuilds(&parts);
         {
             let mut state = engine.state.borrow_mut();
             // Versions that clients have seen and no drive has are not given again.
@@ -161,32 +163,30 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Records which drives are missing from now on, and which are not any more, before anything is served.
-    async fn settle(&self, parts: &[Part]) -> Result<(), OpenError> {
+    /// Records which drives are missing or lack segments, before anything is served. `is_even` is that all others record the same.
+    async fn settle(&self, parts: &[Part], is_even: bool) -> Result<(), OpenError> {
         let of = |part: Part| (0..parts.len()).filter(move |drive| parts[*drive] == part);
         let twin = |drive: usize| self.twin(drive);
         for drive in of(Part::Missing) {
             self.state.borrow_mut().lose(drive / self.replicas(), drive % self.replicas());
             self.event(Event::Missing { drive, twin: twin(drive) });
         }
-        let missing = of(Part::Missing).fold(0, |lost, drive| lost | 1 << drive);
+        let lost = of(Part::Missing).chain(of(Part::Rebuilt)).fold(0, |lost, drive| lost | 1 << drive);
         let before = self.shape.get();
-        if before.lost == missing && of(Part::Rebuilt).next().is_none() {
+        if before.lost == lost && is_even {
             return Ok(());
         }
-        // A rebuilt drive is the first that counts it: the others would have it rebuilt again.
-        let shape = Super { generation: before.generation + 1, lost: missing, ..before };
+        let shape = Super { generation: before.generation + 1, lost, ..before };
         self.shape.set(shape);
-        for drive in of(Part::Rebuilt).chain(of(Part::Whole)) {
+        for drive in of(Part::Whole) {
             shape.write(&self.members[drive]).await?;
         }
-        of(Part::Rebuilt).for_each(|drive| self.event(Event::Rebuilt { drive, twin: twin(drive) }));
         Ok(())
     }
 }
 
 /// The store of the drives and what each is for it, or a new one on empty drives.
-async fn shape(members: &[Rc<Member>], config: &Config, layout: Layout) -> Result<(Super, Vec<Part>), OpenError> {
+async fn shape(members: &[Rc<Member>], config: &Config, layout: Layout) -> Result<(Super, Vec<Part>, bool), OpenError> {
     let replicas = recorded(layout);
     let disks = || members.iter().filter_map(|member| Some((member.number(), member.disk()?)));
     let smallest = disks().map(|(_, disk)| disk.info.bytes()).min().unwrap_or(0);
@@ -222,12 +222,15 @@ async fn shape(members: &[Rc<Member>], config: &Config, layout: Layout) -> Resul
     match first {
         Some(first) if is_used(members, first).await? => {
             let parts = check_parts((first, layout), members, &found, smallest)?;
-            Ok((first, parts))
+            // A crash may have come between what one drive recorded and what the others did.
+            let whole = found.iter().zip(&parts).filter(|(_, part)| **part == Part::Whole).filter_map(|(one, _)| *one);
+            let is_even = whole.map(|one| one.generation).all(|generation| generation == first.generation);
+            Ok((first, parts, is_even))
         }
         _ => {
             let drives = members.len() as u32;
             let shape = Super { id: config.id, segment, slots, drives, number: 0, replicas, generation: 0, lost: 0 };
-            make(members, &found, shape).await.map(|()| (shape, vec![Part::Whole; members.len()]))
+            make(members, &found, shape).await.map(|()| (shape, vec![Part::Whole; members.len()], true))
         }
     }
 }

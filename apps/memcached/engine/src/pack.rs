@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::engine::Marks;
 use crate::log::{Chunk, Queued, Segment, Spot};
 use crate::record::{CHUNK_HEADER, Header, Kind, Record, record_bytes};
 use crate::state::State;
@@ -224,7 +225,8 @@ impl State {
     }
 
     fn append(&mut self, pair: usize, filling: &mut Filling, what: &What, len: usize) {
-        let nothing = Record { kind: Kind::Clear, flags: 0, expiry: 0, version: self.version, key: b"", value: b"" };
+        let (version, marks) = (self.version, Marks::default());
+        let nothing = Record { kind: Kind::Clear, flags: 0, expiry: 0, version, marks, key: b"", value: b"" };
         match what {
             What::Nothing => {}
             What::Clear => nothing.put(filling.bytes()),
@@ -245,8 +247,8 @@ impl State {
         let drive = order.nth(filling.chunks.len() - 1).unwrap_or(0) as u32;
         let spot = Spot { segment: filling.segment, slot: filling.slot, offset, len: len as u32, drive };
         let value = entry.value.clone().unwrap_or_default();
-        let (flags, expiry, version) = (entry.flags, entry.expiry, entry.version);
-        Record { kind: Kind::Put, flags, expiry, version, key, value: &value }.put(filling.bytes());
+        let (flags, expiry, version, marks) = (entry.flags, entry.expiry, entry.version, entry.marks);
+        Record { kind: Kind::Put, flags, expiry, version, marks, key, value: &value }.put(filling.bytes());
         filling.items.push((key.clone(), version));
         entry.is_unpacked = false;
         entry.pins += 1;
@@ -334,11 +336,16 @@ mod tests {
     use nandscape_sim::Time;
 
     use super::*;
+    use crate::engine::New;
     use crate::log::Log;
     use crate::placement::{Layout, Placement};
     use crate::record::records;
 
     const REPLICAS: usize = 2;
+
+    fn put(state: &mut State, key: &[u8], value: Rc<[u8]>) {
+        state.put(key.into(), New { flags: 0, expiry: 0, value }, Marks::default(), (Time::ZERO, 0));
+    }
 
     /// Two items that fill a segment each are moved: the chunk of the first is not to say that the second's segment was given up.
     #[test]
@@ -348,7 +355,7 @@ mod tests {
             State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
         let value: Rc<[u8]> = vec![7; 40 << 10].into();
         for key in [&b"one"[..], b"two"] {
-            state.put(key.into(), (0, 0), value.clone(), (Time::ZERO, 0));
+            put(&mut state, key, value.clone());
         }
         let write = |state: &mut State| {
             state.pack(0, form, 0);
@@ -378,13 +385,13 @@ mod tests {
         let mut state =
             State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
         let key: Rc<[u8]> = b"one".as_slice().into();
-        state.put(key.clone(), (0, 0), vec![7; 3_000].into(), (Time::ZERO, 0));
+        put(&mut state, &key, vec![7; 3_000].into());
         state.pack(0, form, 0);
         (0..REPLICAS).for_each(|replica| _ = state.written(0, replica));
         state.logs[0].is_open = false;
         let (number, segment) = state.logs[0].take_tail().expect("a segment that all replicas have");
         state.clear(Time::ZERO);
-        state.put(key.clone(), (0, 0), vec![8; 2_000].into(), (Time::ZERO, 0));
+        put(&mut state, &key, vec![8; 2_000].into());
         state.move_item(key, &[7; 3_000]);
         state.logs[0].retire(number, segment.slot);
         // Only the reserve is left.

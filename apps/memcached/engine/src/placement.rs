@@ -174,6 +174,7 @@ mod tests {
     use nandscape_sim::Seed;
 
     use super::*;
+    use crate::engine::Marks;
     use crate::record::{CHUNK_HEADER, Kind, Record, records};
 
     const BLOCK: usize = 512;
@@ -187,8 +188,8 @@ mod tests {
             for column in 0..3u8 {
                 let mut chunk = vec![0; CHUNK_HEADER];
                 let value = vec![column + 1; rng.below(700) as usize];
-                let record =
-                    Record { kind: Kind::Put, flags: 0, expiry: 0, version: 5, key: &[column; 9], value: &value };
+                let (marks, key) = (Marks::default(), &[column; 9]);
+                let record = Record { kind: Kind::Put, flags: 0, expiry: 0, version: 5, marks, key, value: &value };
                 record.put(&mut chunk);
                 chunks.push(chunk);
             }

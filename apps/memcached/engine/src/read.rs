@@ -11,7 +11,7 @@ use nandscape_sim::Span;
 use nandscape_wire_nvme::vendor::Attributes;
 
 use crate::drives::{Member, PATIENCE};
-use crate::engine::{Engine, Item};
+use crate::engine::{Access, Engine, Item};
 use crate::error::EngineError;
 use crate::log::Spot;
 use crate::placement::xor;
@@ -40,18 +40,23 @@ impl Engine {
     /// The same for a tenant and with a class, which reads at drives carry. Writes are the engine's own and carry neither: a chunk has the
     /// changes of all tenants.
     pub async fn get_as(&self, key: &[u8], attributes: Attributes) -> Option<Item> {
+        self.get_with(key, attributes, Access::Counts).await
+    }
+
+    /// The same; `access` is whether the item counts as asked for.
+    pub async fn get_with(&self, key: &[u8], attributes: Attributes, access: Access) -> Option<Item> {
         self.host.operation().await;
         self.state.borrow_mut().stats.gets += 1;
         let mut tries = Tries::default();
         for _ in 0..TRIES {
-            let (found, spot) = self.begin(key)?;
+            let (found, spot) = self.begin(key, access)?;
             if let Some(item) = found {
                 self.state.borrow_mut().stats.memory_hits += 1;
                 self.host.bytes(item.value.len()).await;
                 return Some(item);
             }
             let spot = spot?;
-            if let Some(item) = self.read((key, attributes), spot, &mut tries).await {
+            if let Some(item) = self.read((key, attributes, access), spot, &mut tries).await {
                 self.host.bytes(item.value.len()).await;
                 self.state.borrow_mut().stats.drive_hits += 1;
                 return Some(item);
@@ -66,27 +71,25 @@ impl Engine {
     }
 
     /// The item of a key if its value is in memory, or where it is.
-    fn begin(&self, key: &[u8]) -> Option<(Option<Item>, Option<Spot>)> {
+    fn begin(&self, key: &[u8], access: Access) -> Option<(Option<Item>, Option<Spot>)> {
         let now_s = self.now_s();
         let mut state = self.state.borrow_mut();
         let entry = state.look(key, now_s)?;
-        let item = entry.value.clone().map(|value| Item {
-            flags: entry.flags,
-            expiry: entry.expiry,
-            version: entry.version,
-            value,
-            accessed: entry.accessed,
-            is_fetched: entry.is_fetched,
-        });
+        let item = entry.value.clone().map(|value| entry.item(value));
         if item.is_some() {
-            (entry.accessed, entry.is_fetched, entry.is_recent, entry.is_hot) = (now_s, true, true, true);
+            entry.count(access, now_s);
         }
         Some((item, entry.spot))
     }
 
     /// Reads an item from drives without a token; `None` if it is not there any more, or they have not returned it: others are to be asked,
     /// once they have no token.
-    async fn read(&self, (key, attributes): (&[u8], Attributes), spot: Spot, tries: &mut Tries) -> Option<Item> {
+    async fn read(
+        &self,
+        (key, attributes, access): (&[u8], Attributes, Access),
+        spot: Spot,
+        tries: &mut Tries,
+    ) -> Option<Item> {
         let pair = self.state.borrow().pair(key);
         let bytes = match self.layout.has_parity() {
             true => self.fetch_or_reconstruct(pair, spot, attributes, tries).await?,
@@ -109,15 +112,8 @@ impl Engine {
             return None;
         }
         let entry = state.look(key, now_s)?;
-        let item = Item {
-            flags: entry.flags,
-            expiry: entry.expiry,
-            version,
-            value,
-            accessed: entry.accessed,
-            is_fetched: entry.is_fetched,
-        };
-        (entry.accessed, entry.is_fetched, entry.is_recent, entry.is_hot) = (now_s, true, true, true);
+        let item = entry.item(value);
+        entry.count(access, now_s);
         Some(item)
     }
 

@@ -5,6 +5,8 @@
 
 use nandscape_apps_store::bytes::{Put as _, Reader, is_sealed, seal};
 
+use crate::engine::Marks;
+
 /// Bytes before the key of a record.
 pub(crate) const RECORD_HEADER: usize = 36;
 /// Bytes before the first record of a chunk.
@@ -15,6 +17,9 @@ const PARITY_MAGIC: u32 = 0x5043_4e45;
 /// Where the checksums are.
 const RECORD_CRC: usize = 0;
 const CHUNK_CRC: usize = 4;
+/// The bits of the marks of an item.
+const STALE: u16 = 1;
+const WON: u16 = 2;
 
 /// What a record says of its key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -37,6 +42,8 @@ pub(crate) struct Record<'a> {
     /// Seconds since 1970; 0 is never.
     pub(crate) expiry: u64,
     pub(crate) version: u64,
+    /// Of an item.
+    pub(crate) marks: Marks,
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
 }
@@ -53,7 +60,8 @@ impl<'a> Record<'a> {
         bytes.u32(0);
         bytes.push(self.kind as u8);
         bytes.push(self.key.len() as u8);
-        bytes.u16(0);
+        let Marks { is_stale, is_won } = self.marks;
+        bytes.u16((u16::from(is_stale) * STALE) | (u16::from(is_won) * WON));
         bytes.u32(self.value.len() as u32);
         bytes.u32(self.flags);
         bytes.u64(self.expiry);
@@ -76,13 +84,14 @@ impl<'a> Record<'a> {
             _ => return None,
         };
         let key = usize::from(reader.u8()?);
-        reader.u16()?;
+        let marks = reader.u16()?;
+        let marks = Marks { is_stale: marks & STALE != 0, is_won: marks & WON != 0 };
         let value = reader.u32()? as usize;
         let (flags, expiry, version) = (reader.u32()?, reader.u64()?, reader.u64()?);
         reader.u32()?;
         let (key, value) = (reader.take(key)?, reader.take(value)?);
         let len = record_bytes(key.len(), value.len());
-        is_sealed(&bytes[..len], RECORD_CRC).then_some(Record { kind, flags, expiry, version, key, value })
+        is_sealed(&bytes[..len], RECORD_CRC).then_some(Record { kind, flags, expiry, version, marks, key, value })
     }
 
     /// Bytes that it takes.
@@ -186,8 +195,9 @@ mod tests {
 
     #[test]
     fn a_segment_has_its_whole_chunks() {
-        let put = Record { kind: Kind::Put, flags: 5, expiry: 6, version: 8, key: b"key", value: &[9; 700] };
-        let delete = Record { kind: Kind::Delete, value: b"", ..put };
+        let marks = Marks { is_stale: true, is_won: false };
+        let put = Record { kind: Kind::Put, flags: 5, expiry: 6, version: 8, marks, key: b"key", value: &[9; 700] };
+        let delete = Record { kind: Kind::Delete, marks: Marks { is_stale: false, is_won: true }, value: b"", ..put };
         let mut image = chunk(0, 0, &[put, delete]);
         let at = image.len();
         image.extend(chunk(1, at as u32, &[delete]));

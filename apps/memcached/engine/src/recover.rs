@@ -18,7 +18,7 @@ use crate::error::{Event, OpenError};
 use crate::log::{Segment, Spot};
 use crate::open::Part;
 use crate::placement::rows;
-use crate::record::{CHUNK_HEADER, Header, Kind, pieces, records};
+use crate::record::{CHUNK_HEADER, Header, Kind, Record, pieces, records};
 use crate::state::Entry;
 
 /// More versions than a store gives.
@@ -91,14 +91,13 @@ impl Engine {
                 continue;
             }
             replay.taken.insert(slot);
-            self.equalize(pair, parts, &found).await?;
+            self.equalize(&found).await?;
             self.host.bytes(self.segment as usize * self.layout.columns()).await;
             self.replay(pair, &found, &mut replay);
             self.host.tick().await;
         }
-        self.wipe(pair, parts, &replay.taken).await?;
         self.finish_recovery(pair, replay);
-        Ok(())
+        self.wipe(pair, parts).await
     }
 
     /// The drives of a group of which something is believed, or that are rebuilt.
@@ -186,8 +185,8 @@ impl Engine {
         Ok(Found { number, slot, images, whole, behind, gap, lacking })
     }
 
-    /// Writes what replicas lack of a segment; all of it where a drive is rebuilt.
-    async fn equalize(&self, pair: usize, parts: &[Part], found: &Found) -> Result<(), OpenError> {
+    /// Writes what replicas lack of a segment.
+    async fn equalize(&self, found: &Found) -> Result<(), OpenError> {
         let start = self.start_of(found.slot);
         for (drive, lacking) in &found.lacking {
             for header in lacking {
@@ -196,16 +195,16 @@ impl Engine {
                 self.members[*drive].write_by(start + at as u64, image, self.policy.handle()).await?;
             }
         }
-        for drive in self.parts(pair, parts, Part::Rebuilt) {
-            let image = &found.images[drive % self.layout.width];
-            self.members[drive].write_by(start, image, self.policy.handle()).await?;
-        }
         Ok(())
     }
 
-    /// Clears the slots of a rebuilt drive that hold no segment of its twin.
-    async fn wipe(&self, pair: usize, parts: &[Part], taken: &BTreeSet<u32>) -> Result<(), OpenError> {
-        let slots = self.state.borrow().logs[pair].slots;
+    /// Clears the slots of a rebuilt drive that hold no segment of the others.
+    async fn wipe(&self, pair: usize, parts: &[Part]) -> Result<(), OpenError> {
+        let (slots, taken) = {
+            let state = self.state.borrow();
+            let log = &state.logs[pair];
+            (log.slots, log.segments.values().map(|segment| segment.slot).collect::<BTreeSet<u32>>())
+        };
         for drive in self.parts(pair, parts, Part::Rebuilt) {
             for slot in (0..slots).filter(|slot| !taken.contains(slot)) {
                 let head = self.members[drive].read_what_is_left(self.start_of(slot), CHUNK_HEADER, self.block).await?;
@@ -287,7 +286,7 @@ impl Engine {
                         Spot { segment: found.number, slot: found.slot, offset, len: record.len() as u32, drive };
                     let is_expired = expiry != 0 && expiry <= now_s;
                     if !is_expired {
-                        let entry = entry(record.version, (record.flags, expiry), record.value.len(), spot, now_s);
+                        let entry = entry(&record, expiry, spot, now_s);
                         state.enter(key.clone(), entry);
                         if found.gap.is_some() {
                             // Its segment does not stay.
@@ -323,16 +322,17 @@ impl Engine {
     }
 }
 
-fn entry(version: u64, (flags, expiry): (u32, u64), len: usize, spot: Spot, now_s: u64) -> Entry {
+fn entry(record: &Record<'_>, expiry: u64, spot: Spot, now_s: u64) -> Entry {
     Entry {
-        version,
-        flags,
+        version: record.version,
+        flags: record.flags,
         expiry,
-        len: len as u32,
+        len: record.value.len() as u32,
         value: None,
         spot: Some(spot),
         is_unpacked: false,
         pins: 0,
+        marks: record.marks,
         accessed: now_s,
         is_fetched: false,
         is_recent: false,

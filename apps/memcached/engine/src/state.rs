@@ -8,6 +8,7 @@ use std::rc::Rc;
 use nandscape_sim::Time;
 use nandscape_sim::rng::mix;
 
+use crate::engine::{Access, Item, Marks, New};
 use crate::log::{Log, Queued, Spot};
 use crate::record::record_bytes;
 
@@ -23,14 +24,30 @@ pub(crate) struct Entry {
     pub(crate) spot: Option<Spot>,
     /// Whether its present version waits to be packed.
     pub(crate) is_unpacked: bool,
-    /// Chunks on their way that contain it.
-    pub(crate) pins: u32,
+    /// Chunks on their way that contain it: of a version few.
+    pub(crate) pins: u16,
+    pub(crate) marks: Marks,
     /// When it was last asked for, in seconds since 1970.
     pub(crate) accessed: u64,
     pub(crate) is_fetched: bool,
     /// Asked for since the cache last looked at it, and since its segment was written.
     pub(crate) is_recent: bool,
     pub(crate) is_hot: bool,
+}
+
+impl Entry {
+    /// It with its value, as it was before this access.
+    pub(crate) fn item(&self, value: Rc<[u8]>) -> Item {
+        let Entry { flags, expiry, version, accessed, is_fetched, marks, .. } = *self;
+        Item { flags, expiry, version, value, accessed, is_fetched, marks }
+    }
+
+    /// Notes an access.
+    pub(crate) fn count(&mut self, access: Access, now_s: u64) {
+        if access == Access::Counts {
+            (self.accessed, self.is_fetched, self.is_recent, self.is_hot) = (now_s, true, true, true);
+        }
+    }
 }
 
 /// Bytes of memory of an item in the index without its key: the entry, a pointer and counts of its key, and the room that a tree leaves
@@ -78,7 +95,7 @@ pub struct Stats {
     pub unreadable: u64,
     /// Items that were dropped when the store was opened: a newer version could be in a part of the log that is damaged.
     pub dropped: u64,
-    /// Drives that are missing or have failed.
+    /// Drives that are missing, have failed, or are being rebuilt.
     pub lost_drives: u64,
     /// Bytes read from drives.
     pub read_bytes: u64,
@@ -189,7 +206,8 @@ impl State {
     }
 
     /// Puts an item that waits to be packed; the number of the change.
-    pub(crate) fn put(&mut self, key: Rc<[u8]>, (flags, expiry): (u32, u64), value: Rc<[u8]>, now: (Time, u64)) -> u64 {
+    pub(crate) fn put(&mut self, key: Rc<[u8]>, new: New, marks: Marks, now: (Time, u64)) -> u64 {
+        let New { flags, expiry, value } = new;
         let before = self.remove(&key);
         let version = self.version;
         self.version += 1;
@@ -202,6 +220,7 @@ impl State {
             spot: None,
             is_unpacked: true,
             pins: 0,
+            marks,
             accessed: now.1,
             is_fetched: false,
             is_recent: false,

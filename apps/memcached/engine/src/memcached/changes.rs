@@ -49,6 +49,7 @@ impl Server {
     /// Stores an item. `version` is what the item that is there must have.
     pub(crate) async fn store(&self, key: &[u8], mode: Mode, version: Option<u64>, new: New) -> Stored {
         self.count(|counters| counters.sets += 1);
+        self.prefixes.borrow_mut().set(key);
         let expect = match (mode, version) {
             (Mode::Append | Mode::Prepend, _) => return self.extend(key, mode, version, new.value).await,
             (Mode::Add, _) => Expect::Absent,
@@ -57,6 +58,7 @@ impl Server {
             (Mode::Set, None) => Expect::Any,
         };
         let refused = self.engine.put(key, expect, new).await;
+        self.count_stored(&refused);
         self.count(|counters| match (&refused, version) {
             (Ok(_), Some(_)) => counters.cas_hits += 1,
             (Err(Refused::Exists), Some(_)) => counters.cas_bad += 1,
@@ -77,6 +79,14 @@ impl Server {
         }
     }
 
+    /// Counts what came of a put.
+    pub(super) fn count_stored(&self, put: &Result<u64, Refused>) {
+        self.count(|counters| {
+            counters.stored += u64::from(put.is_ok());
+            counters.too_large += u64::from(*put == Err(Refused::TooLarge));
+        });
+    }
+
     /// Puts a value before or behind that which is there.
     async fn extend(&self, key: &[u8], mode: Mode, version: Option<u64>, more: Rc<[u8]>) -> Stored {
         loop {
@@ -88,7 +98,9 @@ impl Server {
             }
             let parts: [&[u8]; 2] = if mode == Mode::Append { [&item.value, &more] } else { [&more, &item.value] };
             let new = New { flags: item.flags, expiry: item.expiry, value: parts.concat().into() };
-            match self.engine.put(key, Expect::Version(item.version), new).await {
+            let put = self.engine.put(key, Expect::Version(item.version), new).await;
+            self.count_stored(&put);
+            match put {
                 Ok(version) => return Stored::Yes(version),
                 // Another client was faster: again with what is there now.
                 Err(Refused::Exists | Refused::NotFound) => {}

@@ -39,6 +39,16 @@ pub struct Counters {
     pub cas_misses: u64,
     /// See `cas_hits`.
     pub cas_bad: u64,
+    /// Items that were stored.
+    pub stored: u64,
+    /// Stores of items that are too large.
+    pub too_large: u64,
+    /// Keys that were asked for whose item had expired.
+    pub get_expired: u64,
+    /// Bytes of clients, and to them.
+    pub received: u64,
+    /// See `received`.
+    pub sent: u64,
 }
 
 fn share(part: u64, whole: u64) -> f64 {
@@ -48,6 +58,8 @@ fn share(part: u64, whole: u64) -> f64 {
 impl Server {
     /// `stats reset`.
     pub(crate) fn reset(&self) {
+        self.evictions_before.set(self.engine.stats().evictions);
+        self.prefixes.borrow_mut().reset();
         self.count(|counters| {
             *counters = Counters {
                 connections: counters.connections,
@@ -81,6 +93,7 @@ impl Server {
             ("cmd_touch", of.touches),
             ("get_hits", of.get_hits),
             ("get_misses", of.gets - of.get_hits),
+            ("get_expired", of.get_expired),
             ("delete_hits", of.delete_hits),
             ("delete_misses", of.delete_misses),
             ("incr_hits", of.incr_hits),
@@ -94,9 +107,13 @@ impl Server {
             ("touch_misses", of.touches - of.touch_hits),
             ("limit_maxbytes", self.engine.config().memory),
             ("threads", 1),
+            ("bytes_read", of.received),
+            ("bytes_written", of.sent),
             ("bytes", engine.live_bytes + engine.waiting_bytes),
             ("curr_items", engine.items),
-            ("evictions", engine.evictions),
+            ("total_items", of.stored),
+            ("store_too_large", of.too_large),
+            ("evictions", engine.evictions - self.evictions_before.get()),
             ("expired_found", engine.expired),
             ("engine_drives", self.engine.drives() as u64),
             ("engine_memory_bytes", engine.memory_bytes),
@@ -135,8 +152,11 @@ impl Server {
         vec![
             ("maxbytes", config.memory.to_string()),
             ("item_size_max", self.engine.item_limit().to_string()),
+            ("evictions", "on".to_owned()),
             ("cas_enabled", "yes".to_owned()),
             ("flush_enabled", "yes".to_owned()),
+            ("auth_enabled_sasl", "no".to_owned()),
+            ("shutdown_command", "no".to_owned()),
             ("binding_protocol", "ascii".to_owned()),
             ("engine_policy", self.engine.policy_name().to_owned()),
             ("engine_ack", config.ack.name().to_owned()),

@@ -5,6 +5,16 @@ use crate::engine::MOST_KEY;
 /// See the file.
 pub(crate) struct Line<'a> {
     words: Vec<&'a [u8]>,
+    part: Part,
+}
+
+/// What a line is of a longer one, which is served in parts.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Part {
+    /// Its beginning was served before.
+    pub(crate) follows: bool,
+    /// More of it comes.
+    pub(crate) continues: bool,
 }
 
 /// A number in a word.
@@ -31,8 +41,12 @@ pub(crate) fn is_key(word: &[u8]) -> bool {
 }
 
 impl<'a> Line<'a> {
-    pub(crate) fn of(line: &'a [u8]) -> Line<'a> {
-        Line { words: line.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).collect() }
+    pub(crate) fn of(line: &'a [u8], part: Part) -> Line<'a> {
+        Line { words: line.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).collect(), part }
+    }
+
+    pub(crate) fn part(&self) -> Part {
+        self.part
     }
 
     /// The first word.

@@ -1,6 +1,7 @@
-//! The meta protocol (memcached's doc/protocol.txt, "Meta Commands"): mg, ms, md, ma, mn.
+//! The meta protocol (memcached's doc/protocol.txt, "Meta Commands"): mg, ms, md, ma, me, mn. `lease` has what clients that renew an item
+//! need.
 //!
-//! Left out: what needs a mark in each item that a client is to renew it (N and R of mg, I, x), and versions that clients give (E).
+//! Left out: versions that clients give (E).
 
 use std::rc::Rc;
 
@@ -9,15 +10,16 @@ use super::line::{Line, data_len, is_key, number};
 use super::wire::Wire;
 use super::{Server, Then, base64, failed};
 use crate::engine::{Expect, Item, MOST_KEY, New, Refused};
+use crate::record::record_bytes;
 
 /// A flag: its letter and its token.
 type Flag<'a> = (u8, &'a [u8]);
 
 /// A command's key and flags.
-struct Meta<'a> {
+pub(super) struct Meta<'a> {
     /// The key as the client sent it.
     word: &'a [u8],
-    key: Vec<u8>,
+    pub(super) key: Vec<u8>,
     flags: Vec<Flag<'a>>,
 }
 
@@ -39,7 +41,7 @@ impl<'a> Meta<'a> {
         if is_right { Ok(Meta { key, ..meta }) } else { Err("CLIENT_ERROR bad command line format") }
     }
 
-    fn has(&self, letter: u8) -> bool {
+    pub(super) fn has(&self, letter: u8) -> bool {
         self.flags.iter().any(|(one, _)| *one == letter)
     }
 
@@ -48,11 +50,17 @@ impl<'a> Meta<'a> {
     }
 
     /// The number of a flag, if it is there.
-    fn number<T: std::str::FromStr>(&self, letter: u8) -> Result<Option<T>, &'static str> {
+    pub(super) fn number<T: std::str::FromStr>(&self, letter: u8) -> Result<Option<T>, &'static str> {
         match self.token(letter) {
             None => Ok(None),
             Some(token) => number(token).map(Some).ok_or("CLIENT_ERROR bad token in command line format"),
         }
+    }
+
+    /// Whether a flag stands before another.
+    fn is_before(&self, first: u8, second: u8) -> bool {
+        let place = |letter| self.flags.iter().position(|(one, _)| *one == letter);
+        place(first).is_some_and(|first| place(second).is_some_and(|second| first < second))
     }
 
     /// The flags of an answer: what the command wants to know, in its order. `of` answers what the key and the opaque do not.
@@ -87,6 +95,11 @@ fn bare(wire: &Wire, code: &str, meta: &Meta<'_>) {
     reply(wire, code, meta, |_| None);
 }
 
+/// The answer to a change that was not made: its version is 0.
+fn unchanged(wire: &Wire, code: &str, meta: &Meta<'_>) {
+    reply(wire, code, meta, |letter| (letter == b'c').then(|| "0".to_owned()));
+}
+
 impl Server {
     /// Serves a command of the meta protocol.
     pub(crate) async fn meta(self: &Rc<Self>, line: &Line<'_>, wire: &Wire) -> Then {
@@ -103,6 +116,7 @@ impl Server {
         }
         let ended = match line.command() {
             b"mg" => self.meta_get(word, rest, wire).await,
+            b"me" => self.meta_explain(word, rest, wire),
             b"md" => self.meta_delete(word, rest, wire).await,
             _ => self.meta_arithmetic(word, rest, wire).await,
         };
@@ -130,41 +144,61 @@ impl Server {
     }
 
     async fn meta_get(&self, word: &[u8], flags: &[&[u8]], wire: &Wire) -> Result<(), String> {
-        let meta = Meta::of(word, flags, b"bfhklOqstvcT")?;
+        let meta = Meta::of(word, flags, b"bfhklOqstuvcNRT")?;
         let time = meta.number::<i64>(b'T')?;
-        let found = match meta.has(b'v') {
-            true => self.engine.get(&meta.key).await.map(|item| {
-                let len = item.value.len();
-                (item, len)
-            }),
-            false => self.engine.look(&meta.key),
-        };
+        let leased = self.lease(&meta).await?;
         self.count(|counters| {
             counters.gets += 1;
-            counters.get_hits += u64::from(found.is_some());
+            counters.get_hits += u64::from(leased.as_ref().is_some_and(|leased| !leased.is_new));
         });
-        let Some((mut item, len)) = found else {
+        self.prefixes.borrow_mut().get(&meta.key, leased.as_ref().is_some_and(|leased| !leased.is_new));
+        let Some(mut leased) = leased else {
             if !meta.has(b'q') {
                 bare(wire, "EN", &meta);
             }
             return Ok(());
         };
+        let before = leased.item.expiry;
         if let Some(time) = time {
-            item.expiry = self.expiry(time);
-            let touched = self.engine.touch(&meta.key, item.expiry).await.map_err(|refused| failed(&refused))?;
+            leased.item.expiry = self.expiry(time);
+            let touched = self.engine.touch(&meta.key, leased.item.expiry).await.map_err(|refused| failed(&refused))?;
             self.count(|counters| {
                 counters.touches += 1;
                 counters.touch_hits += u64::from(touched);
             });
         }
-        let of = |letter| self.of_item(letter, &item, len);
+        let (item, len) = (&leased.item, leased.len);
+        let of = |letter| match letter {
+            // As it was before, if that is asked for first.
+            b't' if meta.is_before(b't', b'T') => Some(self.ttl(before)),
+            letter => self.of_item(letter, item, len),
+        };
+        let code = if meta.has(b'v') { format!("VA {len}") } else { "HD".to_owned() };
+        wire.put(code.as_bytes());
+        wire.put(&meta.answer(of));
+        wire.put_line(leased.news());
         if meta.has(b'v') {
-            reply(wire, &format!("VA {len}"), &meta, of);
             wire.put(&item.value);
             wire.put(b"\r\n");
-        } else {
-            reply(wire, "HD", &meta, of);
         }
+        Ok(())
+    }
+
+    /// What is known of an item, for people who look for faults.
+    fn meta_explain(&self, word: &[u8], flags: &[&[u8]], wire: &Wire) -> Result<(), String> {
+        let meta = Meta::of(word, flags, b"b")?;
+        let Some((item, len)) = self.engine.look(&meta.key) else {
+            wire.put_line("EN");
+            return Ok(());
+        };
+        wire.put(b"ME ");
+        wire.put(word);
+        let age = self.engine.now_s() - item.accessed;
+        let fetched = if item.is_fetched { "yes" } else { "no" };
+        let size = record_bytes(meta.key.len(), len);
+        // There is one class of items.
+        let (exp, cas) = (self.ttl(item.expiry), item.version);
+        wire.put_line(&format!(" exp={exp} la={age} cas={cas} fetch={fetched} cls=1 size={size}"));
         Ok(())
     }
 
@@ -177,7 +211,7 @@ impl Server {
             wire.put_line(problem);
             if wire.skip(len).await { Then::GoOn } else { Then::Close }
         };
-        let meta = match Meta::of(word, &rest[1..], b"bcCFkOqsTM") {
+        let meta = match Meta::of(word, &rest[1..], b"bcCFIkOqsTM") {
             Ok(meta) => meta,
             Err(problem) => return refuse(problem).await,
         };
@@ -186,6 +220,7 @@ impl Server {
             Err(problem) => return refuse(problem).await,
         };
         if meta.key.len() as u64 + len > self.engine.item_limit() as u64 {
+            self.count(|counters| counters.too_large += 1);
             if mode == Mode::Set && version.is_none() {
                 // As in the text protocol.
                 let _ = self.engine.delete(&meta.key, Expect::Any).await;
@@ -198,7 +233,10 @@ impl Server {
             return Then::GoOn;
         };
         let new = New { flags, expiry: self.expiry(time), value };
-        let stored = self.store(&meta.key, mode, version, new).await;
+        let stored = match (mode, version) {
+            (Mode::Set, Some(version)) if meta.has(b'I') => self.store_stale(&meta.key, version, new).await,
+            _ => self.store(&meta.key, mode, version, new).await,
+        };
         let of = |letter: u8| match (letter, &stored) {
             (b'c', Stored::Yes(version)) => Some(version.to_string()),
             (b's', Stored::Yes(_)) => Some(len.to_string()),
@@ -207,18 +245,22 @@ impl Server {
         match &stored {
             Stored::Yes(_) if meta.has(b'q') => {}
             Stored::Yes(_) => reply(wire, "HD", &meta, of),
-            Stored::No => bare(wire, "NS", &meta),
-            Stored::Refused(Refused::Exists) => bare(wire, "EX", &meta),
-            Stored::Refused(Refused::NotFound) => bare(wire, "NF", &meta),
+            Stored::No => unchanged(wire, "NS", &meta),
+            Stored::Refused(Refused::Exists) => unchanged(wire, "EX", &meta),
+            Stored::Refused(Refused::NotFound) => unchanged(wire, "NF", &meta),
             Stored::Refused(refused) => wire.put_line(&failed(refused)),
         }
         Then::GoOn
     }
 
     async fn meta_delete(&self, word: &[u8], flags: &[&[u8]], wire: &Wire) -> Result<(), String> {
-        let meta = Meta::of(word, flags, b"bCkOq")?;
-        let expect = meta.number(b'C')?.map_or(Expect::Any, Expect::Version);
-        let deleted = self.engine.delete(&meta.key, expect).await;
+        let meta = Meta::of(word, flags, b"bCIkOqTx")?;
+        let version = meta.number(b'C')?;
+        let deleted = match meta.has(b'I') || meta.has(b'x') {
+            true => self.invalidate(&meta, version).await?,
+            false => self.engine.delete(&meta.key, version.map_or(Expect::Any, Expect::Version)).await,
+        };
+        self.prefixes.borrow_mut().delete(&meta.key);
         self.count(|counters| match deleted {
             Ok(()) => counters.delete_hits += 1,
             Err(_) => counters.delete_misses += 1,
@@ -281,8 +323,8 @@ impl Server {
                 return Err("CLIENT_ERROR cannot increment or decrement non-numeric value".to_owned());
             }
             Counted::Refused(Refused::NotFound) if meta.has(b'q') => {}
-            Counted::Refused(Refused::NotFound) => bare(wire, "NF", meta),
-            Counted::Refused(Refused::Exists) => bare(wire, "EX", meta),
+            Counted::Refused(Refused::NotFound) => unchanged(wire, "NF", meta),
+            Counted::Refused(Refused::Exists) => unchanged(wire, "EX", meta),
             Counted::Refused(refused) => return Err(failed(&refused)),
         }
         Ok(())

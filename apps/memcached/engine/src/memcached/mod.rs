@@ -6,8 +6,10 @@
 //! | `line` | a command line in words |
 //! | `text` | the text protocol |
 //! | `meta` | the meta protocol |
+//! | `lease` | its marks of items that a client is to renew |
 //! | `changes` | changes that both make: stores, counters |
 //! | `counters` | `stats` |
+//! | `prefixes` | `stats detail` |
 //! | `base64` | keys in the meta protocol |
 //!
 //! Left out: the binary protocol, which memcached deprecates; UDP; authentication; slabs.
@@ -15,8 +17,10 @@
 mod base64;
 mod changes;
 mod counters;
+mod lease;
 mod line;
 mod meta;
+mod prefixes;
 mod text;
 mod wire;
 
@@ -34,6 +38,7 @@ pub use wire::{MOST_LINE, Wire};
 
 use crate::engine::{Engine, Refused};
 use line::Line;
+use prefixes::Prefixes;
 
 /// A server of memcached's protocols.
 pub struct Server {
@@ -42,6 +47,9 @@ pub struct Server {
     pub(crate) version: String,
     pub(crate) begun_s: u64,
     pub(crate) counters: RefCell<Counters>,
+    /// Evictions before `stats reset`.
+    pub(crate) evictions_before: Cell<u64>,
+    pub(crate) prefixes: RefCell<Prefixes>,
     /// When the last delayed `flush_all` is due: an earlier one has no effect.
     flush_at: Cell<Option<Time>>,
     flush_changed: Signal,
@@ -63,7 +71,18 @@ impl Server {
         let (flush_at, has_flusher) = (Cell::new(None), Cell::new(false));
         let flush_changed = Signal::new(engine.host().sim());
         let (version, counters) = (version.to_owned(), RefCell::default());
-        Rc::new(Server { engine, version, begun_s, counters, flush_at, flush_changed, has_flusher })
+        let (evictions_before, prefixes) = (Cell::new(0), RefCell::default());
+        Rc::new(Server {
+            engine,
+            version,
+            begun_s,
+            counters,
+            evictions_before,
+            prefixes,
+            flush_at,
+            flush_changed,
+            has_flusher,
+        })
     }
 
     /// Its engine.
@@ -84,23 +103,32 @@ impl Server {
             counters.all_connections += 1;
         });
         self.engine.host().sim().spawn(async move {
-            while let Some(line) = wire.line().await {
-                let line = Line::of(&line);
+            while let Some((line, part)) = wire.line().await {
+                let line = Line::of(&line, part);
                 let then = match line.command() {
-                    b"mg" | b"ms" | b"md" | b"ma" | b"mn" => server.meta(&line, &wire).await,
+                    b"mg" | b"ms" | b"md" | b"ma" | b"me" | b"mn" => server.meta(&line, &wire).await,
                     _ => server.text(&line, &wire).await,
                 };
+                server.count_bytes(&wire);
                 if then == Then::Close || !wire.room().await {
                     break;
                 }
             }
             wire.end();
+            server.count_bytes(&wire);
             server.count(|counters| counters.connections -= 1);
         });
     }
 
     pub(crate) fn count(&self, change: impl FnOnce(&mut Counters)) {
         change(&mut self.counters.borrow_mut());
+    }
+
+    fn count_bytes(&self, wire: &Wire) {
+        let [received, sent] = wire.take_counts();
+        self.count(|counters| {
+            (counters.received, counters.sent) = (counters.received + received, counters.sent + sent)
+        });
     }
 
     /// When an item expires, in seconds since 1970, by memcached's rules: 0 is never, up to 30 days are from now, more is a time.

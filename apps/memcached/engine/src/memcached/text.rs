@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::changes::{Counted, Mode, Step, Stored};
-use super::line::{Line, data_len, is_key, number};
+use super::line::{Line, Part, data_len, is_key, number};
 use super::wire::Wire;
 use super::{Server, Then, failed};
 use crate::engine::{Expect, Item, New, Refused};
@@ -35,8 +35,7 @@ impl Server {
         }
         let (words, is_quiet) = line.arguments();
         let answer = match line.command() {
-            b"get" => return self.retrieve(line.words(), None, false, wire).await,
-            b"gets" => return self.retrieve(line.words(), None, true, wire).await,
+            command @ (b"get" | b"gets") => return self.retrieve(line, command == b"gets", wire).await,
             command @ (b"gat" | b"gats") => return self.get_and_touch(line.words(), command == b"gats", wire).await,
             b"set" => return self.update(words, Mode::Set, false, is_quiet, wire).await,
             b"add" => return self.update(words, Mode::Add, false, is_quiet, wire).await,
@@ -64,7 +63,10 @@ impl Server {
                 [level, ..] if number::<u32>(level).is_some() => "OK".to_owned(),
                 _ => BAD_LINE.to_owned(),
             },
+            b"shutdown" => "ERROR: shutdown not enabled".to_owned(),
             b"quit" => return Then::Close,
+            // A browser that was lured here by a page: its headers and its body are no commands.
+            _ if line.words().last().is_some_and(|word| word.starts_with(b"HTTP/")) => return Then::Close,
             _ => "ERROR".to_owned(),
         };
         if !is_quiet {
@@ -73,22 +75,36 @@ impl Server {
         Then::GoOn
     }
 
-    /// `get` and its kin.
-    async fn retrieve(&self, keys: &[&[u8]], expiry: Option<u64>, with_version: bool, wire: &Wire) -> Then {
-        if keys.is_empty() {
+    /// `get` and `gets`, or a part of one.
+    async fn retrieve(&self, line: &Line<'_>, with_version: bool, wire: &Wire) -> Then {
+        let (keys, Part { follows, continues }) = (line.words(), line.part());
+        if keys.is_empty() && !follows {
             wire.put_line("ERROR");
             return Then::GoOn;
         }
         if !keys.iter().all(|key| is_key(key)) {
             wire.put_line(BAD_LINE);
+            wire.drop_rest();
             return Then::GoOn;
         }
+        let then = self.values(keys, None, with_version, wire).await;
+        if then == Then::GoOn && !continues {
+            wire.put_line("END");
+        }
+        then
+    }
+
+    /// The items of keys, which are touched with an expiry.
+    async fn values(&self, keys: &[&[u8]], expiry: Option<u64>, with_version: bool, wire: &Wire) -> Then {
         for key in keys {
+            let has_expired = self.engine.has_expired(key);
             let item = self.engine.get(key).await;
             self.count(|counters| {
                 counters.gets += 1;
                 counters.get_hits += u64::from(item.is_some());
+                counters.get_expired += u64::from(has_expired);
             });
+            self.prefixes.borrow_mut().get(key, item.is_some());
             let mut is_there = item.is_some();
             if let Some(expiry) = expiry {
                 // Gone meanwhile is a miss.
@@ -105,14 +121,23 @@ impl Server {
                 return Then::Close;
             }
         }
-        wire.put_line("END");
         Then::GoOn
     }
 
     async fn get_and_touch(&self, words: &[&[u8]], with_version: bool, wire: &Wire) -> Then {
         match words.split_first() {
             Some((time, keys)) if !keys.is_empty() => match number::<i64>(time) {
-                Some(time) => self.retrieve(keys, Some(self.expiry(time)), with_version, wire).await,
+                Some(_) if !keys.iter().all(|key| is_key(key)) => {
+                    wire.put_line(BAD_LINE);
+                    Then::GoOn
+                }
+                Some(time) => {
+                    let then = self.values(keys, Some(self.expiry(time)), with_version, wire).await;
+                    if then == Then::GoOn {
+                        wire.put_line("END");
+                    }
+                    then
+                }
                 None => {
                     wire.put_line(BAD_TIME);
                     Then::GoOn
@@ -137,7 +162,7 @@ impl Server {
             return Then::GoOn;
         }
         let Some(len) = data_len(words[3]) else {
-            say(if number::<i128>(words[3]).is_some() { BAD_CHUNK } else { BAD_LINE });
+            say(BAD_LINE);
             return Then::GoOn;
         };
         let Some(store) = parse_store(words) else {
@@ -146,6 +171,7 @@ impl Server {
         };
         if store.key.len() as u64 + len > self.engine.item_limit() as u64 {
             say(&failed(&Refused::TooLarge));
+            self.count(|counters| counters.too_large += 1);
             // memcached, too: a client that failed to store must not find what was there before.
             if mode == Mode::Set && !is_cas {
                 let _ = self.engine.delete(store.key, Expect::Any).await;
@@ -174,6 +200,7 @@ impl Server {
             _ => return format!("{BAD_LINE}.  Usage: delete <key> [noreply]"),
         };
         let deleted = self.engine.delete(key, Expect::Any).await;
+        self.prefixes.borrow_mut().delete(key);
         self.count(|counters| match deleted {
             Ok(()) => counters.delete_hits += 1,
             Err(_) => counters.delete_misses += 1,
@@ -230,7 +257,7 @@ impl Server {
             [delay] => number::<i64>(delay),
             _ => return "ERROR".to_owned(),
         };
-        let Some(delay) = delay else { return BAD_LINE.to_owned() };
+        let Some(delay) = delay else { return BAD_TIME.to_owned() };
         // Like an expiry: more than 30 days is a time.
         let seconds = match self.expiry(delay) {
             0 => 0,
@@ -247,6 +274,20 @@ impl Server {
             [b"reset"] => {
                 self.reset();
                 wire.put_line("RESET");
+                return;
+            }
+            [b"detail", b"dump"] => {
+                let counted = self.prefixes.borrow().dump();
+                wire.put_line(&counted);
+                return;
+            }
+            [b"detail", switch @ (b"on" | b"off")] => {
+                self.prefixes.borrow_mut().switch(*switch == b"on");
+                wire.put_line("OK");
+                return;
+            }
+            [b"detail", ..] => {
+                wire.put_line("CLIENT_ERROR usage: stats detail on|off|dump");
                 return;
             }
             // There are no slabs.

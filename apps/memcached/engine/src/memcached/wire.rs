@@ -7,9 +7,10 @@ use std::rc::Rc;
 use nandscape_sim::Sim;
 use nandscape_sim::signal::Signal;
 
+use super::line::Part;
 use crate::engine::Engine;
 
-/// The longest command line: a get of some 250 of the longest keys.
+/// The longest command line; of a longer `get` or `gets`, the longest part.
 pub const MOST_LINE: usize = 64 << 10;
 /// Bytes that may wait for a client before its next command is served.
 const MOST_UNSENT: usize = 256 << 10;
@@ -20,6 +21,10 @@ pub struct Wire {
     output: RefCell<Vec<u8>>,
     /// Bytes at the beginning of the input that are no line's end.
     looked: Cell<usize>,
+    /// What becomes of the rest of a line of which a part was served.
+    rest: Cell<Rest>,
+    /// Bytes that came and that were sent, until they are counted.
+    counts: Cell<[u64; 2]>,
     /// Bytes that the present command needs at once.
     needs: Cell<usize>,
     /// Something came, was sent, or ended.
@@ -45,6 +50,18 @@ pub struct Wire {
     answered: Signal,
 }
 
+/// The rest of a line.
+#[derive(Copy, Clone, Default)]
+enum Rest {
+    /// There is none.
+    #[default]
+    None,
+    /// It has further keys of this command.
+    Keys(&'static [u8]),
+    /// It is passed over.
+    Dropped,
+}
+
 impl Wire {
     /// A client that has sent nothing yet. `notice` is set when there is something to do for whoever moves its bytes.
     pub fn new(sim: &Sim, notice: &Rc<Cell<bool>>) -> Rc<Wire> {
@@ -52,6 +69,8 @@ impl Wire {
             input: RefCell::default(),
             output: RefCell::default(),
             looked: Cell::new(0),
+            rest: Cell::default(),
+            counts: Cell::default(),
             needs: Cell::new(MOST_LINE),
             changed: Signal::new(sim),
             is_busy: Cell::new(false),
@@ -75,6 +94,8 @@ impl Wire {
     /// The client has sent bytes.
     pub fn received(&self, bytes: &[u8]) {
         self.input.borrow_mut().extend_from_slice(bytes);
+        let [received, sent] = self.counts.get();
+        self.counts.set([received + bytes.len() as u64, sent]);
         self.changed.notify();
     }
 
@@ -130,8 +151,15 @@ impl Wire {
         let mut output = self.output.borrow_mut();
         let sent = send(&output)?;
         output.drain(..sent);
+        let [received, before] = self.counts.get();
+        self.counts.set([received, before + sent as u64]);
         self.changed.notify();
         Ok(sent)
+    }
+
+    /// Bytes that have come and that were sent since the last call.
+    pub(crate) fn take_counts(&self) -> [u64; 2] {
+        self.counts.take()
     }
 
     /// Whether it is to be closed once everything is sent.
@@ -185,8 +213,8 @@ impl Wire {
         true
     }
 
-    /// The next command line without its end; `None` when there is none any more.
-    pub(crate) async fn line(&self) -> Option<Vec<u8>> {
+    /// The next command line without its end, or a part of a longer one; `None` when there is none any more.
+    pub(crate) async fn line(&self) -> Option<(Vec<u8>, Part)> {
         self.need(MOST_LINE);
         self.is_busy.set(false);
         self.taken.set(0);
@@ -200,17 +228,59 @@ impl Wire {
                 if line.last() == Some(&b'\r') {
                     line.pop();
                 }
-                return Some(line);
+                match self.rest.take() {
+                    Rest::None => return Some((line, Part::default())),
+                    Rest::Keys(command) => {
+                        return Some(([command, &line].concat(), Part { follows: true, continues: false }));
+                    }
+                    Rest::Dropped => {
+                        self.is_busy.set(false);
+                        continue;
+                    }
+                }
             }
             self.looked.set(self.input.borrow().len());
+            if let Rest::Dropped = self.rest.get() {
+                self.input.borrow_mut().clear();
+                self.looked.set(0);
+                self.notice.set(true);
+            }
             if self.looked.get() >= MOST_LINE {
-                self.put_line("CLIENT_ERROR line too long");
-                return None;
+                let part = self.part();
+                if part.is_none() {
+                    self.put_line("CLIENT_ERROR line too long");
+                }
+                return part;
             }
             if self.is_gone.get() {
                 return None;
             }
             self.changed.changed().await;
+        }
+    }
+
+    /// The keys so far of a `get` that is too long for a line: it may have any number of them.
+    fn part(&self) -> Option<(Vec<u8>, Part)> {
+        let mut input = self.input.borrow_mut();
+        let (follows, command): (bool, &'static [u8]) = match self.rest.get() {
+            Rest::Keys(command) => (true, command),
+            _ if input.starts_with(b"get ") => (false, b"get "),
+            _ if input.starts_with(b"gets ") => (false, b"gets "),
+            _ => return None,
+        };
+        let own = if follows { 0 } else { command.len() };
+        let last = input[own..].iter().rposition(|byte| *byte == b' ')?;
+        let keys: Vec<u8> = input.drain(..=own + last).skip(own).collect();
+        self.looked.set(0);
+        self.is_busy.set(true);
+        self.rest.set(Rest::Keys(command));
+        Some(([command, &keys].concat(), Part { follows, continues: true }))
+    }
+
+    /// The rest of the line is passed over, if this was a part of one.
+    pub(crate) fn drop_rest(&self) {
+        if let Rest::Keys(_) = self.rest.get() {
+            self.rest.set(Rest::Dropped);
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) const SMALL: Config = Config {
     ack: nandscape_apps_memcached_engine::Ack::Cache,
     caches: true,
     start_s: NOW_S,
+    start_ns: 0,
     placement: nandscape_apps_memcached_engine::Placement::Copies,
     id: 7,
 };

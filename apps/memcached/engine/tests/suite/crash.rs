@@ -10,6 +10,7 @@ use nandscape_drive::{Drive, DriveInfo, Io};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 
 use crate::client::{NOW_S, SMALL, disks, drives, open, open_all};
+use crate::degraded::are_rebuilt;
 use nandscape_lab_crash::each;
 
 /// Keys that fit the drives, and that do not.
@@ -147,6 +148,17 @@ pub(crate) fn live_without(
     (policy, config): (&str, Config),
     seed: Seed,
 ) -> (u64, u64) {
+    live_as((missing, true), disks, history, (policy, config), seed)
+}
+
+/// The same, which ends soon unless it waits until drives that were missing are rebuilt.
+pub(crate) fn live_as(
+    (missing, is_rebuilt): (Option<usize>, bool),
+    disks: &[Rc<Disk>],
+    history: &Rc<History>,
+    (policy, config): (&str, Config),
+    seed: Seed,
+) -> (u64, u64) {
     let mut executor = Executor::new();
     let (sim, mut rng) = (executor.sim(), seed.child("life").rng());
     let drives = drives(&sim, disks);
@@ -162,7 +174,10 @@ pub(crate) fn live_without(
             sim.spawn(write(engine.clone(), history.clone(), rng, sim.clone()));
         }
         sim.spawn(flush(engine.clone(), history.clone(), seed.child("flush").rng(), sim.clone()));
-        sim.sleep(Span::from_us(rng.below(600_000))).await;
+        sim.sleep(Span::from_us(rng.below(if is_rebuilt { 600_000 } else { 30_000 }))).await;
+        if is_rebuilt {
+            are_rebuilt(&engine, usize::from(missing.is_some()), &sim).await;
+        }
         let stats = engine.stats();
         assert_eq!((stats.unreadable, stats.reads_at_tokens, stats.dropped), (0, 0, 0));
         assert!(history.evicts || stats.evictions == 0, "{stats:?}");
@@ -278,6 +293,10 @@ fn a_drive_that_was_missing_is_rebuilt_and_not_believed() {
             let missing = (life % 2 == 1).then(|| rng.below(2) as usize);
             if missing.is_none() && rng.chance(0.4) {
                 open_only(&disks, (policy, config), seed);
+            }
+            if missing.is_none() && rng.chance(0.4) {
+                // Writers run while a drive is rebuilt.
+                live_as((None, false), &disks, &history, (policy, config), seed.child("cut"));
             }
             live_without(missing, &disks, &history, (policy, config), seed);
         }

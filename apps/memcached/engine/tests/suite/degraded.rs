@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_apps_memcached_engine::{Ack, Config, Engine, Event, Expect, New, OpenError, Refused};
+use nandscape_apps_memcached_engine::{Ack, Config, Engine, Event, Expect, New, OpenError, Placement, Refused};
 use nandscape_apps_store::testing::Disk;
 use nandscape_drive::{Completion, Drive, DriveInfo, Io};
 use nandscape_sim::{Executor, Sim, Span, Time};
@@ -30,6 +30,13 @@ impl Drive for Failing {
             Some(status) => io.token.complete(Completion::of(status)),
             None => self.drive.submit(io),
         }
+    }
+}
+
+/// Waits until all drives that are there are whole.
+pub(crate) async fn are_rebuilt(engine: &Engine, missing: usize, sim: &Sim) {
+    while engine.stats().lost_drives > missing as u64 {
+        sim.sleep(Span::from_ms(1)).await;
     }
 }
 
@@ -63,6 +70,7 @@ pub(crate) fn run_as(
             given.push(drive.map(|drive| drive as Rc<dyn Drive>));
         }
         let engine = open_all(&sim, given.into_iter(), name, config).await?;
+        are_rebuilt(&engine, disks.iter().filter(|disk| disk.is_none()).count(), &sim).await;
         let events = engine.take_events();
         work(engine, failing, sim.clone()).await;
         Ok(events)
@@ -264,5 +272,80 @@ fn the_same_damage_of_both_replicas_is_reported_and_brings_nothing_older_back() 
             })
             .unwrap();
         }
+    }
+}
+
+/// Clients are served while a drive is rebuilt: they read the others and write to all, and a crash at any time of it loses nothing.
+#[test]
+fn a_store_is_served_while_a_drive_is_rebuilt() {
+    for (count, config) in [(2, CONFIG), (3, Config { placement: Placement::Parity, ..CONFIG })] {
+        let all = disks(count);
+        let begun: Vec<Option<&Rc<Disk>>> = all.iter().map(Some).collect();
+        run_as(&begun, "epochs", config, async |engine, _, _| {
+            fill(&engine, 0..300, 1).await;
+            engine.close().await.unwrap();
+        })
+        .unwrap();
+        let new = disks(1);
+        let replaced: Vec<Rc<Disk>> = new.iter().chain(&all[1..]).cloned().collect();
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let drives = drives(&sim, &replaced);
+        let ran = executor.block_on(async {
+            let given = drives.iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>));
+            let engine = open_all(&sim, given, "epochs", config).await.unwrap();
+            assert_eq!((engine.stats().lost_drives, engine.take_events()), (1, vec![]));
+            check(&engine, 200..220, 1).await;
+            fill(&engine, 0..2, 2).await;
+            let before = engine.stats();
+            assert_eq!((before.lost_drives, before.unreadable), (1, 0), "it takes longer than that");
+            are_rebuilt(&engine, 0, &sim).await;
+            let twin = (config.placement == Placement::Copies).then_some(1);
+            assert_eq!(engine.take_events(), [Event::Rebuilt { drive: 0, twin }]);
+            fill(&engine, 2..25, 2).await;
+            engine.close().await.unwrap();
+        });
+        ran.unwrap();
+        // The rebuilt drive has all: another one may be lost.
+        let others: Vec<Option<&Rc<Disk>>> = (0..count).map(|drive| (drive != 1).then(|| &replaced[drive])).collect();
+        let alone = run_as(&others, "epochs", config, async |engine, _, _| {
+            check(&engine, 0..25, 2).await;
+            check(&engine, 25..300, 1).await;
+        });
+        assert!(matches!(alone.unwrap()[..], [Event::Missing { drive: 1, .. }]));
+    }
+}
+
+/// A drive that fails while it is rebuilt is done without; its twin cannot be.
+#[test]
+fn a_failure_ends_a_rebuild() {
+    for (failing, is_served) in [(0, true), (1, false)] {
+        let all = disks(2);
+        run(&[Some(&all[0]), Some(&all[1])], "mixed", async |engine, _, _| {
+            fill(&engine, 0..200, 1).await;
+            engine.close().await.unwrap();
+        })
+        .unwrap();
+        let new = disks(1);
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let drives = drives(&sim, &[new[0].clone(), all[1].clone()]);
+        let ran = executor.block_on(async {
+            let wrap =
+                |drive: &Rc<_>| Rc::new(Failing { drive: Rc::clone(drive) as Rc<dyn Drive>, status: Cell::new(None) });
+            let wrapped: Vec<Rc<Failing>> = drives.iter().map(wrap).collect();
+            let given = wrapped.iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>));
+            let engine = open_all(&sim, given, "mixed", CONFIG).await.unwrap();
+            wrapped[failing].status.set(Some(Status::WRITE_FAULT));
+            sim.sleep(Span::from_ms(50)).await;
+            assert_eq!(engine.failure().is_none(), is_served);
+            if is_served {
+                assert!(matches!(engine.take_events()[..], [Event::Failed { twin: Some(1), .. }]));
+                fill(&engine, 0..10, 2).await;
+                check(&engine, 0..10, 2).await;
+                assert!(engine.close().await.is_ok());
+            }
+        });
+        ran.unwrap();
     }
 }

@@ -14,7 +14,7 @@ use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 use nandscape_wire_nvme::Status;
 
 use crate::client::SMALL;
-use crate::crash::{History, live, live_until, live_without, open_only};
+use crate::crash::{History, live, live_as, live_until, live_without, open_only};
 use crate::degraded::{check, fill, put, run_as, version};
 use nandscape_apps_memcached_engine::policy::policy;
 
@@ -71,6 +71,9 @@ fn a_drive_that_was_missing_is_rebuilt_and_not_believed() {
             let missing = (life % 2 == 1).then(|| rng.below(disks.len() as u64) as usize);
             if missing.is_none() && rng.chance(0.4) {
                 open_only(&disks, (policy, config), seed);
+            }
+            if missing.is_none() && rng.chance(0.4) {
+                live_as((None, false), &disks, &history, (policy, config), seed.child("cut"));
             }
             live_without(missing, &disks, &history, (policy, config), seed);
         }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_apps_memcached_engine::{Config, Expect, New, Stats};
+use nandscape_apps_memcached_engine::{Config, Expect, New, Placement, Stats};
 use nandscape_apps_store::testing::Disk;
 use nandscape_lab_crash::each;
 use nandscape_sim::{Executor, Seed, Span};
@@ -81,12 +81,12 @@ fn changes_of_one_key_wait_for_room() {
 }
 
 /// Writers that the drives cannot keep up with. The most epochs that ended while a change waited, and how many changes waited.
-fn wait(policy: &str, seed: Seed) -> (u64, u64) {
+fn wait(policy: &str, placement: Placement, (count, seed): (usize, Seed)) -> (u64, u64) {
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let drives = drives(&sim, &disks(4));
+    let drives = drives(&sim, &disks(count));
     let ran = executor.block_on(async {
-        let engine = open(&sim, &drives, policy, SMALL).await.unwrap();
+        let engine = open(&sim, &drives, policy, Config { placement, ..SMALL }).await.unwrap();
         let most = Rc::new(Cell::new(0));
         for writer in 0..4 {
             let (engine, most, mut rng) = (engine.clone(), most.clone(), seed.child("writer").nth(writer).rng());
@@ -111,9 +111,21 @@ fn wait(policy: &str, seed: Seed) -> (u64, u64) {
 fn a_delayed_change_waits_for_a_bounded_number_of_epochs() {
     each(3, |seed| {
         for (policy, bound) in [("mixed", 2), ("epochs", 3)] {
-            let (most, throttled) = wait(policy, seed);
+            let (most, throttled) = wait(policy, Placement::Copies, (4, seed));
             assert!(throttled > 200, "{policy}: {throttled} changes were delayed");
             assert!((1..=bound).contains(&most), "{policy}: a change waited for {most} epochs");
+        }
+    });
+}
+
+/// The same with parity: the epoch under way, and one of each drive, because memory has room again once all of them have a row.
+#[test]
+fn a_delayed_change_waits_for_a_turn_of_each_drive_with_parity() {
+    each(2, |seed| {
+        for (policy, drives, bound) in [("mixed", 4, 2), ("epochs", 3, 4), ("epochs", 5, 6)] {
+            let (most, throttled) = wait(policy, Placement::Parity, (drives, seed));
+            assert!(throttled > 200, "{policy}: {throttled} changes were delayed");
+            assert!((1..=bound).contains(&most), "{policy}: a change waited for {most} epochs on {drives} drives");
         }
     });
 }

@@ -1,5 +1,6 @@
 //! Answers to commands, as memcached's doc/protocol.txt has them.
 
+use nandscape_apps_memcached_engine::Config;
 use nandscape_apps_memcached_engine::memcached::Server;
 use nandscape_sim::{Executor, Span};
 
@@ -68,12 +69,21 @@ fn text_commands_have_their_answers() {
         ("quit foo bar\r\n", "ERROR\r\n"),
         ("verbosity foo bar my\r\n", "ERROR\r\n"),
         ("verbosity 0 noreply\r\nversion\r\n", "VERSION 1\r\n"),
-        ("nonsense\r\n", "ERROR\r\n"),
+        ("nonsense\r\n \r\n", "ERROR\r\nERROR\r\n"),
+        ("shutdown\r\n", "ERROR: shutdown not enabled\r\n"),
+        ("flush_all soon\r\n", "CLIENT_ERROR invalid exptime argument\r\n"),
         ("set a b 0 1\r\nx\r\n", "CLIENT_ERROR bad command line format\r\n"),
-        ("set a 0 0 -1\r\n", "CLIENT_ERROR bad data chunk\r\n"),
+        ("set a 0 0 -1\r\n", "CLIENT_ERROR bad command line format\r\n"),
         ("set a 0 0 1\r\nxyz\r\n", "CLIENT_ERROR bad data chunk\r\nERROR\r\n"),
         ("stats items\r\n", "END\r\n"),
+        ("stats detail\r\n", "CLIENT_ERROR usage: stats detail on|off|dump\r\n"),
+        (
+            "stats detail on\r\nset p:1 0 0 1\r\nx\r\nmg p:1\r\nget p:2\r\nmd p:3\r\n",
+            "OK\r\nSTORED\r\nHD\r\nEND\r\nNF\r\n",
+        ),
+        ("stats detail dump\r\n", "PREFIX p get 2 hit 1 set 1 del 1\r\nEND\r\n"),
         ("stats reset\r\n", "RESET\r\n"),
+        ("stats detail dump\r\nstats detail off\r\n", "END\r\nOK\r\n"),
     ]);
 }
 
@@ -138,10 +148,15 @@ fn meta_commands_have_their_answers() {
         ("ms a 3 F5 T100 c\r\nabc\r\n", "HD c1\r\n"),
         ("mg a s v f t k O77 c\r\n", "VA 3 s3 f5 t100 ka O77 c1\r\nabc\r\n"),
         ("mg a h l t\r\n", "HD h1 l0 t100\r\n"),
+        ("mg a h u\r\n", "HD h1\r\n"),
+        ("mg a t T50\r\n", "HD t100\r\n"),
         ("mg a T0 t\r\n", "HD t-1\r\n"),
+        ("me a\r\n", "ME a exp=-1 la=0 cas=1 fetch=yes cls=1 size=40\r\n"),
+        ("me none\r\n", "EN\r\n"),
         ("ms a 1 ME\r\nx\r\n", "NS\r\n"),
         ("ms a 2 MA O1\r\nde\r\n", "HD O1\r\n"),
         ("ms a 1 C99\r\nx\r\n", "EX\r\n"),
+        ("ms a 1 C99 c\r\nx\r\n", "EX c0\r\n"),
         ("ms b 1 C99\r\nx\r\n", "NF\r\n"),
         ("ms b 1 MR\r\nx\r\n", "NS\r\n"),
         ("ms Zm9v 3 b k\r\nbar\r\n", "HD b kZm9v\r\n"),
@@ -158,9 +173,129 @@ fn meta_commands_have_their_answers() {
         ("md n C1\r\n", "EX\r\n"),
         ("md n q\r\nmd n\r\n", "NF\r\n"),
         ("ms a S 1\r\n", "CLIENT_ERROR bad data chunk\r\n"),
-        ("ms a 1 I\r\nx\r\n", "CLIENT_ERROR invalid flag\r\n"),
+        ("ms a 1 E5\r\nx\r\n", "CLIENT_ERROR invalid flag\r\n"),
         ("ms a 1 q\r\nx\r\nmn\r\n", "MN\r\n"),
         ("mg a v v\r\n", "CLIENT_ERROR duplicate flag\r\n"),
         ("mg\r\n", "CLIENT_ERROR bad command line format\r\n"),
     ]);
+}
+
+/// Of the clients that find no item, one that ends soon or a stale one, one is to renew it.
+#[test]
+fn one_client_is_to_renew_an_item() {
+    check(&[
+        ("mg a s c v N30 t\r\n", "VA 0 s0 c1 t30 W\r\n\r\n"),
+        ("mg a s v N30 q\r\n", "VA 0 s0 Z\r\n\r\n"),
+        ("ms a 2 C5 T120\r\nxy\r\n", "EX\r\n"),
+        ("ms a 2 C1 T120\r\nxy\r\n", "HD\r\n"),
+        ("mg a t N30\r\n", "HD t120\r\n"),
+        ("mg a t R130\r\n", "HD t120 W\r\n"),
+        ("mg a t R130\r\n", "HD t120 Z\r\n"),
+        ("mg a t\r\n", "HD t120 Z\r\n"),
+        ("set a 3 0 2\r\nzz\r\n", "STORED\r\n"),
+        ("mg a R130\r\n", "HD\r\n"),
+        ("md a I T30 C1\r\n", "EX\r\n"),
+        ("md a I T30\r\n", "HD\r\n"),
+        ("mg a t c f v\r\n", "VA 2 t30 c4 f3 X W\r\nzz\r\n"),
+        ("mg a v\r\n", "VA 2 Z X\r\nzz\r\n"),
+        ("get a\r\n", "VALUE a 3 2\r\nzz\r\nEND\r\n"),
+        ("ms a 1 T90 C0\r\nf\r\n", "EX\r\n"),
+        ("ms a 1 I T90 C1\r\nf\r\n", "HD\r\n"),
+        ("mg a t v\r\n", "VA 1 t30 Z X\r\nf\r\n"),
+        ("ms a 1 I T90 C5\r\ng\r\n", "HD\r\n"),
+        ("mg a t v\r\n", "VA 1 t90\r\ng\r\n"),
+        ("md a x\r\n", "HD\r\n"),
+        ("mg a t v\r\n", "VA 0 t90\r\n\r\n"),
+        ("md b I\r\n", "NF\r\n"),
+        ("ms b 1 I C9\r\nx\r\n", "NF\r\n"),
+    ]);
+}
+
+/// A stale item is stale after a restart, too.
+#[test]
+fn marks_outlast_a_restart() {
+    let disks = disks(2);
+    let life = |dialogue: &[(&str, &str, usize)]| {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let drives = drives(&sim, &disks);
+        let ran = executor.block_on(async {
+            let engine = open(&sim, &drives, "epochs", SMALL).await.unwrap();
+            let mut client = Client::new(&sim, &Server::new(engine.clone(), "1"));
+            for (command, answer, lines) in dialogue {
+                assert_eq!(client.ask(command, *lines).await, *answer, "{command:?}");
+            }
+            engine.close().await.unwrap();
+        });
+        ran.unwrap();
+    };
+    life(&[
+        ("set a 0 0 1\r\nx\r\nmd a I\r\n", "STORED\r\nHD\r\n", 2),
+        ("mg b N0\r\nset c 0 0 1\r\nx\r\n", "HD W\r\nSTORED\r\n", 2),
+    ]);
+    life(&[("mg a v\r\nmg b\r\nmg c\r\n", "VA 1 X W\r\nx\r\nHD Z\r\nHD\r\n", 4)]);
+}
+
+/// A line of keys has no limit, and is served in parts; one bad key ends it.
+#[test]
+fn a_get_of_any_length_is_served() {
+    let keys = "a bb ".repeat(30_000);
+    let found = "VALUE a 0 1\r\nx\r\n".repeat(30_000);
+    let bad = format!("gets {keys} {} {keys}\r\n", "k".repeat(251));
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    let ran = executor.block_on(async {
+        let engine = open(&sim, &drives, "epochs", SMALL).await.unwrap();
+        let mut client = Client::new(&sim, &Server::new(engine, "1"));
+        assert_eq!(client.ask("set a 0 0 1\r\nx\r\n", 1).await, "STORED\r\n");
+        assert_eq!(client.ask(&format!("get {keys}\r\n"), 60_001).await, format!("{found}END\r\n"));
+        client.send(bad.as_bytes()).await;
+        loop {
+            let line = client.answer(1).await;
+            if line.starts_with("CLIENT_ERROR") {
+                break;
+            }
+            assert!(line.starts_with("VALUE a 0 1 ") || line == "x\r\n", "{line}");
+        }
+        assert_eq!(client.ask("mn\r\n", 1).await, "MN\r\n");
+        // One key without an end is no key.
+        client.send(format!("get {}\r\n", "k".repeat(70_000)).as_bytes()).await;
+        assert_eq!(client.answer(1).await, "CLIENT_ERROR line too long\r\n");
+    });
+    ran.unwrap();
+}
+
+/// A browser that was lured to the port sends a request, whose body may have commands.
+#[test]
+fn a_request_of_http_is_cut_off() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    let ran = executor.block_on(async {
+        let engine = open(&sim, &drives, "epochs", SMALL).await.unwrap();
+        let mut client = Client::new(&sim, &Server::new(engine.clone(), "1"));
+        client.send(b"POST / HTTP/1.1\r\nset a 0 0 1\r\nx\r\n").await;
+        assert!(client.is_silent().await && client.wire().is_ended());
+        assert!(engine.look(b"a").is_none());
+    });
+    ran.unwrap();
+}
+
+/// Seconds end when those of the time of day do, whenever the server began.
+#[test]
+fn an_item_expires_on_the_second() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    let ran = executor.block_on(async {
+        let config = Config { start_ns: 900_000_000, ..SMALL };
+        let engine = open(&sim, &drives, "epochs", config).await.unwrap();
+        let mut client = Client::new(&sim, &Server::new(engine, "1"));
+        let set = format!("set a 0 {} 1\r\nx\r\nmg a s\r\n", NOW_S + 1);
+        assert_eq!(client.ask(&set, 2).await, "STORED\r\nHD s1\r\n");
+        sim.sleep(Span::from_ms(100)).await;
+        assert_eq!(client.ask("mg a s\r\n", 1).await, "EN\r\n");
+    });
+    ran.unwrap();
 }
