@@ -14,13 +14,24 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 /// The longest wait for all else.
 const MOMENT: Duration = Duration::from_secs(60);
 
+/// Looks in a row, before a pause comes between looks.
+const LOOKS: u32 = 200;
+/// The pause. A look may be a question to a server, and some wait for half a minute: without pauses both would take a processor each.
+const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+
 /// Waits until something holds.
 #[expect(clippy::disallowed_methods, reason = "what never comes is told from what is slow by nothing but time")]
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
+    let mut looks = 0;
     while !holds() {
         assert!(begun.elapsed() < MOMENT, "waited in vain for {} s: {what}", MOMENT.as_secs());
-        std::thread::yield_now();
+        looks += 1;
+        if looks < LOOKS {
+            std::thread::yield_now();
+        } else {
+            poll(&mut [], Some(&PAUSE)).unwrap();
+        }
     }
 }
 

@@ -32,7 +32,7 @@ fn run(guest: &mut Guest, command: &str) -> String {
 
 /// A command that ends when a condition holds, and fails when that takes more than two minutes.
 fn until(condition: &str) -> String {
-    format!("timeout 120 sh -c 'until {condition}; do sleep 0.1; done'")
+    format!("timeout 120 sh -c 'until {condition}; do sleep 0.3; done'")
 }
 
 /// Runs a script, line by line.

@@ -7,7 +7,7 @@ use super::transport::{Served, Transport};
 use super::{run, script};
 
 const VERIFY: &str = "fio --name=load --filename=/dev/nvme0n1 --ioengine=libaio --direct=1 --iodepth=32 --rw=randwrite \
-                      --bs=4k --size=16m --verify=crc32c --verify_fatal=1";
+                      --bs=4k --size=4m --verify=crc32c --verify_fatal=1";
 
 /// A command of nvme-cli on block 8, with its data and metadata in files.
 fn block_8(guest: &mut Guest, command: &str) -> (i32, String) {

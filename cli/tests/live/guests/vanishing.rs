@@ -10,7 +10,7 @@ use crate::server::number;
 
 /// Files that were written and synchronised before the end, each with its checksum in its name.
 const WRITER: &str = "cd /mnt; n=0; while n=$((n + 1)); do
-    head -c 20000 /dev/urandom > /run/file; sum=$(sha256sum /run/file | cut -c 1-64)
+    head -c 20000 /dev/urandom > /run/file; sum=$(sha256sum /run/file); sum=${sum%% *}
     cp /run/file /mnt/$sum && sync -f /mnt && echo $sum
 done";
 
@@ -19,7 +19,7 @@ fn write_until_the_end(server: &Served, end: impl FnOnce()) -> Vec<String> {
     let mut guest = server.guest();
     script(&mut guest, "mkfs.ext4 -q /dev/nvme0n1\nmount /dev/nvme0n1 /mnt");
     run(&mut guest, &format!("({WRITER}) > /run/safe 2>/dev/null &"));
-    run(&mut guest, &until("[ $(wc -l < /run/safe) -ge 30 ]"));
+    run(&mut guest, &until("[ $(wc -l < /run/safe) -ge 15 ]"));
     end();
     // Those of the last moment count: nothing but a flush has brought them to the flash.
     let safe = run(&mut guest, "grep -E '^[0-9a-f]{64}$' /run/safe").lines().map(str::to_owned).collect();
@@ -36,10 +36,10 @@ fn check(server: &Served, safe: &[String]) {
     let repaired = guest.attempt("e2fsck -p /dev/nvme0n1").unwrap();
     assert!(repaired.status <= 1, "{repaired:?}");
     script(&mut guest, "e2fsck -fn /dev/nvme0n1\nmount /dev/nvme0n1 /mnt");
-    assert!(safe.len() >= 30);
-    for name in safe {
-        assert_eq!(run(&mut guest, &format!("sha256sum < /mnt/{name} | cut -c 1-64")), *name);
-    }
+    assert!(safe.len() >= 15);
+    // One command for all of them: an emulated guest takes longer for a command than for a file.
+    let sums: String = safe.iter().map(|name| format!("{name}  /mnt/{name}\n")).collect();
+    run(&mut guest, &format!("sha256sum -c << END\n{sums}END"));
     guest.power_off().unwrap();
 }
 
@@ -52,7 +52,7 @@ fn a_guest_that_vanishes_leaves_its_synchronised_files_to_the_next() {
 }
 
 /// Programs of the writer until the power is cut: a few of its files.
-const PROGRAMS: u32 = 50;
+const PROGRAMS: u32 = 25;
 /// The power stays off for longer than it takes to ask the guest and to stop it.
 const OFF: &str = "30s";
 

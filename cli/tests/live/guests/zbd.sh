@@ -1,12 +1,12 @@
 #!/bin/sh
 # Runs fio's own tests of zoned block devices (t/zbd) in a Linux guest, on a drive with zones.
 #
-#     cli/tests/live/guests/zbd.sh [-s FIO | -d VERSION] [-n NANDSCAPE] [-m MEMORY] [TEST...]
+#     cli/tests/live/guests/zbd.sh [-s FIO | -d VERSION] [-n NANDSCAPE] [-m MEMORY] [-p PAGES] [TEST...]
 #
 # FIO is a folder with fio's sources, of which t/zbd is used. Without it, curl fetches them: of VERSION from Debian, which has 3.33, or of
 # the version that is the guest's from GitHub. Of 3.33, tests 33, 34, 37, 46, 48, 54, 55, 57 and 58 fail with the guest's later fio.
-# NANDSCAPE is the program, MEMORY that of the guest. TEST is the number of a test; without any, all run. Ends with status 0 if no test
-# fails.
+# NANDSCAPE is the program, MEMORY that of the guest. PAGES of 16 KiB are in a zone: 960, or 240 for a quarter of the data. TEST is the
+# number of a test; without any, all run. Ends with status 0 if no test fails.
 #
 # Left out: what needs SCSI, null_blk or zones that are written anywhere, which the tests skip themselves; other transports than vfio-user.
 set -eu
@@ -16,12 +16,14 @@ sources=
 debian=
 program=nandscape
 memory=3GiB
-while getopts s:d:n:m: option; do
+pages=960
+while getopts s:d:n:m:p: option; do
     case $option in
         s) sources=$OPTARG ;;
         d) debian=$OPTARG ;;
         n) program=$OPTARG ;;
         m) memory=$OPTARG ;;
+        p) pages=$OPTARG ;;
         *) exit 2 ;;
     esac
 done
@@ -76,9 +78,9 @@ END
 
 words=
 for number; do words="$words -t $number"; done
-# 136 zones of 16 MiB that take 15 MiB each, of which 32 can be open: tests ask for 130, and for 16. One has 1 GiB under way.
-"$program" guest --memory "$memory" --set capacity=2GiB --set ftl.kind=zone --set lba_size=4KiB --set buffer.mode=capacitor \
-    --set geometry.channels=2 --set geometry.dies_per_channel=2 --set geometry.planes_per_die=1 --set geometry.pages_per_block=960 \
+# 136 zones of 16 MiB that take 15 MiB each, or of 4 MiB, of which 32 can be open: tests ask for 130, and for 16. One has 1 GiB under way.
+"$program" guest --memory "$memory" --set capacity=$((pages * 32 / 15))MiB --set ftl.kind=zone --set lba_size=4KiB --set buffer.mode=capacitor \
+    --set geometry.channels=2 --set geometry.dies_per_channel=2 --set geometry.planes_per_die=1 --set geometry.pages_per_block="$pages" \
     --set ftl.zone.mapping=dies --set ftl.zone.width=1 --set ftl.zone.max_active=32 --set ftl.zone.max_open=32 \
     --file "$folder/functions:/root/fio/t/zbd/functions" --file "$folder/test-zbd-support:/root/fio/t/zbd/test-zbd-support" \
     --file "$folder/start:/root/start" --run "bash /root/start $words" -- --no-delay

@@ -184,8 +184,8 @@ pub(crate) fn build(setup: &Setup, run: &Run<'_>) -> Result<(Rig, Rc<Array>)> {
     build_in(Precondition::Steady, setup, run)
 }
 
-/// The size of drives in a run of a moment, which makes their state in a tenth of the time.
-const OF_A_MOMENT: [&str; 1] = ["capacity=768MiB"];
+/// The size of drives in a run of a moment, which makes their state in a fortieth of the time.
+const OF_A_MOMENT: [&str; 2] = ["capacity=192MiB", "geometry.pages_per_block=64"];
 
 /// The same with drives in another state.
 pub(crate) fn build_in(precondition: Precondition, setup: &Setup, run: &Run<'_>) -> Result<(Rig, Rc<Array>)> {

@@ -163,18 +163,22 @@ fn points() -> Vec<Point> {
     points
 }
 
-fn profile() -> Result<Profile> {
+/// Changes of the drive, and its size; in a run of a moment it has a quarter of the pages.
+const CHANGES: [&str; 2] = ["ftl.over_provisioning=85%", "ftl.gc.scheme=channel"];
+const WHOLE: &[&str] = &["capacity=1GiB"];
+const OF_A_MOMENT: &[&str] = &["capacity=256MiB", "geometry.pages_per_block=64"];
+
+fn profile(size: &[&str]) -> Result<Profile> {
     let mut profile = Profile::load("ttflash-256g")?;
-    for change in ["capacity=1GiB", "ftl.over_provisioning=85%", "ftl.gc.scheme=channel"] {
-        profile.set(change)?;
-    }
+    profile.set_all(size.iter().chain(&CHANGES))?;
     Ok(profile)
 }
 
 /// Stripes read without and with garbage collection: among reads, then among the same number of writes.
 fn both(drives: usize, kib: u32, rate: f64, run: &Run<'_>, figures: &mut Figures) -> Result<[Vec<Vec<SubIo>>; 2]> {
     let stripes = run.effort.of(30_000);
-    let mut array = Array::new(&profile()?, drives, run.seed)?;
+    let size = if run.effort.is_a_moment() { OF_A_MOMENT } else { WHOLE };
+    let mut array = Array::new(&profile(size)?, drives, run.seed)?;
     let mut read = |opcode: IoOpcode, seed: &str| {
         let noise = Noise { opcode, per_drive: rate / drives as f64 };
         array.read_stripes(kib << 10, stripes, noise, run.seed.child(seed))
@@ -437,7 +441,7 @@ mod tests {
     /// Blocks of the drive's own size, and the thesis' 25% by its own formula.
     #[test]
     fn the_drive_is_the_thesis_own() {
-        let resolved = profile().unwrap().resolve().unwrap();
+        let resolved = profile(WHOLE).unwrap().resolve().unwrap();
         assert_eq!(resolved.keys.geometry.pages_per_block, Some(256));
         let valid = 0.25_f64;
         assert!(((valid - 1.0) / libm::log(valid) * 1.85 - 1.0).abs() < 0.005);
@@ -446,7 +450,7 @@ mod tests {
     /// With negligible background load a page takes 40 us, and 100 us to cross the channel.
     #[test]
     fn a_stripe_of_quiet_drives_takes_a_read() {
-        let mut array = Array::new(&profile().unwrap(), DRIVES, Seed::new(1)).unwrap();
+        let mut array = Array::new(&profile(WHOLE).unwrap(), DRIVES, Seed::new(1)).unwrap();
         let noise = Noise { opcode: IoOpcode::READ, per_drive: 1e-6 };
         let stripes = array.read_stripes(4_096, 20, noise, Seed::new(2)).unwrap();
         assert_eq!(stripes, vec![vec![SubIo { us: 140.0, met_gc: false }; DRIVES]; 20]);

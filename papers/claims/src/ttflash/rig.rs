@@ -87,17 +87,17 @@ pub(crate) const STATE: Choice = Choice {
     why: "the paper warms drives up with the same workload, whose addresses are uniform here",
 };
 
-/// The profile of a line, with `capacity`.
-fn profile(line: &Line, capacity: &str) -> Result<Resolved> {
+/// The profile of a line, with a size.
+fn profile(line: &Line, size: &[&str]) -> Result<Resolved> {
     let mut profile = Profile::load("ttflash-256g")?;
-    profile.set(&format!("capacity={capacity}"))?;
+    profile.set_all(size)?;
     profile.set_all(["ftl.over_provisioning=85%", "ftl.gc.free_blocks=4"])?;
     profile.set_all(line.changes)?;
     Ok(profile.resolve()?)
 }
 
-/// The size of the drive in a run of a moment.
-const OF_A_MOMENT: &str = "1GiB";
+/// The size of the drive in a run of a moment: as many planes and blocks, with a quarter of the pages.
+const OF_A_MOMENT: &[&str] = &["capacity=256MiB", "geometry.pages_per_block=64"];
 
 /// Runs `requests` of a workload, in a full run, on the drive of a line. Figures of its reads, and of the drive.
 pub(crate) fn measure(
@@ -122,10 +122,11 @@ pub(crate) fn measure_all(
     let requests = run.effort.of(requests);
     let warmup = if warmup == 0 { 0 } else { run.effort.of(warmup) };
     let workload = Workload { limit: Limit::Requests(requests), warmup, ..workload };
-    let capacity = if run.effort.is_a_moment() { OF_A_MOMENT } else { capacity };
+    let whole = [&*format!("capacity={capacity}")];
+    let size = if run.effort.is_a_moment() { OF_A_MOMENT } else { &whole };
     let drive = RigDrive {
         name: "drive".to_owned(),
-        profile: profile(line, capacity)?,
+        profile: profile(line, size)?,
         store: StoreKind::None,
         precondition: Precondition::Steady,
         seed: run.seed.child("drive"),

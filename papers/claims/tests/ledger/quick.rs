@@ -1,7 +1,12 @@
 //! Every experiment run for a moment. The tests check that it measures and judges, and that the forms of its outcome
 //! are complete; they check verdicts only of figures that do not depend on the moment.
 
-use nandscape_lab_ledger::experiment::{Clock, Effort};
+use std::collections::BTreeMap;
+use std::fs;
+
+use nandscape_lab_ledger::experiment::{Clock, Effort, Experiment, Run};
+use nandscape_lab_ledger::figures::Figures;
+use nandscape_lab_ledger::results::{Inputs, Stored};
 use nandscape_lab_ledger::verdict::{Criterion, Verdict};
 use nandscape_lab_ledger::{Outcome, Session, outcome, show};
 use nandscape_papers_claims::LEDGER;
@@ -13,6 +18,14 @@ use crate::support::{Ear, TINY, TOY, experiment, folder, session};
 fn every_experiment_measures_and_judges() {
     let folder = folder();
     let (session, mut ear) = (session(folder.path()), Ear::default());
+    if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_none() {
+        let session = &session;
+        std::thread::scope(|scope| {
+            for half in [0, 1] {
+                scope.spawn(move || keep_one_run_for_all(session, half));
+            }
+        });
+    }
     let outcomes = session.run(LEDGER.experiments, &mut ear).unwrap().expect("nobody broke it off");
     assert_eq!((outcomes.len(), ear.decided.len()), (LEDGER.experiments.len(), LEDGER.experiments.len()));
     let decided = ear.decided.iter().map(|line| experiment(line.split(' ').next().unwrap_or_default()));
@@ -40,6 +53,48 @@ fn every_experiment_measures_and_judges() {
     let page = show::report(&LEDGER, &outcomes);
     assert!(LEDGER.experiments.iter().all(|experiment| page.contains(experiment.claim.id)), "{page}");
     assert!(show::page(&outcomes, &page).contains("<table class=\"data\">"));
+}
+
+/// Runs of a point differ in their seed alone. A short run measures one of them, in turn the first, the second and the third, and keeps
+/// its figures for the others, too. `NANDSCAPE_TEST_WHOLE_GRID=1` measures all. This is one of two halves of the points, which run side
+/// by side.
+fn keep_one_run_for_all(session: &Session, half: usize) {
+    let mut number = 0;
+    for experiment in LEDGER.experiments.iter().filter(|one| one.clock == Clock::Virtual && one.runs > 1) {
+        for places in runs_of_points(experiment).into_values().filter(|places| places.len() > 1) {
+            number += 1;
+            if number % 2 == half {
+                let figures = measured(session, experiment, places[number / 2 % places.len()]);
+                let points = (experiment.points)();
+                for place in places {
+                    let inputs = Inputs::new(experiment, &points[place], session.seed, session.effort);
+                    let file = session.folder.file(experiment, place, &points[place], 0);
+                    fs::create_dir_all(file.parent().expect("a folder")).unwrap();
+                    fs::write(&file, Stored::new(inputs, None, figures.clone()).to_json()).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// The places of each point's runs, by what their names and parameters have in common.
+fn runs_of_points(experiment: &Experiment) -> BTreeMap<String, Vec<usize>> {
+    let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (place, point) in (experiment.points)().iter().enumerate() {
+        let name = match point.name.rsplit_once("run ") {
+            Some((before, number)) if number.parse::<u32>().is_ok() => before,
+            _ => &point.name,
+        };
+        places.entry(format!("{name}{:?}", point.parameters)).or_default().push(place);
+    }
+    places
+}
+
+fn measured(session: &Session, experiment: &Experiment, place: usize) -> Figures {
+    let seed = experiment.seed_of(session.seed, place);
+    let run = Run { seed, effort: session.effort, progress: &|_| (), varied: None };
+    let point = &(experiment.points)()[place];
+    (point.measure)(&run).unwrap_or_else(|error| panic!("{}, {}: {error:#}", experiment.claim.id, point.name))
 }
 
 fn forms_are_whole(outcome: &Outcome) {

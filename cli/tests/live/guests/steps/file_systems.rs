@@ -39,7 +39,7 @@ fn fill(guest: &mut Guest, make: &str) {
             "{make} /dev/nvme0n1
              mount /dev/nvme0n1 /mnt
              mkdir /mnt/d
-             for n in $(seq 20); do head -c ${{n}}00000 /dev/urandom > /mnt/d/$n || exit 1; done
+             for n in $(seq 20); do head -c ${{n}}0000 /dev/urandom > /mnt/d/$n || exit 1; done
              cd /mnt/d && sha256sum * > /run/sums
              umount /mnt"
         ),

@@ -7,7 +7,7 @@ use super::super::{run, script, until};
 /// The event of Linux for each command that its driver sends, counted by queue (Documentation/trace/histogram.rst).
 const EVENT: &str = "/sys/kernel/tracing/events/nvme/nvme_setup_cmd";
 /// The least commands of each queue: a part of those that fio sends from each processor.
-const LEAST: u64 = 1_000;
+const LEAST: u64 = 400;
 
 /// Two jobs, each on its own processor and so on its own queue, at depth 32.
 pub(in super::super) fn all_queues_verify(guest: &mut Guest) {
@@ -26,8 +26,8 @@ pub(in super::super) fn all_queues_verify(guest: &mut Guest) {
              --offset={cpu}00m --verify=crc32c --verify_fatal=1 {more}"
         )
     };
-    let one = job("one", 0, "--rw=randwrite --size=8m --bs=4k");
-    let other = job("other", 1, "--rw=randwrite --size=32m --bsrange=512-64k");
+    let one = job("one", 0, "--rw=randwrite --size=2m --bs=4k");
+    let other = job("other", 1, "--rw=randwrite --size=12m --bsrange=512-64k");
     run(guest, &format!("fio {one} {other}"));
     let counted = run(guest, &format!("cat {EVENT}/hist"));
     for queue in [1, 2] {
@@ -57,7 +57,7 @@ impl Load {
     /// Starts it, and waits until commands are on their way.
     pub(in super::super) fn start(guest: &mut Guest) -> Load {
         let fio = "fio --name=load --filename=/dev/nvme0n1 --ioengine=libaio --direct=1 --iodepth=32 --rw=randrw \
-                   --bs=4k --size=16m --verify=crc32c --verify_backlog=64 --verify_fatal=1";
+                   --bs=4k --size=4m --verify=crc32c --verify_backlog=64 --verify_fatal=1";
         script(
             guest,
             &format!(

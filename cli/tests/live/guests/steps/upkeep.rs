@@ -24,12 +24,12 @@ pub(in super::super) fn sanitize_leaves_no_data(guest: &mut Guest) {
         script(
             guest,
             &format!(
-                "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=16 oflag=direct
+                "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=4 oflag=direct
                  nvme sanitize /dev/nvme0 {action}
                  {until_sanitized}
                  nvme sanitize-log /dev/nvme0 | grep 'SSTAT) :  {status}$'
                  blockdev --flushbufs /dev/nvme0n1
-                 cmp -n 16777216 /dev/nvme0n1 /dev/zero"
+                 cmp -n 4194304 /dev/nvme0n1 /dev/zero"
             ),
         );
     }
@@ -42,7 +42,7 @@ pub(in super::super) fn sanitize_leaves_no_data(guest: &mut Guest) {
 
 /// A short self-test and an extended one.
 pub(in super::super) fn self_tests_pass_and_are_logged(guest: &mut Guest) {
-    run(guest, "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=16 oflag=direct");
+    run(guest, "dd if=/dev/urandom of=/dev/nvme0n1 bs=1M count=4 oflag=direct");
     // A short one, and an extended one. nvme-cli itself would wait for progress that a short one has made before it looks.
     for code in [1, 2] {
         script(guest, &format!("nvme device-self-test /dev/nvme0 -n 1 -s {code}\n{}", until(TESTED)));
