@@ -105,7 +105,11 @@ fn unheard_of(config: &Config, drives: &[String]) -> Option<String> {
 /// Checks layers against the drives below them, and prints notes for the user.
 fn check(args: &SimArgs, layers: &[Named], profiles: &[Resolved]) -> Result<(), Failure> {
     let profile = &profiles[0];
-    let words = args.array.map_or("--over".to_owned(), |shape| format!("--array {shape}"));
+    let words = match (args.array, args.state.file_name()) {
+        (Some(shape), _) => format!("--array {shape}"),
+        (None, Some(file)) if args.over.is_empty() => format!("--from-state {file}: its layers"),
+        _ => "--over".to_owned(),
+    };
     check_over(layers, profile).map_err(|problem| Failure::Input(anyhow::anyhow!("{words}: {problem}")))?;
     if profile.parts().len() > 1 {
         let (name, parts) = (&profile.name, profile.parts().len());

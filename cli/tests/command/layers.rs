@@ -237,12 +237,12 @@ fn a_run_from_a_state_under_the_ftl_of_a_host_is_the_run_that_wrote_it() {
     assert_eq!(without_cache["chain"][0]["ftl"]["precondition"], "steady", "the FTL continues under other layers, too");
     let shown = succeed(&["inspect", &state]);
     assert!(shown.contains("dfc-mlc") && shown.contains("ftl"), "{shown}");
-    let other = [&CHUNKS[..], &load, &["--over", "ftl,ftl.over_provisioning=45%", "--from-state", &state]].concat();
+    let other = [&CHUNKS[..], &load, &["--over", "ftl,ftl.over_provisioning=20%", "--from-state", &state]].concat();
     refuse(&other, &["the state is of another FTL: "]);
     let other = [&CHUNKS[..], &load, &["--over", "ftl", "--over", "raid0:2", "--from-state", &state]].concat();
     refuse(&other, &["it is of drives under other layers: it has ftl, and the run has ftl, then raid0:2"]);
     let default = ["sim", "--drive", "default", "--set", "capacity=64MiB", "--rw", "read", "--from-state", &state];
-    refuse(&default, &["it is of drives under other layers: it has ftl, and the run has no array or ftl"]);
+    refuse(&default, &["--from-state", "its layers: drive default has its own FTL"]);
 }
 
 #[test]
