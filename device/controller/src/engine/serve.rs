@@ -14,6 +14,7 @@ use nandscape_wire_nvme::{CompletionEntry, IoOpcode, NSID_ALL, Parameter, Status
 use super::guarded::always_asks;
 use super::queues::QueueKey;
 use super::{NvmeController, Stop};
+use crate::command_set::any::AnySet;
 use crate::command_set::{Command, Reply};
 use crate::config::ControllerConfig;
 use crate::namespace::{MAX_NAMESPACES, Namespace};
@@ -76,7 +77,10 @@ impl CommandJob {
                     let (link, work, settings) = (&subsystem.link, &subsystem.work, &controller.admin.settings);
                     let command = Command { entry, namespace, mem, link, work, settings, stop };
                     Some(match namespace.is_guarded() || always_asks(entry) {
-                        false => subsystem.set.serve(&command, &mut breakdown).await,
+                        false => match &subsystem.set {
+                            AnySet::Page(set) => set.serve_directly(&command, &mut breakdown).await,
+                            set => set.serve(&command, &mut breakdown).await,
+                        },
                         true => Box::pin(controller.serve_guarded(command, &mut breakdown)).await,
                     })
                 }

@@ -322,7 +322,7 @@ impl<F: Ftl> Administration for Nvm<F> {
 
 impl<F: Ftl> Nvm<F> {
     /// [`CommandSet::serve`], in the caller's own future.
-    pub(super) async fn serve_directly(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+    pub(crate) async fn serve_directly(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
         if !command.namespace.is_plain {
             return Box::pin(self.serve_special(command, breakdown)).await;
         }
