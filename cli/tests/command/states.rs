@@ -96,6 +96,9 @@ fn a_load_settles_before_the_run_and_the_report_says_how() {
         sim(&["--rw", "read", "--io-count", "100", "--precondition", "load", "--precondition-workload", "mixed"]);
     assert_eq!(other["workload"], "read");
     assert!(other["initial_state"].as_str().unwrap().contains("written full, then mixed "), "{other:#}");
+    // An open load ends with its next request outstanding.
+    let open = ["--rw", "randwrite", "--rate-iops", "2000", "--io-count", "1000", "--precondition", "load"];
+    assert_eq!(sim(&open)["settled"]["workload"], "randwrite");
     let args = |more: &[&'static str]| [&["sim"], &DRIVE[..], &["--rw", "randread"], more].concat();
     refuse(&args(&["--precondition", "load"]), &["writes nothing", "--precondition-workload"]);
     refuse(&args(&["--precondition-workload", "mixed"]), &["--precondition-workload is for --precondition load"]);

@@ -73,7 +73,7 @@ pub(super) fn settle(
         rig.enable_streams(0)?;
     }
     let windows = Windows::new(&load, profile.capacity(), vec![ssd.clone()], progress.clone());
-    let settled = bring(&mut rig, &load, &drives, windows, seed)?;
+    let settled = bring(&mut rig, &load, &drives, &windows, seed)?;
     rig.run(ssd.come_to_rest())?;
     let saved = ssd.take_saved().map_err(StateError::Drive)?;
     Ok((saved, History::under_load(simulation.seed, settled)))
@@ -107,7 +107,7 @@ pub(super) fn settle_layers(
     let ftls: Vec<Rc<Ssd>> = opened.layers.iter().filter_map(|layer| layer.node.flash().cloned()).collect();
     let ssds = if ftls.is_empty() { rig.ssds().cloned().collect() } else { ftls };
     let windows = Windows::new(load, capacity, ssds, progress.clone());
-    let settled = bring(&mut rig, load, &drives, windows, Seed::new(stack.seed))?;
+    let settled = bring(&mut rig, load, &drives, &windows, Seed::new(stack.seed))?;
     drop(drives);
     let taken = take_all(&mut rig, &opened.layers)?.map_err(StateError::Drive)?;
     Ok((taken, History::under_load(stack.seed, settled)))
@@ -128,12 +128,12 @@ fn bring(
     rig: &mut Rig,
     load: &Workload,
     drives: &[Rc<dyn Drive>],
-    mut windows: Windows,
+    windows: &Rc<Windows>,
     seed: Seed,
 ) -> Result<Settled, RunError> {
     let (begun, progress) = (rig.sim().now(), windows.progress.clone());
     for round in 0.. {
-        windows = run(rig, load, drives, windows, seed.child("precondition-load").nth(round))?;
+        run(rig, load, drives, windows, seed.child("precondition-load").nth(round))?;
         if windows.is_over.get() {
             break;
         }
@@ -142,7 +142,7 @@ fn bring(
         return Err(RunError::Interrupted);
     }
     let virtual_s = rig.sim().now().since(begun).ns() as f64 / 1e9;
-    Ok(Settled { virtual_s, ..windows.settled.into_inner() })
+    Ok(Settled { virtual_s, ..windows.settled.borrow().clone() })
 }
 
 /// Runs the load once, to the end or until write amplification settles.
@@ -150,16 +150,14 @@ fn run(
     rig: &mut Rig,
     load: &Workload,
     drives: &[Rc<dyn Drive>],
-    windows: Windows,
+    windows: &Rc<Windows>,
     seed: Seed,
-) -> Result<Windows, RunError> {
-    let windows = Rc::new(windows);
+) -> Result<(), RunError> {
     let (sim, served) = (rig.sim().clone(), windows.served.get());
     let runner = Runner::new(&sim, load, Box::new(Watch(windows.clone())));
     *windows.runner.borrow_mut() = Rc::downgrade(&runner);
     let mut each = drives.iter().cloned();
     let outcome = rig.run(runner.run(load, seed, |_, _| each.next().expect("a drive for each job")))?;
-    drop(runner);
     if let Some(problem) = &outcome.broken {
         return Err(RunError::Source(problem.clone()));
     }
@@ -170,7 +168,7 @@ fn run(
             load.name
         )));
     }
-    Ok(Rc::into_inner(windows).expect("the runner has ended"))
+    Ok(())
 }
 
 /// Faults begin with the run.
@@ -209,12 +207,12 @@ struct Windows {
 
 impl Windows {
     /// Of a drive, or of layers, of `capacity` bytes.
-    fn new(load: &Workload, capacity: u64, ssds: Vec<Rc<Ssd>>, progress: Rc<dyn Progress>) -> Windows {
+    fn new(load: &Workload, capacity: u64, ssds: Vec<Rc<Ssd>>, progress: Rc<dyn Progress>) -> Rc<Windows> {
         let unit = u64::from(ssds[0].controller().info().unit_bytes);
         let window = capacity.max(MIN_WINDOW * unit);
         let parts = ssds.iter().flat_map(|ssd| ssd.parts());
         let flash = parts.map(|part| u64::from(part.media().geometry().units())).sum();
-        Windows {
+        Rc::new(Windows {
             begun: Cell::new(stats(&ssds)),
             ssds,
             settled: RefCell::new(Settled::new(load, window)),
@@ -226,7 +224,7 @@ impl Windows {
             is_over: Cell::new(false),
             runner: RefCell::default(),
             progress,
-        }
+        })
     }
 
     fn is_without_writes(&self) -> bool {
