@@ -42,6 +42,11 @@ pub fn offers_of_model(info: &DriveInfo) -> Offers {
     }
 }
 
+/// The forwarded commands that an array takes. Deallocated blocks read as zeros; Write Zeroes writes.
+pub(crate) fn offers_of_array(info: &DriveInfo) -> Offers {
+    Offers { dlfeat: DLFEAT_ZEROS, ..offers_of_model(info) }
+}
+
 /// Entries of each client's queue pair, unless the controller's limit is lower.
 const ENTRIES: u32 = 1_024;
 

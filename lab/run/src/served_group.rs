@@ -16,13 +16,12 @@ use nandscape_layers_array::Array;
 use nandscape_sim::{Executor, Seed};
 use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs};
 use nandscape_wire_nvme::Status;
-use nandscape_wire_nvme::identify::DLFEAT_ZEROS;
 
 use crate::build::Precondition;
 use crate::chain::{self, Chain, Instance, ModelNode, Opening, Section};
 use crate::forwarded::Forwarded;
-use crate::live::{DriveSpec, SsdExport};
-use crate::served_array::orders::{drive_of, is_scrub, obey, unknown};
+use crate::live::{DriveSpec, SsdExport, offers_of_array};
+use crate::served_array::orders::{drive_of, fault_of, is_scrub, obey, unknown};
 use crate::served_layers::{counters, passed};
 use crate::simulation::Progress;
 use crate::tap::Listener;
@@ -77,14 +76,7 @@ impl GroupSpec {
         };
         let top = top.connect(Use { role: Role::Any, entries: u32::MAX });
         let top = top.map_err(|refused| failed(refused.to_string()))?;
-        let offers = Offers {
-            compare: top.info().keeps_data,
-            deallocate: true,
-            write_zeroes: true,
-            verify: true,
-            dlfeat: DLFEAT_ZEROS,
-            ..Offers::default()
-        };
+        let offers = offers_of_array(&top.info());
         let front = Forwarded::new(&sim, top, passed(offers, &layers), self.names(seed)).map_err(failed)?;
         if self.drives.iter().any(|spec| spec.is_shared) {
             front.subsystem().report_several();
@@ -197,12 +189,6 @@ impl GroupExport {
             }
         }
     }
-
-    /// The drive of a name before `=`, if the text begins with one.
-    fn named<'a>(&self, text: &'a str) -> Option<(&GroupDrive, &'a str)> {
-        let rest = |drive: &GroupDrive| text.strip_prefix(&*drive.name).and_then(|rest| rest.strip_prefix('='));
-        self.drives.iter().find_map(|drive| Some((drive, rest(drive)?)))
-    }
 }
 
 impl Export for GroupExport {
@@ -245,16 +231,17 @@ impl Export for GroupExport {
     fn order(&self, order: &Order) -> Result<(), String> {
         let is_of = |name: &str, setting: &str| setting.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
         match order {
-            Order::AddFault(text) => match self.named(text) {
-                Some((drive, rule)) => drive.export.order(&Order::AddFault(rule.to_owned())),
-                None => self.drives.iter().try_for_each(|drive| drive.export.order(order)),
-            },
-            Order::Set(setting)
-                if !setting.starts_with("array.") && self.layers.iter().any(|layer| is_of(&layer.name, setting)) =>
-            {
-                Err(format!("{setting}: settings of layers do not change at work"))
+            Order::AddFault(text) => {
+                let names: Vec<&str> = self.drives.iter().map(|drive| &*drive.name).collect();
+                match fault_of(&names, text)? {
+                    Some((number, rule)) => self.drives[number].export.order(&Order::AddFault(rule.to_owned())),
+                    None => self.drives.iter().try_for_each(|drive| drive.export.order(order)),
+                }
             }
             Order::Set(setting) if setting.starts_with("array.") => self.order_arrays(setting),
+            Order::Set(setting) if self.layers.iter().any(|layer| is_of(&layer.name, setting)) => {
+                Err(format!("{setting}: settings of layers do not change at work"))
+            }
             Order::Set(_) | Order::ClearFaults => self.drives.iter().try_for_each(|drive| drive.export.order(order)),
         }
     }

@@ -81,17 +81,7 @@ impl Replay {
             DriveFinished { name, report, details }
         };
         let drives: Vec<DriveFinished> = drives.into_iter().zip(models).zip(&spec.drives).map(finish).collect();
-        let replay = ReplayReport {
-            recording: file_name(&self.recording),
-            drive: spec.name.clone(),
-            kind: if self.what_if.is_some() { "what-if" } else { "exact" },
-            changes: self.what_if.iter().flat_map(super::WhatIf::in_words).collect(),
-            recorded_by: live.version.clone(),
-            whole: !ended.broken_off,
-            release_lag_us: None,
-            poll_gap_us: None,
-        };
-        let replay = replay.with_timing(ended.timing);
+        let replay = self.report_of(live, &spec.name, &ended);
         let mut host =
             HostReport::of_clients(&outcome, format!("clients of {}", file_name(&self.recording)), live.seed);
         host.array = sections.iter().find_map(Section::array).cloned();

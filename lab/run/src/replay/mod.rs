@@ -292,6 +292,21 @@ impl Replay {
         Ok(Ended { broken_off: requests.is_broken_off(), interrupted: !is_whole, timing: requests.timing(), notes })
     }
 
+    /// What was replayed of the drive that clients called `name`, and how.
+    fn report_of(&self, live: &LiveDrives, name: &str, ended: &Ended) -> ReplayReport {
+        let replay = ReplayReport {
+            recording: file_name(&self.recording),
+            drive: name.to_owned(),
+            kind: if self.what_if.is_some() { "what-if" } else { "exact" },
+            changes: self.what_if.iter().flat_map(WhatIf::in_words).collect(),
+            recorded_by: live.version.clone(),
+            whole: !ended.broken_off,
+            release_lag_us: None,
+            poll_gap_us: None,
+        };
+        replay.with_timing(ended.timing)
+    }
+
     /// The results of one drive.
     fn finished(
         &self,
@@ -306,17 +321,7 @@ impl Replay {
             Some(_) => format!("{} of {recording}, what if", spec.name),
         };
         let (mut report, details, outcome) = watched.finish((drive, spec, live.seed), (name, created));
-        let replay = ReplayReport {
-            recording,
-            drive: spec.name.clone(),
-            kind: if self.what_if.is_some() { "what-if" } else { "exact" },
-            changes: self.what_if.iter().flat_map(WhatIf::in_words).collect(),
-            recorded_by: live.version.clone(),
-            whole: !ended.broken_off,
-            release_lag_us: None,
-            poll_gap_us: None,
-        };
-        let replay = replay.with_timing(ended.timing);
+        let replay = self.report_of(live, &spec.name, ended);
         report.notes.extend(replay.notes().into_iter().chain(notes));
         report.inputs.set = self.what_if.iter().flat_map(|what_if| what_if.set.clone()).collect();
         report.replay = Some(replay);

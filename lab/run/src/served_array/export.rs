@@ -12,7 +12,7 @@ use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
 use nandscape_wire_nvme::Status;
 
 use super::member::Under;
-use super::orders::{obey, unknown};
+use super::orders::{fault_of, obey};
 use crate::array_members::in_words;
 use crate::forwarded::Forwarded;
 use crate::live::SsdExport;
@@ -161,15 +161,9 @@ impl ArrayExport {
 
     /// Faults go to the drive that they name, or to all models.
     fn add_fault(&self, text: &str) -> Result<(), String> {
-        let named = |drive: &&Under| text.strip_prefix(drive.name()).is_some_and(|rest| rest.starts_with('='));
-        // If one name begins with the other, the longer one.
-        match self.under.iter().filter(named).max_by_key(|drive| drive.name().len()) {
-            Some(drive) => drive.order(&Order::AddFault(text[drive.name().len() + 1..].to_owned())),
-            // The first word of a rule has no `=` in it.
-            None => match text.split_whitespace().next().and_then(|word| word.split_once('=')) {
-                Some((name, _)) => Err(unknown(&self.names(), &format!("fault={name}"), name)),
-                None => self.to_models(&Order::AddFault(text.to_owned())),
-            },
+        match fault_of(&self.names(), text)? {
+            Some((number, rule)) => self.under[number].order(&Order::AddFault(rule.to_owned())),
+            None => self.to_models(&Order::AddFault(text.to_owned())),
         }
     }
 

@@ -26,12 +26,10 @@ mod plain;
 
 use std::rc::Rc;
 
-use nandscape_device_controller::Offers;
 use nandscape_device_media::durable::{Owner, StoreFile};
 use nandscape_drive::{Drive, Names};
 use nandscape_layers_array::{Config, JournalMode, Shape};
 use nandscape_sim::{Executor, Seed, Span};
-use nandscape_wire_nvme::identify::DLFEAT_ZEROS;
 
 use alone::look_again;
 pub use export::ArrayExport;
@@ -40,7 +38,7 @@ use member::Under;
 use open::{Known, Opening, open};
 
 use crate::forwarded::Forwarded;
-use crate::live::SsdExport;
+use crate::live::{SsdExport, offers_of_array};
 use crate::remote::RemoteSpec;
 use crate::simulation::Progress;
 use crate::wall::settle;
@@ -150,16 +148,7 @@ impl ArraySpec {
                 far.on_return(move || array.upgrade().iter().for_each(|array| array.drive_was_away(number)));
             }
         }
-        let offers = Offers {
-            compare: array.info().keeps_data,
-            deallocate: true,
-            write_zeroes: true,
-            verify: true,
-            dlfeat: DLFEAT_ZEROS,
-            attributes: 0,
-            hints: 0,
-            deadlines: false,
-        };
+        let offers = offers_of_array(&array.info());
         let front = Forwarded::new(&sim, array.clone(), offers, self.names(seed))?;
         Ok(ArrayExport { array, under, front })
     }

@@ -1,4 +1,5 @@
-//! Orders to an array at work: to take a member out of service, to make a drive a spare again, and to scrub.
+//! Orders to an array at work: to take a member out of service, to make a drive a spare again, to scrub; and the drive that a fault
+//! is for.
 
 use std::rc::Rc;
 
@@ -44,6 +45,24 @@ pub(crate) fn obey(
             Some(Err(format!("{key} does not change at work; {FAIL}=DRIVE, {SPARE}=DRIVE and {SCRUB}=start are valid")))
         }
         _ => None,
+    }
+}
+
+/// The number of the drive whose name begins a fault rule, and the rule behind its `=`; `None` of a rule for all drives.
+///
+/// # Errors
+/// That no drive has the name.
+pub(crate) fn fault_of<'a>(drives: &[&str], text: &'a str) -> Result<Option<(usize, &'a str)>, String> {
+    let rule = |name: &str| text.strip_prefix(name).and_then(|rest| rest.strip_prefix('='));
+    let named = drives.iter().enumerate().filter_map(|(number, name)| Some((number, rule(name)?)));
+    // If one name begins with the other, the longer one.
+    match named.min_by_key(|(_, rule)| rule.len()) {
+        Some(found) => Ok(Some(found)),
+        // The first word of a rule has no `=` in it.
+        None => match text.split_whitespace().next().and_then(|word| word.split_once('=')) {
+            Some((name, _)) => Err(unknown(drives, &format!("fault={name}"), name)),
+            None => Ok(None),
+        },
     }
 }
 
