@@ -183,7 +183,7 @@ impl Member {
     }
 
     /// Whether it is missing, has failed, or lacks segments until it is rebuilt.
-    pub(crate) fn is_lost(&self) -> bool {
+    pub(crate) fn is_incomplete(&self) -> bool {
         self.part.get() != Use::Whole
     }
 
@@ -276,7 +276,7 @@ impl Member {
         attributes: Attributes,
         patience: Span,
     ) -> Result<Vec<u8>, EngineError> {
-        if self.is_lost() {
+        if self.is_incomplete() {
             return Err(EngineError::Lost { drive: self.number });
         }
         if apart && self.token.get() {

@@ -173,7 +173,7 @@ impl Engine {
             waiting_bytes: state.waiting_bytes(),
             read_bytes: sum(|member| member.disk().map_or(0, |disk| disk.read_bytes.get())),
             written_bytes: sum(|member| member.disk().map_or(0, |disk| disk.written_bytes.get())),
-            lost_drives: sum(|member| member.is_lost().into()),
+            lost_drives: sum(|member| member.is_incomplete().into()),
             reads_at_tokens: sum(Member::reads_at_token),
             window_lapses: sum(|member| member.windows().map_or(0, Windows::lapses)),
             ..state.stats

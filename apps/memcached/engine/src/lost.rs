@@ -30,7 +30,7 @@ impl Engine {
     pub(crate) fn keeps_apart(&self, pair: usize) -> bool {
         self.policy.keeps_reads_apart()
             && self.group(pair).len() > 1
-            && !self.group(pair).iter().any(|one| one.is_lost())
+            && !self.group(pair).iter().any(|one| one.is_incomplete())
     }
 
     /// What has happened since the last call.
@@ -51,7 +51,8 @@ impl Engine {
         loop {
             let drive = error.drive();
             let (pair, replica) = (drive / self.replicas(), drive % self.replicas());
-            let lost = self.group(pair).iter().filter(|member| member.is_lost() && member.number() != drive).count();
+            let lost =
+                self.group(pair).iter().filter(|member| member.is_incomplete() && member.number() != drive).count();
             if lost >= self.layout.spares() {
                 return Err(error);
             }
@@ -76,11 +77,12 @@ impl Engine {
     /// # Errors
     /// The failure of one of them.
     pub(crate) async fn record_losses(&self) -> Result<(), EngineError> {
-        let lost = self.members.iter().filter(|member| member.is_lost()).fold(0, |lost, one| lost | 1 << one.number());
+        let lost =
+            self.members.iter().filter(|member| member.is_incomplete()).fold(0, |lost, one| lost | 1 << one.number());
         let before = self.shape.get();
         let shape = Super { generation: before.generation + 1, lost, ..before };
         self.shape.set(shape);
-        for member in self.members.iter().filter(|member| !member.is_lost()) {
+        for member in self.members.iter().filter(|member| !member.is_incomplete()) {
             shape.write(member).await?;
         }
         Ok(())

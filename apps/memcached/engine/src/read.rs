@@ -148,7 +148,7 @@ impl Engine {
         let has_failed = tries.bad == Some(home.number());
         let is_busy = tries.bad.is_none() && apart && home.has_token();
         let patience = if tries.bad.is_some() { PATIENCE } else { Span::ZERO };
-        let read = if home.is_lost() || has_failed || is_busy {
+        let read = if home.is_incomplete() || has_failed || is_busy {
             tries.read = self.others(pair, home.number()).next().map(|other| other.number());
             self.reconstruct(pair, spot, apart, (attributes, patience)).await
         } else {
@@ -197,7 +197,7 @@ impl Engine {
 
     /// The other drives of a group that are in use.
     fn others(&self, pair: usize, drive: usize) -> impl Iterator<Item = &Rc<Member>> {
-        self.group(pair).iter().filter(move |other| other.number() != drive && !other.is_lost())
+        self.group(pair).iter().filter(move |other| other.number() != drive && !other.is_incomplete())
     }
 
     /// Waits until each of the others has had no token, where copies are read apart.
@@ -212,7 +212,7 @@ impl Engine {
     fn replica(&self, pair: usize, bad: Option<usize>) -> usize {
         let apart = self.keeps_apart(pair);
         self.turn.set(self.turn.get() + 1);
-        let in_use = || self.group(pair).iter().filter(|one| !one.is_lost());
+        let in_use = || self.group(pair).iter().filter(|one| !one.is_incomplete());
         let turn = (self.turn.get() % self.replicas() as u64) as usize;
         let order = |one: &&Rc<Member>| {
             let is_bad = bad == Some(one.number());

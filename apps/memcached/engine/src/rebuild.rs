@@ -56,7 +56,7 @@ impl Engine {
     async fn copy(&self, drive: usize, (number, slot): (u64, u32)) -> Result<(), EngineError> {
         let (width, start, len) = (self.replicas(), self.start_of(slot), self.segment as usize);
         let mut images = vec![None; width];
-        for other in self.group(drive / width).iter().filter(|other| !other.is_lost()) {
+        for other in self.group(drive / width).iter().filter(|other| !other.is_incomplete()) {
             images[other.number() % width] = Some(other.read_what_is_left(start, len, self.block).await?);
         }
         rows(self.layout, &mut images, number, (self.id, self.block));
@@ -87,7 +87,7 @@ impl Engine {
             member.end_rebuild();
             self.event(Event::Rebuilt { drive, twin: self.twin(drive) });
             self.state.borrow_mut().logs[pair].joining[replica] = false;
-            for other in self.members.iter().filter(|other| !other.is_lost() && other.number() != drive) {
+            for other in self.members.iter().filter(|other| !other.is_incomplete() && other.number() != drive) {
                 if let Err(error) = shape.write(other).await {
                     self.lose(error).await?;
                 }

@@ -124,7 +124,7 @@ impl Engine {
 
     /// The next drive whose chunks of a segment that is given up are read now: it has a token, or is lost.
     fn next_to_read(&self, pair: usize, at: usize, drives: &[usize]) -> Option<usize> {
-        let is_now = |drive: &&usize| drives.contains(drive) || self.group(pair)[**drive].is_lost();
+        let is_now = |drive: &&usize| drives.contains(drive) || self.group(pair)[**drive].is_incomplete();
         let state = self.state.borrow();
         let left = &state.logs[pair].reclaiming.get(at)?.left;
         // Where all drives have the same, any of them is read.
@@ -143,7 +143,7 @@ impl Engine {
         let others = (0..self.layout.width).filter(|other| *other != drive);
         for replica in std::iter::once(drive).chain(others) {
             let member = self.group(pair)[replica].clone();
-            if member.is_lost() {
+            if member.is_incomplete() {
                 continue;
             }
             match member.read_what_is_left(start, len, self.block).await {
