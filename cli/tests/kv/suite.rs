@@ -1,8 +1,8 @@
 //! memcached's own tests against `nandscape memcached`: each gives what docs/validation/memcached.md lists.
 //!
 //! The tests are Perl programs that print a line for each of their points. They find a server that runs already by T_MEMD_USE_DAEMON. Here
-//! each has a server of its own, because several count all commands so far. They run from a folder with a program in the place of memcached's own, which
-//! they ask for optional features: it has none.
+//! each has a separate server, because several count all commands so far. The tests ask memcached's program for its optional features: they run from a
+//! folder with a stub of it that reports none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ const LIMIT: &str = "120";
 /// Set to anything, the tests that need much processor time run, too.
 const LONG: &str = "NANDSCAPE_LONG";
 
-/// Waits where memcached's debug command would move its clock, and a little longer: the server's clock begins before its drives are there.
+/// Waits where memcached's debug command would move its clock, and a little longer: the server's clock begins before it has opened its drives.
 const CLOCK: &str = "package Clock;
 INIT {
     no warnings 'redefine';

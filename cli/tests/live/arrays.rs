@@ -101,15 +101,18 @@ fn an_array_of_arrays_is_served_recorded_and_replayed_to_the_byte() {
     let server = Server::start(tempfile::tempdir().unwrap(), &[&named[..], &drives, &over, &own].concat());
     let verify = ["--rw=randrw", "--bsrange=512-64k", "--iodepth=16", "--io_size=8m", "--size=16m", "--verify=crc32c"];
     fio(&server, &verify);
-    let told = nandscape(server.folder.path(), &["ctl", "array", "fail", "control", "member-3"]);
-    assert_eq!(told.code, Some(0), "{told:?}");
-    let told = nandscape(server.folder.path(), &["ctl", "array", "fail", "control", "member-7"]);
-    assert!(told.code != Some(0) && told.err.contains("its drives are member-0, member-1, member-2"), "{told:?}");
+    let ordered = nandscape(server.folder.path(), &["ctl", "array", "fail", "control", "member-3"]);
+    assert_eq!(ordered.code, Some(0), "{ordered:?}");
+    let ordered = nandscape(server.folder.path(), &["ctl", "array", "fail", "control", "member-7"]);
+    assert!(
+        ordered.code != Some(0) && ordered.err.contains("its drives are member-0, member-1, member-2"),
+        "{ordered:?}"
+    );
     fio(&server, &["--rw=randrw", "--bs=4k", "--io_size=1m", "--size=16m"]);
     let (ended, folder) = server.end_keeping();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let told = "drive small is \"raid1:2\", then \"small=raid0:2,chunk=16KiB\", then \"cache,memory=1MiB\" over 4 drives of default";
-    assert!(ended.err.contains(told), "{}", ended.err);
+    let line = "drive small is \"raid1:2\", then \"small=raid0:2,chunk=16KiB\", then \"cache,memory=1MiB\" over 4 drives of default";
+    assert!(ended.err.contains(line), "{}", ended.err);
     let figures: Value = serde_json::from_str(&ended.out).unwrap();
     let part = |of: &str, name: &str| figures["drives"][0]["parts"][of][name].as_f64().unwrap();
     assert!(part("small", "array_writes_sent_total") > 100.0, "{figures:#}");
