@@ -45,8 +45,8 @@ impl TaskId {
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Units of noted work that count as an event.
-const WORK_AN_EVENT: u64 = 16;
+/// Units of noted work that count as a poll.
+const WORK_A_POLL: u64 = 2;
 
 /// The main future, and the context in which every task is polled.
 struct Main<'a> {
@@ -148,6 +148,8 @@ pub struct Executor {
     sim: Sim,
     tasks: Tasks,
     spurious_polls: bool,
+    /// Polls of tasks by [`Executor::advance`] at an instant.
+    polled: (Time, u64),
 }
 
 /// A handle to the executor that model code keeps: the time, timers, new tasks, the event trace.
@@ -202,7 +204,7 @@ impl Executor {
             trace: Trace::new(),
             background: Background::default(),
         };
-        Executor { sim: Sim { core: Rc::new(core) }, tasks: vec![None], spurious_polls: false }
+        Executor { sim: Sim { core: Rc::new(core) }, tasks: vec![None], spurious_polls: false, polled: (Time::ZERO, 0) }
     }
 
     /// As [`Executor::new`], and every task is polled once more after every event, without cause.
@@ -242,26 +244,51 @@ impl Executor {
         Ok(output.expect("the main future has ended"))
     }
 
-    /// Runs events and ready tasks up to and including `until`, at most `most` events, each at its own timestamp; whether
-    /// none is left. Events that do long work ([`Sim::note_work`]) count as several. The next call continues with the others:
-    /// stopping between two events changes nothing.
+    /// Runs events and ready tasks up to and including `until`, each event at its own timestamp, for at most `most` polls of tasks;
+    /// whether none is left. Polls that do long work ([`Sim::note_work`]) count as several. The next call continues with the
+    /// others: stopping between two polls changes nothing.
     pub fn advance(&mut self, until: Time, most: u32) -> bool {
-        let nobody = pin!(std::future::pending());
-        let mut nobody = Main::new(nobody);
-        let limit = self.work() + u64::from(most) * WORK_AN_EVENT;
-        self.run_ready(&mut nobody);
+        let limit = self.work() + u64::from(most) * WORK_A_POLL;
         for _ in 0..most {
             if self.work() >= limit {
                 return false;
             }
-            let Some(task) = self.next_event(until) else { return true };
-            self.poll(task, &mut nobody);
-            self.run_ready(&mut nobody);
-            if self.spurious_polls {
-                self.poll_everything(&mut nobody);
+            if !self.advance_once(until) {
+                return true;
             }
         }
         false
+    }
+
+    /// Runs everything before `at`, and at `at` until tasks have been polled `polls` times at that instant. It repeats a run that
+    /// stopped there ([`Executor::polls_now`]). Returns `false` when less than that is to do.
+    pub fn advance_to(&mut self, at: Time, polls: u64) -> bool {
+        while self.sim.now() < at || self.polls_now() < polls {
+            if !self.advance_once(at) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// How often tasks have been polled at the present instant, by calls of [`Executor::advance`] and [`Executor::advance_to`].
+    pub fn polls_now(&self) -> u64 {
+        let (at, polls) = self.polled;
+        if at == self.sim.now() { polls } else { 0 }
+    }
+
+    /// Polls the task that is ready, or that of the next event up to `until`. Returns whether there was one.
+    fn advance_once(&mut self, until: Time) -> bool {
+        let nobody = pin!(std::future::pending());
+        let mut nobody = Main::new(nobody);
+        let Some(task) = self.next_ready().or_else(|| self.next_event(until)) else { return false };
+        let polls = self.polls_now();
+        self.polled = (self.sim.now(), polls + 1);
+        self.poll(task, &mut nobody);
+        if self.spurious_polls && !self.sim.core.any_ready.get() {
+            self.poll_everything(&mut nobody);
+        }
+        true
     }
 
     /// Units of work that tasks have noted so far ([`Sim::note_work`]).
@@ -660,11 +687,72 @@ mod tests {
             assert_eq!((ran.get(), executor.work()), (100, 100 * units));
             counts[0]
         };
-        // The start of the task is no event.
-        assert_eq!(run(0), 8);
-        assert_eq!(run(WORK_AN_EVENT), 8);
-        assert_eq!(run(4 * WORK_AN_EVENT), 2);
-        assert_eq!(run(1_000 * WORK_AN_EVENT), 1);
+        // The task is polled once to start.
+        assert_eq!(run(0), 7);
+        assert_eq!(run(WORK_A_POLL), 7);
+        assert_eq!(run(4 * WORK_A_POLL), 2);
+        assert_eq!(run(1_000 * WORK_A_POLL), 1);
+    }
+
+    /// Tasks that wake each other at one instant, and note in which order they run.
+    fn chatter(executor: &Executor) -> Rc<RefCell<Vec<(u64, u64)>>> {
+        let log = Rc::new(RefCell::new(Vec::new()));
+        for name in 0..3u64 {
+            let (sim, log) = (executor.sim(), log.clone());
+            executor.sim().spawn(async move {
+                for _ in 0..4 {
+                    sim.sleep(Span::from_ns(10)).await;
+                    for _ in 0..name {
+                        sim.after_what_is_due().await;
+                        log.borrow_mut().push((sim.now().ns(), name));
+                    }
+                }
+            });
+        }
+        log
+    }
+
+    #[test]
+    fn a_run_that_stopped_within_an_instant_is_repeated_with_its_arrivals() {
+        let arrive = |executor: &Executor, log: &Rc<RefCell<Vec<(u64, u64)>>>, number: u64| {
+            let (sim, log) = (executor.sim(), log.clone());
+            executor.sim().spawn(async move { log.borrow_mut().push((sim.now().ns(), 100 + number)) });
+        };
+        let mut within = 0;
+        for most in 1..12 {
+            let mut executor = Executor::new();
+            let (log, mut stops) = (chatter(&executor), Vec::new());
+            while !executor.advance(Time::from_ns(100), most) {
+                let at = executor.sim().now();
+                executor.arrive(at);
+                arrive(&executor, &log, stops.len() as u64);
+                within += u32::from(executor.next_due() == Some(at));
+                stops.push((at, executor.polls_now()));
+                assert!(stops.len() < 100, "arrivals end");
+                if stops.len() == 5 {
+                    while !executor.advance(Time::from_ns(100), most) {}
+                    break;
+                }
+            }
+            let mut again = Executor::new();
+            let repeated = chatter(&again);
+            for (number, (at, polls)) in stops.iter().enumerate() {
+                assert!(again.advance_to(*at, *polls));
+                again.arrive(*at);
+                arrive(&again, &repeated, number as u64);
+            }
+            assert!(again.advance(Time::from_ns(100), u32::MAX));
+            assert_eq!(repeated.take(), log.take(), "{most} polls at a time, stops {stops:?}");
+        }
+        assert!(within > 20, "{within} stops within an instant");
+    }
+
+    #[test]
+    fn a_run_with_less_to_do_than_the_repeated_one_is_noticed() {
+        let mut executor = Executor::new();
+        drop(chatter(&executor));
+        assert!(executor.advance_to(Time::from_ns(10), 3));
+        assert!(!executor.advance_to(Time::from_ns(10), 1_000));
     }
 
     #[test]

@@ -73,6 +73,8 @@ pub struct Port {
     outbox: Rc<Outbox>,
     tape: Tape,
     turn_recorded: bool,
+    /// Polls of tasks at the time of this turn, if others are due then.
+    polls: Option<u64>,
     arrivals: u64,
     observer: Option<Observer>,
 }
@@ -90,6 +92,7 @@ impl Port {
             outbox: Rc::new(Outbox::new(sim)),
             tape: Tape::default(),
             turn_recorded: false,
+            polls: None,
             arrivals: 0,
             observer: None,
         }
@@ -126,9 +129,10 @@ impl Port {
         &self.exports
     }
 
-    /// A turn begins: arrivals from now on have a new stamp.
-    pub fn begin_turn(&mut self) {
-        self.turn_recorded = false;
+    /// A turn begins: arrivals from now on have a new stamp. `polls` is set if the model has stopped within this instant: how often
+    /// tasks have been polled at this time ([`Executor::polls_now`](nandscape_sim::Executor::polls_now)).
+    pub fn begin_turn(&mut self, polls: Option<u64>) {
+        (self.turn_recorded, self.polls) = (false, polls);
     }
 
     /// Arrivals so far.
@@ -333,7 +337,7 @@ impl Port {
         let mut tape = self.tape.borrow_mut();
         let Some(recorder) = &mut *tape else { return };
         if !self.turn_recorded {
-            recorder.turn(self.outbox.sim.now());
+            recorder.turn(self.outbox.sim.now(), self.polls);
             self.turn_recorded = true;
         }
         record(recorder);

@@ -62,16 +62,16 @@ pub fn pin_to_core(number: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &only)?)
 }
 
-/// Events run between two deliveries of completions. A client in this process sees them at once.
-const EVENTS_A_DELIVERY: u32 = 16;
+/// Polls of tasks between two deliveries of completions. A client in this process sees them at once.
+const POLLS_A_DELIVERY: u32 = 32;
 /// Deliveries between two times that replies are sent: one system call for many is cheaper than one for each.
 const DELIVERIES_A_SEND: u32 = 16;
 /// The longest that the model runs in one turn, so that arrivals do not wait longer. It is short compared with a stall, and
 /// long compared with polling sockets.
 const MODEL_A_TURN: Span = Span::from_us(250);
-/// The most work of long commands in one turn, in mapping units read or written: about as long as [`MODEL_A_TURN`].
-/// It is a part of such a command, so that others have a turn between two parts.
-const WORK_A_TURN: u64 = 256;
+/// The most work of long commands in one turn, in mapping units read or written: no longer than [`MODEL_A_TURN`] on a usual
+/// machine. A part of such a command has half of it, so that others have a turn between two parts.
+const WORK_A_TURN: u64 = 64;
 /// Messages from other threads handled in one turn, so that clients that connect and hang up in a loop cannot starve the
 /// connected ones. Connecting a client takes a few microseconds.
 const MESSAGES_A_TURN: u32 = 16;
@@ -298,42 +298,43 @@ impl Reactor {
     fn catch_up(&mut self) {
         self.begun = self.clock.now();
         self.turn = self.begun.max(self.turn);
-        self.run_model();
+        let is_whole = self.run_model();
+        let is_within = !is_whole && self.executor.next_due().is_some_and(|due| due <= self.turn);
         self.executor.arrive(self.turn);
-        self.port.begin_turn();
+        self.port.begin_turn(is_within.then(|| self.executor.polls_now()));
     }
 
     /// Runs the model up to this turn's time, and sends completions on the way. If that takes long, this turn's
-    /// time is the time that the model has reached, and the rest is for the next turn.
-    fn run_model(&mut self) {
+    /// time is the time that the model has reached, and the rest is for the next turn, also of what is due at that time. Returns
+    /// whether all has run.
+    fn run_model(&mut self) -> bool {
         let any = self.executor.next_due().is_some_and(|due| due <= self.turn);
         let before = self.executor.work();
-        for look in 1.. {
-            let done = self.executor.advance(self.turn, EVENTS_A_DELIVERY);
+        let mut looks = 0_u32;
+        loop {
+            looks += 1;
+            let done = self.executor.advance(self.turn, POLLS_A_DELIVERY);
             let late = any && self.is_late(self.executor.work() - before);
             let enough = done || late;
             self.deliver();
-            if enough || look % DELIVERIES_A_SEND == 0 {
+            if enough || looks.is_multiple_of(DELIVERIES_A_SEND) {
                 self.send();
             }
             if enough {
                 if !done {
                     self.turn = self.executor.sim().now();
                 }
-                return;
+                return done;
             }
         }
     }
 
-    /// Notes the model's delay after an event, and the long work of this turn. Returns whether it has run for long
-    /// and may stop here, between two times.
+    /// Notes the model's delay, and the long work of this turn. Returns whether it has run for long.
     fn is_late(&mut self, work: u64) -> bool {
         let (now, reached) = (self.clock.now(), self.executor.sim().now());
         self.timing.behind_max = self.timing.behind_max.max(now.since(reached));
         self.timing.work_max = self.timing.work_max.max(work);
-        let is_long = work >= WORK_A_TURN || now.since(self.begun) >= MODEL_A_TURN;
-        // A replay runs all events of a turn's time before what arrived at that time.
-        is_long && self.executor.next_due().is_none_or(|due| due > reached)
+        work >= WORK_A_TURN || now.since(self.begun) >= MODEL_A_TURN
     }
 
     /// Receives arrivals from outside; returns whether there were any.

@@ -188,7 +188,14 @@ impl Player {
             Record::Turn(at) | Record::End(at) => {
                 executor.advance(at, u32::MAX);
                 executor.arrive(at);
-                port.begin_turn();
+                port.begin_turn(None);
+            }
+            Record::TurnWithin(at, polls) => {
+                if executor.sim().now() > at || !executor.advance_to(at, polls) {
+                    return Err("the drives have less to do at this time than those of the recorded run");
+                }
+                executor.arrive(at);
+                port.begin_turn(Some(polls));
             }
             Record::Open { connection, export } => {
                 self.exports.insert(connection, export);

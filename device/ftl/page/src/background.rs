@@ -44,6 +44,7 @@ pub(super) struct Background {
     drive: Lane,
     geometry: Geometry,
     longest: Span,
+    takes_no_time: bool,
 }
 
 /// Mean times of steps of collections and programs.
@@ -183,6 +184,7 @@ impl Background {
         let moves = batch.map_or(block, |batch| batch.saturating_mul(geometry.units_per_page()).min(block));
         let erase = if batch.is_none() { costs.erase } else { Span::ZERO };
         let collection = if scheme == GcScheme::Nothing { Span::ZERO } else { costs.moving(moves) + erase };
+        let takes_no_time = (costs.moving(1) + costs.erase).is_zero();
         let longest = collection.max(costs.erase).max(costs.programming(together.word_line));
         let lanes = |count: u32| (0..count).map(|_| Lane::default()).collect();
         Background {
@@ -198,6 +200,7 @@ impl Background {
             drive: Lane::default(),
             geometry,
             longest,
+            takes_no_time,
         }
     }
 
@@ -231,6 +234,12 @@ impl Background {
 
     fn lun(&self, plane: PlaneId) -> &Lane {
         &self.luns[self.together.lun_of(plane).start as usize]
+    }
+
+    /// Whether the flash takes no time.
+    #[inline]
+    pub(super) fn takes_no_time(&self) -> bool {
+        self.takes_no_time
     }
 
     /// The time to move units out of a block and to erase it, without a pause.

@@ -21,6 +21,9 @@ use super::tables::Tables;
 use super::write::NO_LPN;
 use super::{GcConfig, PageFtl};
 
+/// Pages that a collection moves in one go where flash takes no time.
+const AT_ONE_INSTANT: u32 = 32;
+
 /// The resources of a collection while it works; the flash is released first.
 struct Seizure<'a> {
     flash: Seized<'a>,
@@ -350,6 +353,11 @@ impl PageFtl {
                 Some(holding) => holding,
                 None => seize(self.time_of_step(plane, &cursor)).await,
             };
+            let takes_no_time = self.background.takes_no_time();
+            if takes_no_time {
+                // Many planes are collected at one instant: what arrives meanwhile does not wait for all of them.
+                self.sim.after_what_is_due().await;
+            }
             // A restart after a power cut checks how far blocks are written: no pages are taken meanwhile.
             if !self.is_running() {
                 return self.leave(cursor);
@@ -359,6 +367,7 @@ impl PageFtl {
                 drop(holding);
                 continue;
             };
+            let most = if takes_no_time { Some(most.unwrap_or(u32::MAX).min(AT_ONE_INSTANT)) } else { most };
             holding.flash.set_preemptible(self.may_preempt(plane));
             let before = cursor;
             let planned = self.state.borrow_mut().plan(&mut cursor, most, &mut moves);
@@ -382,6 +391,7 @@ impl PageFtl {
                 continue;
             }
             self.state.borrow_mut().commit(&moves, cause, |unit| self.owner(unit, &moves));
+            self.sim.note_work(moves.count(self.media.geometry().units_per_page()).into());
             if gc.batch.is_none() {
                 seized = Some(holding);
             }

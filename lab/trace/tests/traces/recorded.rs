@@ -73,7 +73,7 @@ fn record(folder: &Path, kept: Kept) -> PathBuf {
         let at = Time::from_ns(us * 1_000);
         executor.advance(at, u32::MAX);
         executor.arrive(at);
-        port.begin_turn();
+        port.begin_turn(None);
         port.submit(connection, 0, entry, mem);
     }
     port.end_recording().unwrap();

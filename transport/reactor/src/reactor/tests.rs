@@ -16,6 +16,7 @@ use super::*;
 use crate::client::Intake;
 use crate::export::Export;
 
+mod instant;
 mod line;
 
 /// A command takes as many nanoseconds as its address.

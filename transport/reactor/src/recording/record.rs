@@ -28,6 +28,7 @@ pub(super) const REFUSAL: u8 = 12;
 pub(super) const FETCHED: u8 = 13;
 pub(super) const BLOCK_BYTES: u8 = 14;
 pub(super) const TIMING: u8 = 15;
+pub(super) const TURN_WITHIN: u8 = 16;
 
 /// How an access ended, or the recorded part of a command's data.
 pub(super) const FAILED: u8 = 0;
@@ -92,8 +93,10 @@ pub(super) struct Context {
 /// One record after the header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Record {
-    /// The following records arrived at this time.
+    /// The following records arrived at this time, when all that was due had run.
     Turn(Time),
+    /// The following records arrived at this time, when tasks had been polled so many times at it and others were due.
+    TurnWithin(Time, u64),
     /// A client connected.
     Open {
         /// As which connection.
@@ -210,6 +213,10 @@ pub(super) fn parse(kind: u8, body: Vec<u8>, context: &mut Context) -> Option<Re
         TURN => {
             context.turn = later(context.turn, take(rest)?)?;
             Record::Turn(context.turn)
+        }
+        TURN_WITHIN => {
+            context.turn = later(context.turn, take(rest)?)?;
+            Record::TurnWithin(context.turn, take(rest)?)
         }
         OPEN => Record::Open { connection: connection(rest)?, export: take_as(rest)? },
         COMMAND => {
@@ -338,6 +345,7 @@ mod tests {
         let connect = [&numbers(&[3, 0, 0xffff, 1, 32, 0, 2])[..], &[7; 16], b"nqn.host"].concat();
         vec![
             (TURN, numbers(&[1_000])),
+            (TURN_WITHIN, numbers(&[1_000, 7])),
             (OPEN, numbers(&[3, 0])),
             (COMMAND, command(&[3], &[4, DONE.into()], b"data")),
             (COMMAND, command(&[3], &[4_096, LEFT_OUT.into()], &[])),

@@ -16,7 +16,7 @@ use nandscape_wire_nvme::{Status, SubmissionEntry};
 use super::numbers::{Commands, put, put_signed};
 use super::record::{
     ACCESS, ANSWER, ARRIVAL, ATTACH, BLOCK_BYTES, CLOSE, COMMAND, CONNECT_QUEUE, DONE, END, FAILED, FETCHED, HEADER,
-    LEFT_OUT, NEW_CONTROLLER, NO_DATA, OPEN, ORDER, QUANTILES, RANGES, REFUSAL, REMOTE, TIMING, TURN,
+    LEFT_OUT, NEW_CONTROLLER, NO_DATA, OPEN, ORDER, QUANTILES, RANGES, REFUSAL, REMOTE, TIMING, TURN, TURN_WITHIN,
 };
 use super::{Kept, MAGIC};
 use crate::arrival::Arrival;
@@ -87,10 +87,13 @@ impl Recorder {
         Recorder { kept, ..self }
     }
 
-    pub(crate) fn turn(&mut self, at: Time) {
+    pub(crate) fn turn(&mut self, at: Time, polls: Option<u64>) {
         let since = at.since(self.turn).ns();
         self.turn = at;
-        self.put(TURN, &[since], &[]);
+        match polls {
+            None => self.put(TURN, &[since], &[]),
+            Some(polls) => self.put(TURN_WITHIN, &[since, polls], &[]),
+        }
     }
 
     pub(crate) fn open(&mut self, connection: ConnectionId, export: u16) {

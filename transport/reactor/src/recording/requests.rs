@@ -170,7 +170,7 @@ impl Requests {
 
     fn take(&mut self, record: Record) -> Result<(), RecordingError> {
         match record {
-            Record::Turn(at) => self.now = at,
+            Record::Turn(at) | Record::TurnWithin(at, _) => self.now = at,
             Record::End(at) => (self.now, self.ended) = (at, Some(true)),
             Record::Timing(timing) => self.timing = Some(timing),
             // All clients have disconnected: the server flushes its drives.

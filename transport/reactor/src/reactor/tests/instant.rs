@@ -1,0 +1,123 @@
+//! Turns that end within an instant of the model, where much is due at one time, and their recordings.
+
+use std::path::Path;
+
+use nandscape_sim::trace::{Event, Track};
+
+use super::*;
+use crate::recording::{Reader, Record, Recorder};
+use crate::replay::{Ending, replay};
+
+/// Parts of long commands that are due at one instant.
+const PARTS: u64 = 8;
+
+/// Takes no time for a command, and traces it.
+struct Traced(Sim, Track);
+
+impl Service for Traced {
+    fn begin(&self, io: &Io) -> Span {
+        trace(&self.0, self.1, "command", io.command.slba());
+        Span::ZERO
+    }
+}
+
+fn trace(sim: &Sim, track: Track, name: &'static str, detail: u64) {
+    sim.trace_event(|end| Event { track, name, start: end, end, detail });
+}
+
+struct TracedExport(Rc<FakeDrive<Traced>>);
+
+impl Export for TracedExport {
+    fn info(&self) -> DriveInfo {
+        self.0.info()
+    }
+
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+        Ok(self.0.connect())
+    }
+}
+
+/// A drive, next to which all parts of a round are due at one instant, every microsecond.
+fn model() -> (Executor, Port) {
+    let executor = Executor::new();
+    let sim = executor.sim();
+    sim.trace().switch_on();
+    let track = sim.trace().track("all".to_owned());
+    let drive =
+        FakeDrive::new(&sim, DriveInfo { blocks: 1 << 40, ..INFO }, Servers::Unlimited, Traced(sim.clone(), track));
+    let port = Port::new(&sim, vec![Rc::new(TracedExport(drive))]);
+    for number in 0..PARTS {
+        let inner = sim.clone();
+        sim.spawn(async move {
+            loop {
+                inner.sleep(Span::from_us(1)).await;
+                inner.note_work(WORK_A_TURN);
+                trace(&inner, track, "part", number);
+            }
+        });
+    }
+    (executor, port)
+}
+
+/// Sends a command each turn.
+fn sends_always(handle: &Handle) -> Arc<AtomicUsize> {
+    add(handle, |answered| {
+        let mut tag = 0;
+        let receive = move |intake: &mut Intake<'_>| {
+            tag += 1;
+            intake.submit(tag, SubmissionEntry::blocks(IoOpcode::READ, 1, tag, 1), HostMem::none());
+            Ok(true)
+        };
+        let complete = move |_| drop(answered.fetch_add(1, Ordering::Relaxed));
+        Double { receive: Box::new(receive), complete: Box::new(complete), ..Double::default() }
+    })
+}
+
+/// A recorded run of single turns; its trace.
+fn recorded(path: &Path) -> String {
+    let (executor, mut port) = model();
+    port.record(Recorder::create(path, "a test").unwrap());
+    let setup = Setup { executor, port, names: vec!["only".to_owned()], poll: PollMode::Busy, log: Box::new(|_| {}) };
+    let (mut reactor, handle) = Reactor::new(setup).unwrap();
+    let answered = sends_always(&handle);
+    while reactor.clock.now() < Time::ZERO + Span::from_ms(1) {}
+    for turn in 1..=10 * PARTS {
+        reactor.turn();
+        assert_eq!(reactor.executor.work(), turn * WORK_A_TURN, "turn {turn}: others wait for one part at most");
+    }
+    assert!(answered.load(Ordering::Relaxed) as u64 >= 9 * PARTS, "commands are served between parts");
+    let now = reactor.executor.sim().now();
+    assert!(reactor.executor.advance(now, u32::MAX), "the end of a recording is the end of an instant");
+    reactor.port.end_recording().unwrap();
+    reactor.executor.sim().trace().to_chrome_json()
+}
+
+#[test]
+fn a_turn_ends_within_an_instant_and_its_recording_replays_to_the_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.rec");
+    let live = recorded(&path);
+    let (mut reader, mut within) = (Reader::open(&path).unwrap(), 0);
+    while let Some(record) = reader.next().unwrap() {
+        within += u64::from(matches!(record, Record::TurnWithin(..)));
+    }
+    assert!(within >= 9 * (PARTS - 1), "{within} turns began within an instant");
+    let (mut executor, mut port) = model();
+    let replayed = replay(&mut executor, &mut port, &mut Reader::open(&path).unwrap(), |_, _| {}).unwrap();
+    assert_eq!(replayed.ending, Ending::Whole);
+    let again = executor.sim().trace().to_chrome_json();
+    assert!(live.len() > 5_000 && live == again, "the traces differ");
+}
+
+#[test]
+fn a_recording_that_does_not_fit_the_drives_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.rec");
+    recorded(&path);
+    // Other drives, with nothing to do at these instants.
+    let mut executor = Executor::new();
+    let drive = FakeDrive::new(&executor.sim(), INFO, Servers::Unlimited, Delays);
+    let mut port = Port::new(&executor.sim(), vec![Rc::new(DelaysExport(drive))]);
+    let error = replay(&mut executor, &mut port, &mut Reader::open(&path).unwrap(), |_, _| {}).unwrap_err();
+    assert!(error.to_string().contains("less to do at this time than those of the recorded run"), "{error}");
+}
