@@ -46,7 +46,7 @@ impl TaskId {
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Units of noted work that count as a poll.
-const WORK_A_POLL: u64 = 2;
+const WORK_A_POLL: u64 = 1;
 
 /// The main future, and the context in which every task is polled.
 struct Main<'a> {

@@ -71,7 +71,7 @@ const DELIVERIES_A_SEND: u32 = 16;
 const MODEL_A_TURN: Span = Span::from_us(250);
 /// The most work of long commands in one turn, in mapping units read or written: no longer than [`MODEL_A_TURN`] on a usual
 /// machine. A part of such a command has half of it, so that others have a turn between two parts.
-const WORK_A_TURN: u64 = 64;
+const WORK_A_TURN: u64 = 32;
 /// Messages from other threads handled in one turn, so that clients that connect and hang up in a loop cannot starve the
 /// connected ones. Connecting a client takes a few microseconds.
 const MESSAGES_A_TURN: u32 = 16;

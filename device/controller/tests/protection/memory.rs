@@ -54,12 +54,13 @@ fn peak(count: u64, format: Option<u32>, opcode: IoOpcode, blocks: u32, prinfo: 
 /// Blocks of 512 bytes with 8 of metadata, which is protection information of type 1.
 const PROTECTED: u32 = 2 | 1 << 4 | 1 << 5;
 
+/// Metadata of all blocks would be 1 MiB a command. Flash that the commands overwrite is kept until it is erased.
 #[test]
 fn zeros_that_wait_for_room_hold_no_metadata() {
     for prinfo in [0, ACTS] {
         let [few, many] =
             [2, MANY].map(|count| peak(count, Some(PROTECTED), IoOpcode::WRITE_ZEROES, BLOCKS as u32, prinfo));
-        assert!(many < few + MIB, "PRINFO {prinfo}: {few} and {many} bytes");
+        assert!(many < few + 4 * MIB, "PRINFO {prinfo}: {few} and {many} bytes");
     }
 }
 

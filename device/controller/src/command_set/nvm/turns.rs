@@ -20,7 +20,7 @@ use super::Nvm;
 use crate::command_set::Command;
 
 /// Mapping units that a command inside the drive writes at once, which is also the longest wait of other commands.
-pub(super) const PART: u32 = 32;
+pub(super) const PART: u32 = 16;
 
 /// Time of parts that may be granted at once, so that short commands do not wait for each other.
 const SLACK: Span = Span::from_us(32);

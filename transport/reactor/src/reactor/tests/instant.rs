@@ -68,7 +68,9 @@ fn sends_always(handle: &Handle) -> Arc<AtomicUsize> {
             intake.submit(tag, SubmissionEntry::blocks(IoOpcode::READ, 1, tag, 1), HostMem::none());
             Ok(true)
         };
-        let complete = move |_| drop(answered.fetch_add(1, Ordering::Relaxed));
+        let complete = move |_| {
+            answered.fetch_add(1, Ordering::Relaxed);
+        };
         Double { receive: Box::new(receive), complete: Box::new(complete), ..Double::default() }
     })
 }
