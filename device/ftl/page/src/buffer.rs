@@ -37,8 +37,9 @@ pub(super) struct Slot {
     pub(super) previous: Location,
     /// The sectors that the slot holds, a bit each.
     pub(super) mask: u64,
-    /// Their data, followed by their metadata if written with any; `None` if the drive keeps no data.
-    data: Option<Box<[u8]>>,
+    /// Their data, followed by their metadata if written with any; `None` if the drive keeps no data. Pages that are programmed,
+    /// reads and other slots share it: it is copied before it changes.
+    data: Option<Rc<[u8]>>,
     /// Sectors that were lost on flash before they were written to the slot, a bit each.
     pub(super) was_lost: u64,
     /// The number of the last write to it, where writes are numbered.
@@ -73,7 +74,8 @@ pub(super) struct WriteBuffer {
     /// Watchers that wait only until their slot is in the register of a die.
     early: u32,
     unit: UnitSize,
-    keeps_data: bool,
+    /// A unit of zeros, if the drive keeps data.
+    zeros: Option<Rc<[u8]>>,
 }
 
 /// A doubly linked list of slots.
@@ -117,7 +119,7 @@ impl WriteBuffer {
             flushes: Flushes::default(),
             early: 0,
             unit,
-            keeps_data,
+            zeros: keeps_data.then(|| std::iter::repeat_n(0, unit.bytes() as usize).collect()),
         }
     }
 
@@ -173,12 +175,7 @@ impl WriteBuffer {
     /// it begins with.
     pub(super) fn insert(&mut self, lpn: Lpn, previous: Location, like: Option<SlotId>) -> SlotId {
         let id = self.free.pop().expect("room was reserved");
-        let bytes = self.unit.bytes() as usize;
-        let data = match like {
-            _ if !self.keeps_data => None,
-            Some(like) => self.slot(like).data.clone(),
-            None => Some(vec![0; bytes].into()),
-        };
+        let data = like.map_or_else(|| self.zeros.clone(), |like| self.slot(like).data.clone());
         // Copied slots and slots with no flash copy need no fill.
         let whole = like.is_some() || previous == Location::Unmapped;
         let full = self.unit.mask();
@@ -209,7 +206,7 @@ impl WriteBuffer {
             longer.resize(bytes, 0);
             *data = longer.into();
         }
-        Some(data)
+        Some(Rc::make_mut(data))
     }
 
     /// Restores a slot to its state before the drive was off: a unit and the copy that it replaces; the number of its
@@ -225,10 +222,10 @@ impl WriteBuffer {
         let bytes = self.unit.bytes() as usize;
         let (mask, arrival) = (if previous == Location::Unmapped { self.unit.mask() } else { mask }, self.arrivals);
         self.arrivals += 1;
-        let data = self.keeps_data.then(|| {
+        let data = self.zeros.is_some().then(|| {
             let mut data = data;
             data.resize(bytes.max(data.len()), 0);
-            data.into_boxed_slice()
+            data.into()
         });
         let slot = self.slot_mut(id);
         (slot.lpn, slot.previous, slot.data, slot.mask) = (lpn, previous, data, mask);
@@ -238,11 +235,26 @@ impl WriteBuffer {
 
     /// Writes a piece into its slot. `put` is given the piece's place to fill, where the drive keeps data.
     pub(super) fn write(&mut self, id: SlotId, piece: &Piece, put: impl FnOnce(&mut [u8])) {
-        let slot = self.slot_mut(id);
-        slot.mask |= piece.mask();
-        if let Some(data) = &mut slot.data {
-            put(&mut data[piece.offset()..piece.offset() + piece.bytes()]);
+        if let Some(data) = &mut self.slot_mut(id).data {
+            put(&mut Rc::make_mut(data)[piece.offset()..piece.offset() + piece.bytes()]);
         }
+        self.written(id, piece);
+    }
+
+    /// Writes zeros in place of a piece. A whole unit of zeros takes no memory.
+    pub(super) fn write_zeros(&mut self, id: SlotId, piece: &Piece) {
+        match (&self.zeros, &self.slot(id).data) {
+            (Some(zeros), Some(data)) if data.len() == zeros.len() && piece.bytes() == zeros.len() => {
+                self.slot_mut(id).data = self.zeros.clone();
+                self.written(id, piece);
+            }
+            _ => self.write(id, piece, |bytes| bytes.fill(0)),
+        }
+    }
+
+    /// A slot has the sectors of a piece.
+    fn written(&mut self, id: SlotId, piece: &Piece) {
+        self.slot_mut(id).mask |= piece.mask();
         match self.slot(id).state {
             SlotState::New => self.enqueue_back(id),
             SlotState::Partial => self.promote(id),
@@ -295,6 +307,7 @@ impl WriteBuffer {
         }
         let slot = self.slot_mut(id);
         if let (Some(data), Some(bytes)) = (&mut slot.data, bytes) {
+            let data = Rc::make_mut(data);
             for sector in (0..unit.sectors()).filter(|sector| slot.mask & 1 << sector == 0) {
                 let range = (sector * SECTOR) as usize..((sector + 1) * SECTOR) as usize;
                 data[range.clone()].copy_from_slice(&bytes[range]);
@@ -321,9 +334,9 @@ impl WriteBuffer {
         self.slot(id).data.as_deref()
     }
 
-    /// A copy of a slot's data, for the image of a page.
+    /// The same, which later writes to the slot do not change.
     pub(super) fn share_data(&self, id: SlotId) -> Option<Rc<[u8]>> {
-        self.slot(id).data.as_deref().map(Rc::from)
+        self.slot(id).data.clone()
     }
 
     /// Notifies `settling` when the slot is on flash.
@@ -399,7 +412,7 @@ impl WriteBuffer {
     /// Fills a slot with zeros, metadata too.
     pub(super) fn clear(&mut self, id: SlotId) {
         if let Some(data) = &mut self.slot_mut(id).data {
-            data.fill(0);
+            Rc::make_mut(data).fill(0);
         }
     }
 

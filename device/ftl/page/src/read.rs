@@ -85,7 +85,7 @@ impl State {
             }
             return None;
         }
-        let overlay = self.buffer.data(id).map(|data| (held, Rc::from(data)));
+        let overlay = self.buffer.share_data(id).map(|data| (held, data));
         match self.buffer.slot(id).previous {
             Location::Flash(unit) => self.push_page(pages, unit, piece, overlay),
             _ if self.rain.is_some() => return self.look_up_absent(pages, piece, overlay),

@@ -244,10 +244,10 @@ pub(super) fn accept(
         if let Some(mem) = metadata {
             state.buffer.write_metadata(slot, &piece, |bytes| mem.read(metadata_of(piece.at), bytes));
         }
-        state.buffer.write(slot, &piece, |bytes| match data {
-            Some(mem) => mem.read(piece.at, bytes),
-            None => bytes.fill(0),
-        });
+        match data {
+            Some(mem) => state.buffer.write(slot, &piece, |bytes| mem.read(piece.at, bytes)),
+            None => state.buffer.write_zeros(slot, &piece),
+        }
         if is_new && state.rain.is_some() {
             state.stripe_waits(slot);
         }
