@@ -10,12 +10,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_device_controller::Offers;
-use nandscape_drive::{Drive, DriveInfo, Names, Node, Role, Subsystem, Use, node};
+use nandscape_drive::{Names, Node, Role, Use, node};
 use nandscape_lab_workload::Served;
 use nandscape_layers_array::Array;
 use nandscape_sim::{Executor, Seed};
-use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs};
-use nandscape_wire_nvme::Status;
+use nandscape_transport_reactor::{Connect, Export, FaultCount, Fronted, Order};
 
 use crate::build::Precondition;
 use crate::chain::{self, Chain, Instance, ModelNode, Opening, Section};
@@ -79,7 +78,7 @@ impl GroupSpec {
         let offers = offers_of_array(&top.info());
         let front = Forwarded::new(&sim, top, passed(offers, &layers), self.names(seed)).map_err(failed)?;
         if self.drives.iter().any(|spec| spec.is_shared) {
-            front.subsystem().report_several();
+            front.subsystem().iter().for_each(|subsystem| subsystem.report_several());
         }
         Ok(GroupExport { drives, layers: opened.layers, chain: self.chain.clone(), front })
     }
@@ -129,11 +128,6 @@ impl GroupExport {
     /// The commands that it takes.
     pub fn offers(&self) -> Offers {
         self.front.offers()
-    }
-
-    /// I/O queue pairs of each controller.
-    pub fn max_queue_pairs(&self) -> u16 {
-        self.front.max_queue_pairs()
     }
 
     /// The layers in words, from the bottom up.
@@ -191,23 +185,13 @@ impl GroupExport {
     }
 }
 
+impl Fronted for GroupExport {
+    fn front(&self) -> &dyn Connect {
+        &self.front
+    }
+}
+
 impl Export for GroupExport {
-    fn info(&self) -> DriveInfo {
-        self.front.info()
-    }
-
-    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        self.front.connect()
-    }
-
-    fn pairs(&self) -> Option<Pairs> {
-        self.front.pairs()
-    }
-
-    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
-        Some(self.front.subsystem())
-    }
-
     /// Of the drives together; those of each drive and layer are parts.
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         let mut all = BTreeMap::new();

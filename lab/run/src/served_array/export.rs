@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_device_controller::Offers;
-use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_host_driver::nvme_tcp::NvmeTcp;
 use nandscape_layers_array::{Array, News, Recovered, ScrubReport, WindowMode};
 use nandscape_sim::{Executor, Span};
-use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
+use nandscape_transport_reactor::{Connect, Export, FaultCount, Fronted, Order, Source};
 use nandscape_wire_nvme::Status;
 
 use super::member::Under;
@@ -36,11 +35,6 @@ impl ArrayExport {
     /// The commands that it takes.
     pub fn offers(&self) -> Offers {
         self.front.offers()
-    }
-
-    /// I/O queue pairs of each controller.
-    pub fn max_queue_pairs(&self) -> u16 {
-        self.front.max_queue_pairs()
     }
 
     /// The models among its drives, by name.
@@ -178,23 +172,13 @@ impl ArrayExport {
     }
 }
 
+impl Fronted for ArrayExport {
+    fn front(&self) -> &dyn Connect {
+        &self.front
+    }
+}
+
 impl Export for ArrayExport {
-    fn info(&self) -> DriveInfo {
-        self.front.info()
-    }
-
-    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        self.front.connect()
-    }
-
-    fn pairs(&self) -> Option<Pairs> {
-        self.front.pairs()
-    }
-
-    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
-        Some(self.front.subsystem())
-    }
-
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         counters(&self.array)
     }

@@ -12,7 +12,7 @@ use nandscape_host_driver::nvme_tcp::NvmeTcp;
 use nandscape_lab_workload::Direction;
 use nandscape_layers_array::Member;
 use nandscape_sim::{Executor, Sim};
-use nandscape_transport_reactor::{Export, FaultCount, Order};
+use nandscape_transport_reactor::{Connect, Export, FaultCount, Order};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::identify::{DLFEAT_ZEROS, ONCS_DSM};
 use nandscape_wire_nvme::vendor::FAST_FAIL;
