@@ -68,6 +68,10 @@ impl ServedDrive for Group {
         ))
     }
 
+    fn on_member_event(&self, line: Box<dyn Fn(&str)>) {
+        self.export.on_member_event(line);
+    }
+
     fn check(&self) -> Result<(), String> {
         self.export.check()
     }
