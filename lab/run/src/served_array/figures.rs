@@ -1,5 +1,5 @@
 //! What every served array reports alike, whether it keeps records or is a layer of a [group](crate::GroupSpec): its members' figures,
-//! their events in words, the faults of its drives, and its end.
+//! their events in words, the faults of its drives, and whether it is lost.
 
 use nandscape_lab_workload::Direction;
 use nandscape_layers_array::{Array, News, ScrubReport};
