@@ -15,10 +15,11 @@ use nandscape_transport_reactor::recording::Kept;
 use nandscape_transport_reactor::{NoIdleStates, PollMode};
 
 use super::array::ArrayArg;
+use super::drives::{self, PlannedDrive};
 use super::functions::{self, DoorbellsArg, FunctionArg};
 use super::group::Group;
 use super::layers::{self, Arranged};
-use super::plan::{Named, Part, PlannedDrive};
+use super::plan::{Named, Part};
 use super::stores::{self, StoreArg};
 use super::{faults, memory, plan, states};
 use crate::failure::Failure;
@@ -332,45 +333,40 @@ impl ServeArgs {
             decided.borrow_mut().push((spec.name.clone(), notes));
             spec
         };
-        let plan = |(number, (name, what)): (usize, (String, Named<'_>))| match what {
-            Named::Profile(profile) if stores[number].target().is_some() => {
-                let (layer, flash) = self.of_store(profile, &set, &stores[number])?;
-                Ok(PlannedDrive::Hosted(HostedSpec { name, number: number as u64, layer, flash }))
-            }
-            Named::Profile(profile) => {
-                let resolved = resolve_with(profile, &set, &faults[number])?;
-                if let Some(layer) = &ftl {
-                    self.check_ftl(&name, layer, &resolved, &stores[number])?;
-                    let spec = spec(name.clone(), resolved, (number as u64, &stores[number]));
-                    let spec = states::begins_in(spec, states[number].as_deref(), &[layer.clone().into()])?;
-                    let flash = Flash::Model(Box::new(spec));
-                    return Ok(PlannedDrive::Hosted(HostedSpec {
-                        name,
-                        number: number as u64,
-                        layer: layer.clone(),
-                        flash,
-                    }));
+        type Planned = Result<Box<dyn PlannedDrive>, Failure>;
+        let hosted = |name, number: usize, (layer, flash)| -> Planned {
+            Ok(Box::new(HostedSpec { name, number: number as u64, layer, flash }))
+        };
+        let plan = |(number, (name, what)): (usize, (String, Named<'_>))| -> Planned {
+            match what {
+                Named::Profile(profile) if stores[number].target().is_some() => {
+                    hosted(name, number, self.of_store(profile, &set, &stores[number])?)
                 }
-                let spec = spec(name, resolved, (number as u64, &stores[number]));
-                states::begins_in(spec, states[number].as_deref(), &[]).map(PlannedDrive::Model)
+                Named::Profile(profile) => {
+                    let resolved = resolve_with(profile, &set, &faults[number])?;
+                    if let Some(layer) = &ftl {
+                        self.check_ftl(&name, layer, &resolved, &stores[number])?;
+                        let spec = spec(name.clone(), resolved, (number as u64, &stores[number]));
+                        let spec = states::begins_in(spec, states[number].as_deref(), &[layer.clone().into()])?;
+                        return hosted(name, number, (layer.clone(), Flash::Model(Box::new(spec))));
+                    }
+                    let spec = spec(name, resolved, (number as u64, &stores[number]));
+                    Ok(Box::new(states::begins_in(spec, states[number].as_deref(), &[])?))
+                }
+                Named::Stored(drive) => {
+                    let profile = Profile::of_keys(&drive.profile_name, drive.keys);
+                    let resolved = resolve_profile((&drive.profile_name, profile), &set, &faults[number])?;
+                    Ok(Box::new(spec(name, resolved, (number as u64, &stores[number]))))
+                }
+                // A rule that names no drive is for the models.
+                Named::Url(url) => {
+                    let remote = self.remote(name, url)?;
+                    match &ftl {
+                        Some(layer) => hosted(remote.name, number, (layer.clone(), Flash::Remote(remote.target))),
+                        None => Ok(Box::new(remote)),
+                    }
+                }
             }
-            Named::Stored(drive) => {
-                let profile = Profile::of_keys(&drive.profile_name, drive.keys);
-                let resolved = resolve_profile((&drive.profile_name, profile), &set, &faults[number])?;
-                Ok(PlannedDrive::Model(spec(name, resolved, (number as u64, &stores[number]))))
-            }
-            Named::Url(url) if ftl.is_some() => {
-                let RemoteSpec { name, target, .. } = self.remote(name, url)?;
-                let layer = ftl.clone().expect("it was just seen");
-                Ok(PlannedDrive::Hosted(HostedSpec {
-                    name,
-                    number: number as u64,
-                    layer,
-                    flash: Flash::Remote(target),
-                }))
-            }
-            // A rule that names no drive is for the models.
-            Named::Url(url) => self.remote(name, url).map(PlannedDrive::Remote),
         };
         let drives = named.into_iter().enumerate().map(plan).collect::<Result<Vec<_>, Failure>>()?;
         let decided = decided.into_inner();
@@ -380,30 +376,28 @@ impl ServeArgs {
             if array.is_some() { (Chain::default(), chain) } else { (chain, Chain::default()) };
         let drives = layers::over(drives, &over_each)?;
         for ((drive, store), save) in drives.iter().zip(&stores).zip(&saves) {
-            save.as_ref().map_or(Ok(()), |path| states::check_save(drive, store.path(), path))?;
+            save.as_ref().map_or(Ok(()), |path| states::check_save(&**drive, store.path(), path))?;
         }
         let in_memory = drives.iter().zip(&stores).filter(|(_, store)| **store == StoreArg::Ram);
-        memory::tell_if_too_large(in_memory.map(|(drive, _)| drive.memory()).sum());
+        memory::tell_if_too_large(in_memory.map(|(drive, _)| drives::memory(&**drive)).sum());
         let drives = match (&self.array, array) {
             (Some(array), Some(config)) => {
                 sim_layers::without_effect(&config, &self.set, true).iter().for_each(|note| crate::output::note(note));
-                vec![array.over(
-                    drives,
-                    &stores,
-                    (config, &below),
-                    [self.array_create, self.array_degraded, self.array_overwrite],
-                )?]
+                let wishes = [self.array_create, self.array_degraded, self.array_overwrite];
+                let array: Box<dyn PlannedDrive> = Box::new(array.over(&drives, &stores, (config, &below), wishes)?);
+                vec![array]
             }
             _ => drives,
         };
-        let drives = layers::over(drives, &over_array)?;
+        let mut drives = layers::over(drives, &over_array)?;
         let shared = self.shared(drives.len())?;
-        let drives: Vec<_> =
-            drives.into_iter().zip(&shared).map(|(drive, is_shared)| drive.shared(*is_shared)).collect();
-        let share = |reactor: usize| reactor * drives.len() / self.reactors;
+        drives.iter_mut().zip(&shared).for_each(|(drive, is_shared)| drive.set_shared(*is_shared));
+        let share = |reactor: usize| reactor * shared.len() / self.reactors;
+        let mut drives = drives.into_iter();
         let part = |reactor: usize| {
             let of_it = share(reactor)..share(reactor + 1);
-            Part { seed: self.seed(), drives: drives[of_it.clone()].to_vec(), shared: shared[of_it].to_vec() }
+            let drives = drives.by_ref().take(of_it.len()).collect();
+            Part { seed: self.seed(), drives, shared: shared[of_it].to_vec() }
         };
         Ok((0..self.reactors).map(part).collect())
     }

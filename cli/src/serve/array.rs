@@ -1,18 +1,19 @@
 //! `serve --array`: the drives of a command line as members of one array.
 
+use std::fmt::Display;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
 
 use nandscape_lab_run::chain::Chain;
-use nandscape_lab_run::{ArraySpec, MemberSpec, StateFile};
+use nandscape_lab_run::{ArraySpec, MemberSpec};
 use nandscape_layers_array::{Config, JournalMode, Shape, Technique};
 
 use super::args::input;
-use super::plan::{Named, PlannedDrive};
+use super::drives::PlannedDrive;
+use super::plan::Named;
 use super::stores::StoreArg;
 use crate::failure::Failure;
 use crate::output;
-use crate::sim_layers::check_windows;
 
 /// The name of an array that has none.
 const NAME: &str = "array";
@@ -88,12 +89,20 @@ impl ArrayArg {
         words.iter().flat_map(of).collect()
     }
 
+    /// The failure of an array that cannot be planned.
+    pub(super) fn refused(&self, problem: impl Display) -> Failure {
+        Failure::Input(anyhow::anyhow!("--array {}={}: {problem}", self.name, self.shape))
+    }
+
     /// Members in memory together with members that outlast the server: each start finds those in memory empty. The array is then
     /// degraded until they are rebuilt, which is reported. If that would lose the array, or pass unnoticed, it is rejected.
-    fn check_lasting(&self, drives: &[PlannedDrive], stores: &[StoreArg], config: &Config) -> Result<(), Failure> {
-        let lasts = |(drive, store): &(&PlannedDrive, &StoreArg)| {
-            matches!(drive, PlannedDrive::Remote(_)) || store.path().is_some()
-        };
+    fn check_lasting(
+        &self,
+        drives: &[Box<dyn PlannedDrive>],
+        stores: &[StoreArg],
+        config: &Config,
+    ) -> Result<(), Failure> {
+        let lasts = |(drive, store): &(&Box<dyn PlannedDrive>, &StoreArg)| drive.outlasts() || store.path().is_some();
         let members = || drives.iter().zip(stores).take(self.shape.members);
         let ending: Vec<&str> = members().filter(|member| !lasts(member)).map(|(drive, _)| drive.name()).collect();
         if ending.is_empty() || ending.len() == self.shape.members {
@@ -129,57 +138,30 @@ impl ArrayArg {
     /// The array over its drives.
     pub(super) fn over(
         &self,
-        drives: Vec<PlannedDrive>,
+        drives: &[Box<dyn PlannedDrive>],
         stores: &[StoreArg],
         (mut config, below): (Config, &Chain),
         [creates, is_degraded, overwrites]: [bool; 3],
-    ) -> Result<PlannedDrive, Failure> {
-        let refused = |problem: String| input(format!("--array {}={}: {problem}", self.name, self.shape));
+    ) -> Result<ArraySpec, Failure> {
+        let refused = |problem: &str| Err(self.refused(problem));
         if config.technique == Technique::Rails {
             return refused(
-                "array.technique=rails keeps writes of seconds in the host's memory, and is for nandscape sim"
-                    .to_owned(),
+                "array.technique=rails keeps writes of seconds in the host's memory, and is for nandscape sim",
             );
         }
         let keeps_nothing = stores.contains(&StoreArg::None);
         if keeps_nothing && config.journal == JournalMode::Data {
-            return refused("drives with --store none keep no journal; array.journal=data needs data".to_owned());
+            return refused("drives with --store none keep no journal; array.journal=data needs data");
         }
         if is_degraded && config.journal == JournalMode::None {
             return refused(
                 "--array-degraded needs records of the drive that was out of reach, and array.journal=none has none: the drive would be taken \
-                 for a current one when it is back"
-                    .to_owned(),
+                 for a current one when it is back",
             );
         }
-        self.check_lasting(&drives, stores, &config)?;
-        let mut members = Vec::new();
-        for drive in drives {
-            if let Some(has) = drive.is_written_in_order() {
-                return refused(format!("drive {} has {has}, and members are written anywhere", drive.name()));
-            }
-            members.push(match drive {
-                PlannedDrive::Model(spec) => {
-                    check_windows(&config, (&spec.name, &spec.resolve().map_err(Failure::input)?))?;
-                    // A new array takes its drives to hold zeros, which its parity fits.
-                    if spec.keeps_data
-                        && let Some(path) = &spec.from_state
-                        && StateFile::open(path).map_err(Failure::input)?.keeps_data()
-                    {
-                        return refused(format!(
-                            "the state of drive {} in {} has data, which the array's parity would not fit; give --store none, \
-                             which leaves it out, or a state without data",
-                            spec.name,
-                            path.display()
-                        ));
-                    }
-                    MemberSpec::Model(spec)
-                }
-                PlannedDrive::Remote(spec) => MemberSpec::Remote(spec),
-                PlannedDrive::Hosted(spec) => MemberSpec::Hosted(spec),
-                PlannedDrive::Array(_) | PlannedDrive::Group(_) | PlannedDrive::Layered(..) => unreachable!("an array is made of drives"),
-            });
-        }
+        self.check_lasting(drives, stores, &config)?;
+        let members = drives.iter().map(|drive| drive.member(self, &config));
+        let mut members = members.collect::<Result<Vec<MemberSpec>, Failure>>()?;
         if !below.is_empty() {
             members = members.into_iter().map(|member| MemberSpec::Layered(Box::new(member), below.clone())).collect();
         }
@@ -188,7 +170,7 @@ impl ArrayArg {
         #[expect(clippy::disallowed_methods, reason = "it has to differ from run to run")]
         let random = RandomState::new().build_hasher().finish();
         config.identity = format!("{name} {random:016x}");
-        Ok(PlannedDrive::Array(Box::new(ArraySpec { name, shape, config, members, creates, is_degraded, overwrites })))
+        Ok(ArraySpec { name, shape, config, members, creates, is_degraded, overwrites })
     }
 }
 

@@ -6,7 +6,8 @@ use nandscape_lab_run::notes_of_each;
 use nandscape_layers_array::Technique;
 
 use super::args::{ServeArgs, input};
-use super::plan::{Named, Part, PlannedDrive};
+use super::drives::{self, PlannedDrive as _};
+use super::plan::{Named, Part};
 use super::stores::StoreArg;
 use super::{faults, layers, memory};
 use crate::failure::Failure;
@@ -97,11 +98,11 @@ impl ServeArgs {
         }
         let of_drives: Vec<(&str, &[String])> = decided.iter().map(|(name, notes)| (&**name, &**notes)).collect();
         notes_of_each(&of_drives).iter().for_each(|note| crate::output::note(note));
-        let drive = PlannedDrive::Group(GroupSpec { name: group.name.clone(), drives, chain });
-        memory::tell_if_too_large(if stores.contains(&StoreArg::Ram) { drive.memory() } else { 0 });
+        let mut drive = GroupSpec { name: group.name.clone(), drives, chain };
+        memory::tell_if_too_large(if stores.contains(&StoreArg::Ram) { drives::memory(&drive) } else { 0 });
         let shared = self.shared(1)?;
-        let drives = vec![drive.shared(shared[0])];
-        Ok(vec![Part { seed: self.seed(), drives, shared }])
+        drive.set_shared(shared[0]);
+        Ok(vec![Part { seed: self.seed(), drives: vec![Box::new(drive)], shared }])
     }
 
     /// Options that such drives do not have.

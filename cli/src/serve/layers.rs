@@ -3,10 +3,9 @@
 
 use nandscape_lab_run::chain::Chain;
 
-use super::args::input;
 use super::array::ArrayArg;
+use super::drives::{Layered, PlannedDrive};
 use super::group::Group;
-use super::plan::PlannedDrive;
 use crate::failure::Failure;
 
 /// An array among layers.
@@ -88,25 +87,10 @@ pub(super) fn is_key(change: &str) -> bool {
 }
 
 /// The drives with these layers over each.
-pub(super) fn over(drives: Vec<PlannedDrive>, chain: &Chain) -> Result<Vec<PlannedDrive>, Failure> {
+pub(super) fn over(drives: Vec<Box<dyn PlannedDrive>>, chain: &Chain) -> Result<Vec<Box<dyn PlannedDrive>>, Failure> {
     if chain.layers.is_empty() {
         return Ok(drives);
     }
-    let layered = |drive: PlannedDrive| {
-        let name = drive.name().to_owned();
-        if let Some(has) = drive.is_written_in_order() {
-            return input(format!("--over: drive {name} has {has}, and layers pass on reads and writes anywhere"));
-        }
-        if let PlannedDrive::Model(spec) = &drive {
-            let parts = spec.resolve().map_err(Failure::input)?.parts().len();
-            if parts > 1 {
-                return input(format!(
-                    "--over: drive {name} has {parts} parts with a namespace each, and a layer is over one; leave out --over and the keys \
-                     of block"
-                ));
-            }
-        }
-        Ok(PlannedDrive::Layered(Box::new(drive), chain.clone()))
-    };
+    let layered = |drive| Ok(Box::new(Layered::over(drive, chain)?) as Box<dyn PlannedDrive>);
     drives.into_iter().map(layered).collect()
 }

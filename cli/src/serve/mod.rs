@@ -3,6 +3,7 @@
 mod args;
 mod array;
 pub(crate) mod descriptors;
+mod drives;
 mod faults;
 mod functions;
 mod group;
@@ -37,7 +38,6 @@ use crate::files::Files;
 use crate::{output, pages};
 use functions::FunctionArg;
 use notes::Notes;
-use plan::PlannedDrive;
 use reactors::{LiveDrive, Running, start_all};
 use stores::StoreArg;
 
@@ -70,7 +70,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<(), Failure> {
     let (mut files, mut new) = (Vec::new(), stores::NewFiles::default());
     for part in &mut plan {
         let of_reactor: Vec<StoreArg> =
-            stores.by_ref().take(part.drives.iter().map(PlannedDrive::flashes).sum()).collect();
+            stores.by_ref().take(part.drives.iter().map(|drive| drive.models().len()).sum()).collect();
         files.push(stores::open_all(part, &of_reactor, args, &mut new)?);
     }
     let running = start_all(plan.into_iter().zip(files).collect(), args, &notes, move || {
@@ -153,9 +153,8 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
 
 /// Drives without a page.
 fn tell_of_pages(args: &ServeArgs, plan: &[plan::Part]) {
-    let without = |drive: &&PlannedDrive| !matches!(drive, PlannedDrive::Model(_));
     let all = plan.iter().flat_map(|part| &part.drives);
-    for drive in all.filter(without).filter(|_| args.out.is_some()) {
+    for drive in all.filter(|drive| args.out.is_some() && !drive.has_report()) {
         let name = drive.name();
         output::note(&format!(
             "--out: drive {name} has no report; drives whose flash is served here, without a layer above, have"
@@ -191,7 +190,7 @@ fn check_addresses(args: &ServeArgs) -> Result<(), Failure> {
 fn check_zones(plan: &[plan::Part], args: &ServeArgs) -> Result<(), Failure> {
     let Some(address) = args.nbd.first() else { return Ok(()) };
     let all = plan.iter().flat_map(|part| &part.drives);
-    let Some((drive, has)) = all.filter_map(|drive| Some((drive, drive.is_written_in_order()?))).next() else {
+    let Some((drive, has)) = all.filter_map(|drive| Some((drive, drive.written_in_order()?))).next() else {
         return Ok(());
     };
     let name = drive.name();

@@ -1,5 +1,6 @@
 //! The threads that own the drives: starting them, and ending them in order.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
@@ -14,8 +15,9 @@ use nandscape_transport_reactor::recording::{Kept, Recorder};
 use nandscape_transport_reactor::{Handle, Port, Reactor, Setup};
 
 use super::ServeArgs;
+use super::drives::{Saving, ServedDrive};
 use super::notes::Notes;
-use super::plan::{Part, PlannedDrive, Served};
+use super::plan::Part;
 use crate::failure::Failure;
 use crate::pages::{self, Page};
 use crate::progress;
@@ -93,13 +95,13 @@ impl Ends {
 struct Wishes {
     poll: nandscape_transport_reactor::PollMode,
     core: Option<usize>,
-    record: Option<std::path::PathBuf>,
+    record: Option<PathBuf>,
     record_data: Kept,
     trace: bool,
     reports: bool,
     check: bool,
     /// Where the state of each drive is saved at the end.
-    saves: Vec<Option<std::path::PathBuf>>,
+    saves: Vec<Option<PathBuf>>,
     notes: Notes,
 }
 
@@ -203,7 +205,7 @@ fn serve(
     if wishes.trace {
         sim.trace().switch_on();
     }
-    let mut port = Port::new(&sim, drives.iter().map(Served::export).collect());
+    let mut port = Port::new(&sim, drives.iter().map(|drive| drive.export()).collect());
     if let Some(path) = &wishes.record {
         let header = serde_json::to_string(&part.recorded()).context("the header of the recording")?;
         let recorder = Recorder::create(path, &header).with_context(|| format!("--record {}", path.display()))?;
@@ -215,44 +217,45 @@ fn serve(
     }
     let names = part.names();
     let notes = wishes.notes.clone();
-    names.iter().zip(&drives).filter_map(|(name, drive)| drive.note(name)).for_each(|note| notes.say(&note));
-    for (name, drive) in names.iter().zip(&drives) {
-        let (name, notes) = (name.clone(), notes.clone());
-        drive.on_member_event(move |text| notes.say(&format!("drive {name}: {text}")));
+    drives.iter().filter_map(|drive| drive.note()).for_each(|note| notes.say(&note));
+    for drive in &drives {
+        let (name, notes) = (drive.name().to_owned(), notes.clone());
+        drive.on_member_event(Box::new(move |text| notes.say(&format!("drive {name}: {text}"))));
     }
     let log = Box::new(move |text: &str| notes.say(text));
     let (reactor, handle) = Reactor::new(Setup { executor, port, names, poll: wishes.poll, log })?;
-    tell((handle.clone(), described(part, &drives, &handle)));
+    tell((handle.clone(), described(&drives, &handle)));
     let (mut executor, figures) = reactor.run()?;
     let reports = watch.map_or(Vec::new(), LiveWatch::finish);
-    let checked = if wishes.check { drives.iter().try_for_each(Served::check) } else { Ok(()) };
+    let checked = if wishes.check { drives.iter().try_for_each(|drive| drive.check()) } else { Ok(()) };
     // Before the drives shut down: a recording ends here too, and its replay has the same events.
     let trace = wishes.trace.then(|| executor.sim().trace().to_chrome_json());
-    let close = |((planned, drive), save): ((&PlannedDrive, &Served), &Option<std::path::PathBuf>)| {
-        drive.end(planned, part.seed, &mut executor, save.as_deref())
+    let close = |(drive, save): (&Box<dyn ServedDrive>, &Option<PathBuf>)| match save {
+        Some(path) => drive.save(None, &mut Saving { executor: &mut executor, seed: part.seed, path }).err(),
+        None => drive.close(&mut executor).err(),
     };
-    let closed = part.drives.iter().zip(&drives).zip(&wishes.saves).filter_map(close).collect();
+    let closed = drives.iter().zip(&wishes.saves).filter_map(close).collect();
     Ok(Ended { figures, trace, reports, inconsistency: checked.err(), closed })
 }
 
 /// Watches the drives whose flash is here, for their reports.
-fn watch(sim: &Sim, part: &Part, drives: &[Served]) -> Rc<LiveWatch> {
-    let of_drive = |(planned, drive): (&PlannedDrive, &Served)| match (planned, drive) {
-        (PlannedDrive::Model(spec), Served::Model(export, _)) => Some((export.clone(), spec.clone())),
-        _ => None,
-    };
-    LiveWatch::start(sim, part.seed, part.drives.iter().zip(drives).map(of_drive).collect())
+fn watch(sim: &Sim, part: &Part, drives: &[Box<dyn ServedDrive>]) -> Rc<LiveWatch> {
+    LiveWatch::start(sim, part.seed, drives.iter().map(|drive| drive.watched()).collect())
 }
 
-fn described(part: &Part, drives: &[Served], handle: &Handle) -> Vec<LiveDrive> {
-    let describe = |((name, drive), number): ((String, &Served), u16)| LiveDrive {
-        name,
-        nqn: drive.nqn(),
-        profile: drive.made_from().to_owned(),
-        info: drive.export().info(),
-        queue_pairs: drive.queue_pairs(),
-        handle: handle.clone(),
-        number,
+fn described(drives: &[Box<dyn ServedDrive>], handle: &Handle) -> Vec<LiveDrive> {
+    let describe = |(drive, number): (&Box<dyn ServedDrive>, u16)| {
+        let export = drive.export();
+        LiveDrive {
+            name: drive.name().to_owned(),
+            nqn: export.subsystem().map_or_else(String::new, |subsystem| subsystem.names().nqn.clone()),
+            profile: drive.made_from().to_owned(),
+            info: export.info(),
+            // Their identifiers have 16 bits.
+            queue_pairs: export.pairs().map_or(0, |pairs| pairs.all as u16),
+            handle: handle.clone(),
+            number,
+        }
     };
-    part.names().into_iter().zip(drives).zip(0..).map(describe).collect()
+    drives.iter().zip(0..).map(describe).collect()
 }

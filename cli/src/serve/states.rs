@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use nandscape_lab_run::chain::Named;
 use nandscape_lab_run::{DriveSpec, StateFile};
 
-use super::plan::PlannedDrive;
+use super::drives::PlannedDrive;
 use crate::failure::Failure;
 
 /// The state file of each drive that an option names.
@@ -35,23 +35,9 @@ pub(super) fn of_each(option: &str, words: &[String], names: &[String]) -> Resul
 }
 
 /// Checks before serving that the state of a drive, which may be in a file itself, can be saved at the end.
-pub(super) fn check_save(drive: &PlannedDrive, store: Option<&Path>, path: &Path) -> Result<(), Failure> {
-    let (name, to) = (drive.name(), path.display());
-    let refused = |why: String| Err(Failure::Input(anyhow!("--save-state {name}={to}: {why}")));
-    match (drive, store) {
-        (PlannedDrive::Remote(_), _) => refused("the drive is remote; its state is where it is served".to_owned()),
-        (PlannedDrive::Hosted(spec), _) => match spec.model() {
-            None => refused(format!(
-                "the drive is an FTL over {}, whose state is where it is served; an FTL over a model is valid",
-                spec.flash
-            )),
-            Some(model) => model.check_can_be_saved(path).or_else(|error| refused(error.to_string())),
-        },
-        (PlannedDrive::Array(_) | PlannedDrive::Group(_), _) => refused("a state is of one drive".to_owned()),
-        (PlannedDrive::Layered(below, _), store) => check_save(below, store, path),
-        (_, Some(store)) => refused(format!("the drive is in {}, which has its state", store.display())),
-        (PlannedDrive::Model(spec), None) => spec.check_can_be_saved(path).or_else(|error| refused(error.to_string())),
-    }
+pub(super) fn check_save(drive: &dyn PlannedDrive, store: Option<&Path>, path: &Path) -> Result<(), Failure> {
+    let failed = |why: String| Failure::Input(anyhow!("--save-state {}={}: {why}", drive.name(), path.display()));
+    drive.check_save(store, path).map_err(failed)
 }
 
 /// A drive that begins in the state of a file, if there is one. Checks that the state fits the drive under the lowest of its layers,

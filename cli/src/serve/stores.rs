@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use nandscape_device_media::durable::{Membership, Owner, StoreError, StoreFile};
 use nandscape_device_ssd::{PartStore, StoredDrive};
-use nandscape_lab_run::{DriveSpec, MemberSpec, Precondition, Target};
+use nandscape_lab_run::{DriveSpec, Precondition, Target};
 
 use super::ServeArgs;
 use super::plan::Part;
@@ -166,29 +166,17 @@ pub(super) fn open_all(
     new: &mut NewFiles,
 ) -> Result<Vec<Option<StoreFile>>, Failure> {
     let (seed, mut stores, mut files) = (part.seed, stores.iter(), Vec::new());
-    let mut opened = |spec: &DriveSpec, store: Option<&StoreArg>, role: Role| match store.and_then(StoreArg::path) {
-        Some(path) => open((spec, role), seed, path, args, new).map(Some),
-        None => Ok(None),
-    };
     for drive in &mut part.drives {
-        if drive.array_mut().is_none() {
-            for (model, store) in drive.models().into_iter().zip(stores.by_ref()) {
-                let file = model.map_or(Ok(None), |spec| opened(spec, Some(store), Role::Alone));
-                files.push(file.map_err(NotOpened::failure)?);
-            }
-        }
-        let Some(array) = drive.array_mut() else { continue };
-        let role = if array.creates { Role::NewMember } else { Role::Member };
-        for member in &mut array.members {
-            let store = stores.next();
-            let Some(spec) = member.model().cloned() else {
-                files.push(None);
-                continue;
-            };
-            files.push(match opened(&spec, store, role) {
+        let role = drive.role();
+        let models: Vec<_> = drive.models().into_iter().map(|model| model.cloned()).collect();
+        for (number, (model, store)) in models.iter().zip(stores.by_ref()).enumerate() {
+            let of_model = model.as_ref().zip(store.path());
+            let opened = of_model.map(|(spec, path)| open((spec, role), seed, path, args, new)).transpose();
+            files.push(match opened {
                 Ok(file) => file,
                 Err(NotOpened::Damaged(problem)) => {
-                    *member = MemberSpec::Unreadable(spec, problem);
+                    let failed = |problem| Failure::Input(anyhow::Error::msg(problem));
+                    drive.start_without(number, problem).map_err(failed)?;
                     None
                 }
                 Err(NotOpened::Refused(failure)) => return Err(failure),
@@ -212,19 +200,9 @@ impl From<Failure> for NotOpened {
     }
 }
 
-impl NotOpened {
-    /// Where it has to be opened.
-    fn failure(self) -> Failure {
-        match self {
-            NotOpened::Damaged(problem) => Failure::Input(anyhow::Error::msg(problem)),
-            NotOpened::Refused(failure) => failure,
-        }
-    }
-}
-
 /// What the drive of a file is to be.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Role {
+pub(super) enum Role {
     /// A drive that clients use.
     Alone,
     /// One of an array that is opened.

@@ -54,7 +54,7 @@ fn as_text(figures: &[Figures]) -> String {
             text.push_str(&format!("{} fault \"{rule}\": struck {struck} of {matched} operations\n", export.name));
         }
         text.push_str(&damage(export));
-        text.push_str(&array(export));
+        text.push_str(&arrays(export));
         text.push_str(&block(export));
     }
     let timing = timing(figures);
@@ -74,10 +74,21 @@ fn as_text(figures: &[Figures]) -> String {
     text
 }
 
-/// Busy sub-I/Os of stripe reads, windows, and the tail of each drive, of an array.
-fn array(export: &ExportFigures) -> String {
-    let Some(all) = export.counters.get("array_stripe_reads_total") else { return String::new() };
-    let of = |name: &str| export.counters.get(name).copied().unwrap_or_default();
+/// The figures of an array, or of each array among the layers of a drive, and the tail of each member.
+fn arrays(export: &ExportFigures) -> String {
+    let of_layer = |(layer, counters): &(String, BTreeMap<_, _>)| array(&format!("{} {layer}", export.name), counters);
+    let mut text = array(&export.name, &export.counters);
+    text.extend(export.parts.iter().map(of_layer));
+    for (drive, counters) in export.parts.iter().filter(|(_, counters)| counters.contains_key("array_spare")) {
+        text.push_str(&format!("{} drive {drive}: {}\n", export.name, member(counters)));
+    }
+    text
+}
+
+/// Busy sub-I/Os of stripe reads, windows, missing members, rebuilds and scrubs of an array.
+fn array(name: &str, counters: &BTreeMap<&'static str, f64>) -> String {
+    let Some(all) = counters.get("array_stripe_reads_total") else { return String::new() };
+    let of = |name: &str| counters.get(name).copied().unwrap_or_default();
     let busy = [
         "array_stripe_reads_busy_total",
         "array_stripe_reads_busy_twice_total",
@@ -86,39 +97,35 @@ fn array(export: &ExportFigures) -> String {
     let [once, twice, thrice] = busy.map(of);
     let share = |reads: f64| percent(reads / all.max(1.0));
     let mut text = format!(
-        "{} stripe reads by busy sub-I/Os: none {}, one {}, two {}, three or more {}\n",
-        export.name,
+        "{name} stripe reads by busy sub-I/Os: none {}, one {}, two {}, three or more {}\n",
         share(all - once),
         share(once - twice),
         share(twice - thrice),
         share(thrice)
     );
     text.push_str(&format!(
-        "{} reads sent: {}, of those {} extra and {} resubmitted; {} stripe reads reconstructed\n",
-        export.name,
+        "{name} reads sent: {}, of those {} extra and {} resubmitted; {} stripe reads reconstructed\n",
         count(of("array_reads_sent_total") as u64),
         count(of("array_reads_extra_total") as u64),
         count(of("array_reads_resubmitted_total") as u64),
         count(of("array_reads_reconstructed_total") as u64)
     ));
-    if let Some(ms) = export.counters.get("array_window_ms") {
-        text.push_str(&format!("{} windows of {ms:.1} ms\n", export.name));
+    if let Some(ms) = counters.get("array_window_ms") {
+        text.push_str(&format!("{name} windows of {ms:.1} ms\n"));
     }
     if of("array_windows_refused") > 0.0 {
-        text.push_str(&format!("{} windows: the drives have refused them, and collect at any time\n", export.name));
+        text.push_str(&format!("{name} windows: the drives have refused them, and collect at any time\n"));
     }
     if of("array_members_missing") > 0.0 || of("array_stripes_rebuilt_total") > 0.0 {
         text.push_str(&format!(
-            "{} members missing: {}; stripes rebuilt: {}\n",
-            export.name,
+            "{name} members missing: {}; stripes rebuilt: {}\n",
             of("array_members_missing"),
             count(of("array_stripes_rebuilt_total") as u64)
         ));
     }
     if of("array_scrub_stripes") + of("array_scrub_skipped") > 0.0 {
         text.push_str(&format!(
-            "{} scrub: {} stripes, {} mismatches, {} with unreadable chunks, {} left out without a member{}\n",
-            export.name,
+            "{name} scrub: {} stripes, {} mismatches, {} with unreadable chunks, {} left out without a member{}\n",
             count(of("array_scrub_stripes") as u64),
             of("array_scrub_mismatches"),
             of("array_scrub_unreadable"),
@@ -128,13 +135,9 @@ fn array(export: &ExportFigures) -> String {
     }
     if of("array_chunks_condemned_total") > 0.0 {
         text.push_str(&format!(
-            "{} chunks that can no longer be told, of which reads fail until they are written again: {}\n",
-            export.name,
+            "{name} chunks that can no longer be told, of which reads fail until they are written again: {}\n",
             count(of("array_chunks_condemned_total") as u64)
         ));
-    }
-    for (drive, counters) in &export.parts {
-        text.push_str(&format!("{} drive {drive}: {}\n", export.name, member(counters)));
     }
     text
 }
@@ -176,15 +179,20 @@ fn member(counters: &BTreeMap<&'static str, f64>) -> String {
         return if stands_by { "no member: it stands by" } else { "no member: it has failed, or was left out" }
             .to_owned();
     };
-    let us = |name: &str| of(name).map_or("-".to_owned(), |us| format!("{us:.1}"));
+    let us = |name: &str| of(name).unwrap_or_default();
+    // Of drives that were read, not of layers.
+    let latency = of("array_member_read_p50_us").map_or_else(String::new, |p50| {
+        format!(
+            "; latency p50 {p50:.1} us, p99 {:.1}, p99.9 {:.1}, max {:.1}",
+            us("array_member_read_p99_us"),
+            us("array_member_read_p99_9_us"),
+            us("array_member_read_max_us")
+        )
+    });
     format!(
-        "{} reads, those for writes among them, {} busy; latency p50 {} us, p99 {}, p99.9 {}, max {}; {} writes",
+        "{} reads, those for writes among them, {} busy{latency}; {} writes",
         count(reads as u64),
         count(of("array_member_busy_reads_total").unwrap_or_default() as u64),
-        us("array_member_read_p50_us"),
-        us("array_member_read_p99_us"),
-        us("array_member_read_p99_9_us"),
-        us("array_member_read_max_us"),
         count(of("array_member_writes_total").unwrap_or_default() as u64)
     )
 }

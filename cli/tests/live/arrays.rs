@@ -113,9 +113,17 @@ fn an_array_of_arrays_is_served_recorded_and_replayed_to_the_byte() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let line = "drive small is \"raid1:2\", then \"small=raid0:2,chunk=16KiB\", then \"cache,memory=1MiB\" over 4 drives of default";
     assert!(ended.err.contains(line), "{}", ended.err);
+    let line = "drive small: array/1: member 1, member-3, has failed: the array continues without it";
+    assert!(ended.err.contains(line), "{}", ended.err);
     let figures: Value = serde_json::from_str(&ended.out).unwrap();
     let part = |of: &str, name: &str| figures["drives"][0]["parts"][of][name].as_f64().unwrap();
     assert!(part("small", "array_writes_sent_total") > 100.0, "{figures:#}");
+    for member in ["member-0", "member-2", "array/0", "array/1"] {
+        assert!(part(member, "array_member_reads_total") > 0.0, "{figures:#}");
+    }
+    let [p50, most] = ["p50", "max"].map(|of| part("member-0", &format!("array_member_read_{of}_us")));
+    assert!(0.0 < p50 && p50 <= most, "{figures:#}");
+    assert_eq!(figures["drives"][0]["parts"]["member-3"].get("array_member_reads_total"), None);
     assert_eq!((part("array/0", "array_members_missing"), part("array/1", "array_members_missing")), (0.0, 1.0));
     let again = ["--replay", "run.rec", "--chrome-trace", "again.json", "--json", "--check"];
     let replayed = sim(folder.path(), &again);
@@ -175,7 +183,22 @@ fn the_summary_of_an_array_tells_busy_stripes_windows_and_the_tail_of_each_drive
     assert_eq!(*line("small windows of"), "small windows of 20.0 ms", "{}", ended.out);
     for number in 0..4 {
         let of = line(&format!("small drive member-{number}: "));
-        assert!(of.contains(" busy; latency p50 ") && !of.contains("p50 - us"), "{of}");
+        assert!(of.contains(" busy; latency p50 "), "{of}");
+    }
+}
+
+/// An array that is recorded is a layer over its drives, and has its figures by its name.
+#[test]
+fn the_summary_of_a_recorded_array_has_its_figures_and_those_of_its_members() {
+    let own = ["--nbd", "unix:n.sock", "--store", "none", "--record", "run.rec"];
+    let server = Server::start(tempfile::tempdir().unwrap(), &[&ARRAY[..], &own].concat());
+    fio(&server, &["--rw=randrw", "--bs=16k", "--iodepth=8", "--io_size=4m", "--size=128m"]);
+    let ended = server.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let has = |start: &str, rest: &str| ended.out.lines().any(|line| line.starts_with(start) && line.contains(rest));
+    assert!(has("small array stripe reads by busy sub-I/Os: none ", "three or more "), "{}", ended.out);
+    for number in 0..4 {
+        assert!(has(&format!("small drive member-{number}: "), " busy; latency p50 "), "{}", ended.out);
     }
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nandscape_device_controller::{Forward, Front, FrontConfig, Offers, front_of};
 use nandscape_drive::{Drive, DriveInfo, Names, Subsystem};
 use nandscape_sim::Sim;
-use nandscape_transport_reactor::{Export, Pairs, QueueExport};
+use nandscape_transport_reactor::{Connect, Pairs, QueueExport};
 use nandscape_wire_nvme::Status;
 
 /// Entries of each client's queue pair.
@@ -16,7 +16,6 @@ const ENTRIES: u32 = 1_024;
 pub(crate) struct Forwarded {
     front: Box<dyn Front>,
     queues: QueueExport,
-    pairs: u16,
     offers: Offers,
 }
 
@@ -32,36 +31,29 @@ impl Forwarded {
         let config = FrontConfig { controller: config, names, notes: None };
         let front = front_of(sim, set, config).map_err(|error| error.to_string())?;
         let queues = QueueExport::new(sim, front.controller(), pairs, entries);
-        Ok(Forwarded { front, queues, pairs, offers })
+        Ok(Forwarded { front, queues, offers })
     }
 
     /// The commands that are forwarded.
     pub(crate) fn offers(&self) -> Offers {
         self.offers
     }
+}
 
-    /// I/O queue pairs of each controller.
-    pub(crate) fn max_queue_pairs(&self) -> u16 {
-        self.pairs
-    }
-
-    /// [`Export::info`].
-    pub(crate) fn info(&self) -> DriveInfo {
+impl Connect for Forwarded {
+    fn info(&self) -> DriveInfo {
         self.queues.info()
     }
 
-    /// [`Export::connect`].
-    pub(crate) fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
         self.queues.connect()
     }
 
-    /// [`Export::pairs`].
-    pub(crate) fn pairs(&self) -> Option<Pairs> {
+    fn pairs(&self) -> Option<Pairs> {
         self.queues.pairs()
     }
 
-    /// [`Export::subsystem`].
-    pub(crate) fn subsystem(&self) -> Rc<dyn Subsystem> {
-        self.front.subsystem()
+    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
+        Some(self.front.subsystem())
     }
 }

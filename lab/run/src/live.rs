@@ -14,7 +14,7 @@ use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_sim::units::Bytes;
 use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::inside::{Inside, Layout};
-use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, QueueExport};
+use nandscape_transport_reactor::{Connect, Export, FaultCount, Order, Pairs, QueueExport};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::identify::{DLFEAT_WRITE_ZEROES, DLFEAT_ZEROS};
 use serde::{Deserialize, Serialize};
@@ -385,7 +385,7 @@ impl SsdExport {
     }
 }
 
-impl Export for SsdExport {
+impl Connect for SsdExport {
     fn info(&self) -> DriveInfo {
         self.queues.info()
     }
@@ -405,7 +405,9 @@ impl Export for SsdExport {
     fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
         Some(self.ssd.subsystem())
     }
+}
 
+impl Export for SsdExport {
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         let (ftl, ops) = (self.ssd.ftl_stats(), self.ssd.op_counts().since(&self.begun));
         let (unit, room) = (f64::from(self.info().unit_bytes), self.ssd.occupancy());

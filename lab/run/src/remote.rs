@@ -10,12 +10,12 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 use nandscape_device_controller::Offers;
-use nandscape_drive::{CommandRef, Drive, DriveInfo, Io, Names, Subsystem};
+use nandscape_drive::{CommandRef, Drive, DriveInfo, Io, Names};
 use nandscape_host_driver::Remote;
 use nandscape_host_driver::nvme_tcp::{AdminQueue, Identity, NvmeTcp, Target};
 use nandscape_sim::{Seed, Sim, Span};
-use nandscape_transport_reactor::{Export, Order, Pairs, Source, WallClock};
-use nandscape_wire_nvme::{Status, identify};
+use nandscape_transport_reactor::{Connect, Export, Fronted, Order, Source, WallClock};
+use nandscape_wire_nvme::identify;
 
 use crate::forwarded::Forwarded;
 use crate::tap::{Tail, Tap};
@@ -89,30 +89,15 @@ impl RemoteExport {
     pub fn offers(&self) -> Offers {
         self.front.offers()
     }
+}
 
-    /// I/O queue pairs of each controller.
-    pub fn max_queue_pairs(&self) -> u16 {
-        self.front.max_queue_pairs()
+impl Fronted for RemoteExport {
+    fn front(&self) -> &dyn Connect {
+        &self.front
     }
 }
 
 impl Export for RemoteExport {
-    fn info(&self) -> DriveInfo {
-        self.front.info()
-    }
-
-    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        self.front.connect()
-    }
-
-    fn pairs(&self) -> Option<Pairs> {
-        self.front.pairs()
-    }
-
-    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
-        Some(self.front.subsystem())
-    }
-
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         self.far.counters()
     }

@@ -10,21 +10,21 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_device_controller::Offers;
-use nandscape_drive::{Drive, DriveInfo, Names, Node, Role, Subsystem, Use, node};
+use nandscape_drive::{Names, Node, Role, Use, node};
 use nandscape_lab_workload::Served;
 use nandscape_layers_array::Array;
 use nandscape_sim::{Executor, Seed};
-use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs};
-use nandscape_wire_nvme::Status;
+use nandscape_transport_reactor::{Connect, Export, FaultCount, Fronted, Order};
 
 use crate::build::Precondition;
 use crate::chain::{self, Chain, Instance, ModelNode, Opening, Section};
 use crate::forwarded::Forwarded;
 use crate::live::{DriveSpec, SsdExport, offers_of_array};
+use crate::served_array::figures;
 use crate::served_array::orders::{drive_of, fault_of, is_scrub, obey, unknown};
 use crate::served_layers::{counters, passed};
 use crate::simulation::Progress;
-use crate::tap::Listener;
+use crate::tap::{Listener, Tail};
 
 /// See the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,7 +79,7 @@ impl GroupSpec {
         let offers = offers_of_array(&top.info());
         let front = Forwarded::new(&sim, top, passed(offers, &layers), self.names(seed)).map_err(failed)?;
         if self.drives.iter().any(|spec| spec.is_shared) {
-            front.subsystem().report_several();
+            front.subsystem().iter().for_each(|subsystem| subsystem.report_several());
         }
         Ok(GroupExport { drives, layers: opened.layers, chain: self.chain.clone(), front })
     }
@@ -95,13 +95,17 @@ impl GroupSpec {
     }
 }
 
-/// Passes the commands of a drive on to whoever watches it.
+/// The latencies of a drive, whose commands are passed on to whoever watches it.
 #[derive(Default)]
-pub(crate) struct Heard(RefCell<Option<Rc<dyn Listener>>>);
+pub(crate) struct Heard {
+    tail: Tail,
+    watching: RefCell<Option<Rc<dyn Listener>>>,
+}
 
 impl Listener for Heard {
     fn passed(&self, served: &Served<'_>) {
-        self.0.borrow().iter().for_each(|listener| listener.passed(served));
+        self.tail.passed(served);
+        self.watching.borrow().iter().for_each(|listener| listener.passed(served));
     }
 }
 
@@ -131,14 +135,19 @@ impl GroupExport {
         self.front.offers()
     }
 
-    /// I/O queue pairs of each controller.
-    pub fn max_queue_pairs(&self) -> u16 {
-        self.front.max_queue_pairs()
-    }
-
     /// The layers in words, from the bottom up.
     pub fn describe(&self) -> String {
         self.chain.in_words()
+    }
+
+    /// Calls `line` with a line of text for each event of the members of its arrays from now on.
+    pub fn on_member_event(&self, line: impl Fn(&str) + 'static) {
+        let (line, are_several) = (Rc::new(line), self.arrays().count() > 1);
+        for (layer, array) in self.arrays() {
+            let of = if are_several { format!("{}: ", layer.name) } else { String::new() };
+            let line = line.clone();
+            figures::on_event(&array, layer.over.clone(), move |text| line(&format!("{of}{text}")));
+        }
     }
 
     /// Checks the tables of the drives and of the layers.
@@ -156,7 +165,7 @@ impl GroupExport {
     /// What is counted is counted from here on; `listeners` hear of the commands of each drive.
     pub(crate) fn watch(&self, listeners: Vec<Rc<dyn Listener>>) {
         let each = self.drives.iter().zip(listeners);
-        each.for_each(|(drive, listener)| _ = drive.heard.0.replace(Some(listener)));
+        each.for_each(|(drive, listener)| _ = drive.heard.watching.replace(Some(listener)));
         self.layers.iter().for_each(|layer| layer.node.begin());
     }
 
@@ -191,23 +200,13 @@ impl GroupExport {
     }
 }
 
+impl Fronted for GroupExport {
+    fn front(&self) -> &dyn Connect {
+        &self.front
+    }
+}
+
 impl Export for GroupExport {
-    fn info(&self) -> DriveInfo {
-        self.front.info()
-    }
-
-    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        self.front.connect()
-    }
-
-    fn pairs(&self) -> Option<Pairs> {
-        self.front.pairs()
-    }
-
-    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
-        Some(self.front.subsystem())
-    }
-
     /// Of the drives together; those of each drive and layer are parts.
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         let mut all = BTreeMap::new();
@@ -218,13 +217,25 @@ impl Export for GroupExport {
     }
 
     fn parts(&self) -> Vec<(String, BTreeMap<&'static str, f64>)> {
-        let drives = self.drives.iter().map(|drive| (drive.name.clone(), drive.export.counters()));
-        drives.chain(self.layers.iter().map(|layer| (layer.name.clone(), counters(layer)))).collect()
+        let of_drive = |drive: &GroupDrive| {
+            let mut all = drive.export.counters();
+            all.extend(figures::of_reads(&drive.heard.tail));
+            (drive.name.clone(), all)
+        };
+        let of_layer = |layer: &Instance| (layer.name.clone(), counters(layer));
+        let mut parts: Vec<_> = self.drives.iter().map(of_drive).chain(self.layers.iter().map(of_layer)).collect();
+        for (name, counters) in &mut parts {
+            let place = |(layer, array): (&Instance, Rc<Array>)| {
+                Some((layer.over.iter().position(|over| over == name)?, array))
+            };
+            let above = self.arrays().find_map(place);
+            above.iter().for_each(|(number, array)| counters.extend(figures::of_drive(array, *number)));
+        }
+        parts
     }
 
     fn read_only(&self) -> Option<String> {
-        let lost = self.arrays().find(|(_, array)| array.is_lost());
-        lost.map(|(layer, array)| format!("{}: more members have failed than {} tolerates", layer.name, array.shape()))
+        self.arrays().find_map(|(layer, array)| Some(format!("{}: {}", layer.name, figures::lost(&array)?)))
     }
 
     /// Faults go to the drive that they name, or to all of them.
@@ -247,10 +258,6 @@ impl Export for GroupExport {
     }
 
     fn faults(&self) -> Vec<FaultCount> {
-        let of = |drive: &GroupDrive| {
-            let named = |count: FaultCount| FaultCount { rule: format!("{}={}", drive.name, count.rule), ..count };
-            drive.export.faults().into_iter().map(named).collect::<Vec<_>>()
-        };
-        self.drives.iter().flat_map(of).collect()
+        self.drives.iter().flat_map(|drive| figures::faults(&drive.name, &drive.export)).collect()
     }
 }

@@ -13,12 +13,12 @@ use std::path::Path;
 use std::rc::Rc;
 
 use nandscape_device_controller::Offers;
-use nandscape_drive::{Drive, DriveInfo, Names, Node, Refused, Role, Subsystem, Use, node};
+use nandscape_drive::{Drive, DriveInfo, Names, Node, Refused, Role, Use, node};
 use nandscape_host_block::BlockLayer;
 use nandscape_layers_array::Array;
 use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::inside::{Inside, Layout};
-use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
+use nandscape_transport_reactor::{Connect, Export, FaultCount, Fronted, Order, Source};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::HINT_TIME;
 
@@ -143,11 +143,6 @@ impl LayersExport {
         self.front.offers()
     }
 
-    /// I/O queue pairs of each controller.
-    pub fn max_queue_pairs(&self) -> u16 {
-        self.front.max_queue_pairs()
-    }
-
     /// The layers in words, from the bottom up.
     pub fn describe(&self) -> String {
         self.chain.in_words()
@@ -202,23 +197,13 @@ pub(crate) fn counters(layer: &Instance) -> BTreeMap<&'static str, f64> {
     }
 }
 
+impl Fronted for LayersExport {
+    fn front(&self) -> &dyn Connect {
+        &self.front
+    }
+}
+
 impl Export for LayersExport {
-    fn info(&self) -> DriveInfo {
-        self.front.info()
-    }
-
-    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        self.front.connect()
-    }
-
-    fn pairs(&self) -> Option<Pairs> {
-        self.front.pairs()
-    }
-
-    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
-        Some(self.front.subsystem())
-    }
-
     /// Those of the drive and of the layers; of two layers of a kind the upper one's, as those of each are parts.
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         let mut all = self.below.counters();

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use nandscape_device_ssd::Profile;
+use nandscape_lab_run::chain::drives_below;
 use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, Phase, Precondition, Progress, Replay, WhatIf};
 use nandscape_sim::{Rng, Seed};
 use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
@@ -362,23 +363,34 @@ fn with_an_array_of_arrays() {
 fn with_chains_that_are_drawn() {
     let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(3, |seed| seed.parse().expect("a number"));
     let mut rng = Seed::new(seed).child("served chains").rng();
-    let kinds = ["block,depth=8,scheduler=ssd", "cache,memory=64KiB", "raid0:2", "raid1:2,technique=tea2"];
+    let kinds = [
+        "block,depth=8,scheduler=ssd",
+        "cache,memory=64KiB",
+        "raid0:2",
+        "raid1:2,technique=tea2",
+        "raid5:3,chunk=8KiB",
+        "ahci:2,slots=8",
+    ];
     let folder = tempfile::tempdir().unwrap();
     for number in 0..if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_some() { 20 } else { 2 } {
         let mut words = if number % 2 == 0 { vec!["ftl,buffer.size=1MiB"] } else { Vec::new() };
-        let takes = |words: &[&str]| words.iter().filter(|word| word.starts_with("raid")).count();
+        let takes = |words: &[&str]| {
+            let chain: Chain = words.join(" ").parse().unwrap();
+            drives_below(&chain.resolve().unwrap()) as u64
+        };
         while words.len() < 4 {
             words.push(kinds[rng.below(kinds.len() as u64) as usize]);
-            if takes(&words) > 2 {
+            if takes(&words) > 6 {
                 words.pop();
             }
         }
         let what = format!("{}, seed {seed}", words.join(" "));
         let layers: Chain = words.join(" ").parse().unwrap();
         let plain = if number % 2 == 0 { drives_of_chunks(seed) } else { drives("through", seed) };
-        let count = if takes(&words) == 0 { 2 } else { 1 << takes(&words) };
+        // Layers over one drive lie over each of two.
+        let count = takes(&words).max(2);
         let names = |number: u64| match takes(&words) {
-            0 => NAMES[number as usize].to_owned(),
+            1 => NAMES[number as usize].to_owned(),
             _ => format!("drive-{number}"),
         };
         let drive = |number: u64| DriveSpec { name: names(number), number, ..plain.drives[0].clone() };

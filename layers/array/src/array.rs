@@ -107,7 +107,7 @@ pub(crate) struct Core {
     /// The next stripe reads from copies in turn.
     pub(crate) turn: Cell<u64>,
     /// Is notified of events of the members.
-    pub(crate) listener: RefCell<Option<Listener>>,
+    pub(crate) listeners: RefCell<Vec<Listener>>,
     /// The members' windows in force.
     pub(crate) schedule: Cell<Option<Schedule>>,
     /// The repairs at the opening.
@@ -338,7 +338,7 @@ impl Core {
             recorded: Signal::new(sim),
             overruns: Cell::new(0),
             turn: Cell::new(0),
-            listener: RefCell::new(None),
+            listeners: RefCell::default(),
             schedule: Cell::new(None),
             recovered: Cell::default(),
             windows_ended: Cell::new(false),

@@ -39,16 +39,14 @@ pub enum News {
 pub(crate) type Listener = Box<dyn Fn(News)>;
 
 impl Array {
-    /// From now on `listener` is called with events of the members. It must not use the array.
+    /// From now on `listener` is called with events of the members, after earlier listeners. It must not use the array.
     pub fn listen(&self, listener: impl Fn(News) + 'static) {
-        self.core().listener.replace(Some(Box::new(listener)));
+        self.core().listeners.borrow_mut().push(Box::new(listener));
     }
 }
 
 impl Core {
     pub(crate) fn tell(&self, news: News) {
-        if let Some(listener) = &*self.listener.borrow() {
-            listener(news);
-        }
+        self.listeners.borrow().iter().for_each(|listener| listener(news));
     }
 }

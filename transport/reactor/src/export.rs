@@ -20,12 +20,12 @@ pub struct Pairs {
     pub all: usize,
 }
 
-/// A drive that clients can connect to.
-pub trait Export {
+/// What clients reach of a drive.
+pub trait Connect {
     /// The drive's description.
     fn info(&self) -> DriveInfo;
 
-    /// The descriptions of the namespaces that its connections reach, by number. The first is that of [`Export::info`].
+    /// The descriptions of the namespaces that its connections reach, by number. The first is that of [`Connect::info`].
     fn namespaces(&self) -> Vec<DriveInfo> {
         vec![self.info()]
     }
@@ -45,7 +45,38 @@ pub trait Export {
     fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
         None
     }
+}
 
+/// A drive whose clients reach what is in front of it.
+pub trait Fronted {
+    /// What they reach.
+    fn front(&self) -> &dyn Connect;
+}
+
+impl<T: Fronted> Connect for T {
+    fn info(&self) -> DriveInfo {
+        self.front().info()
+    }
+
+    fn namespaces(&self) -> Vec<DriveInfo> {
+        self.front().namespaces()
+    }
+
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+        self.front().connect()
+    }
+
+    fn pairs(&self) -> Option<Pairs> {
+        self.front().pairs()
+    }
+
+    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
+        self.front().subsystem()
+    }
+}
+
+/// A drive that is served: [`Connect`] is for its clients, this for its operator.
+pub trait Export: Connect {
     /// The drive's counters, by name with unit; the names of monotonic ones end in `_total`.
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         BTreeMap::new()
@@ -124,7 +155,7 @@ impl QueueExport {
     }
 }
 
-impl Export for QueueExport {
+impl Connect for QueueExport {
     fn info(&self) -> DriveInfo {
         self.controller.info()
     }

@@ -10,13 +10,13 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_sim::{Executor, Seed};
-use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
+use nandscape_transport_reactor::{Connect, Export, Handle, PollMode, Port, Reactor, Setup};
 use nandscape_transport_vfio_user::{DoorbellMode, Function as Served, Listener};
 use nandscape_wire_nvme::Status;
 
 struct Exported(Ssd);
 
-impl Export for Exported {
+impl Connect for Exported {
     fn info(&self) -> DriveInfo {
         self.0.subsystem().info()
     }
@@ -29,6 +29,8 @@ impl Export for Exported {
         Some(self.0.subsystem())
     }
 }
+
+impl Export for Exported {}
 
 fn resolved(name: &str, changes: &[&str]) -> Resolved {
     let mut profile = Profile::load(name).unwrap();

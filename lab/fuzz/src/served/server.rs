@@ -12,7 +12,7 @@ use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_sim::{Executor, Seed};
 use nandscape_transport_reactor::handle::Figures;
-use nandscape_transport_reactor::{Export, Handle, PollMode, Port, QueueExport, Reactor, Setup};
+use nandscape_transport_reactor::{Connect, Export, Handle, PollMode, Port, QueueExport, Reactor, Setup};
 use nandscape_wire_nvme::Status;
 use signal_hook::consts::SIGPIPE;
 use tempfile::TempDir;
@@ -29,7 +29,7 @@ struct Exported {
     queues: QueueExport,
 }
 
-impl Export for Exported {
+impl Connect for Exported {
     fn info(&self) -> DriveInfo {
         self.queues.info()
     }
@@ -42,6 +42,8 @@ impl Export for Exported {
         Some(self.ssd.subsystem())
     }
 }
+
+impl Export for Exported {}
 
 /// A drive and a listener for it, until it is dropped.
 pub(super) struct Server<L> {

@@ -17,7 +17,7 @@ use nandscape_drive::{Drive, DriveInfo, Node, Refused, Subsystem, Use};
 use nandscape_host_driver::nvme_tcp::Target;
 use nandscape_host_open_channel::{ChunkInfo, Error, Geometry, Means, OpenChannel};
 use nandscape_sim::{Executor, Seed, Sim};
-use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
+use nandscape_transport_reactor::{Connect, Export, FaultCount, Order, Pairs, Source};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::open_channel::CHUNK_OFFLINE;
 
@@ -337,14 +337,9 @@ impl HostedExport {
         self.ftl.ssd().check()?;
         self.lowest().map_or(Ok(()), |model| model.ssd().check())
     }
-
-    /// I/O queue pairs of each controller.
-    pub fn max_queue_pairs(&self) -> u16 {
-        self.model.profile().max_queue_pairs()
-    }
 }
 
-impl Export for HostedExport {
+impl Connect for HostedExport {
     fn info(&self) -> DriveInfo {
         self.model.info()
     }
@@ -365,7 +360,9 @@ impl Export for HostedExport {
     fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
         self.model.subsystem()
     }
+}
 
+impl Export for HostedExport {
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         let (mut counters, traffic) = (self.model.counters(), self.ftl.traffic());
         counters.extend(self.far().into_iter().flat_map(|far| far.counters()));

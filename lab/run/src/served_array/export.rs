@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_device_controller::Offers;
-use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_host_driver::nvme_tcp::NvmeTcp;
-use nandscape_layers_array::{Array, News, Recovered, ScrubReport, WindowMode};
+use nandscape_layers_array::{Array, Recovered, WindowMode};
 use nandscape_sim::{Executor, Span};
-use nandscape_transport_reactor::{Export, FaultCount, Order, Pairs, Source};
+use nandscape_transport_reactor::{Connect, Export, FaultCount, Fronted, Order, Source};
 use nandscape_wire_nvme::Status;
 
+use super::figures;
 use super::member::Under;
 use super::orders::{fault_of, obey};
 use crate::array_members::in_words;
@@ -36,11 +36,6 @@ impl ArrayExport {
     /// The commands that it takes.
     pub fn offers(&self) -> Offers {
         self.front.offers()
-    }
-
-    /// I/O queue pairs of each controller.
-    pub fn max_queue_pairs(&self) -> u16 {
-        self.front.max_queue_pairs()
     }
 
     /// The models among its drives, by name.
@@ -138,21 +133,7 @@ impl ArrayExport {
 
     /// Calls `line` with a line of text for each event of the members from now on.
     pub fn on_member_event(&self, line: impl Fn(&str) + 'static) {
-        let names: Vec<String> = self.under.iter().map(|drive| drive.name().to_owned()).collect();
-        let shape = self.array.shape();
-        self.array.listen(move |news| {
-            let of = |drive: usize| names.get(drive).map_or("?", String::as_str);
-            line(&match news {
-                News::Failed { member, drive } => format!("member {member}, {}, has failed: the array continues without it", of(drive)),
-                News::Lost => format!("more members have failed than {shape} tolerates: reads of what they held and all writes fail"),
-                News::Rebuilding { member, drive } => format!("member {member} is being rebuilt on {}", of(drive)),
-                News::Rebuilt { member, drive } => format!("member {member} is rebuilt on {}", of(drive)),
-                News::Scrubbed(ScrubReport { stripes, mismatches, unreadable, skipped }) => format!(
-                    "a scrub has ended: {stripes} stripes, {mismatches} of them with parity or copies that differed, {unreadable} that could \
-                     not be read as a whole; {skipped} were left out, as a member was missing"
-                ),
-            });
-        });
+        figures::on_event(&self.array, self.names().into_iter().map(str::to_owned).collect(), line);
     }
 
     fn names(&self) -> Vec<&str> {
@@ -178,48 +159,28 @@ impl ArrayExport {
     }
 }
 
+impl Fronted for ArrayExport {
+    fn front(&self) -> &dyn Connect {
+        &self.front
+    }
+}
+
 impl Export for ArrayExport {
-    fn info(&self) -> DriveInfo {
-        self.front.info()
-    }
-
-    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        self.front.connect()
-    }
-
-    fn pairs(&self) -> Option<Pairs> {
-        self.front.pairs()
-    }
-
-    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
-        Some(self.front.subsystem())
-    }
-
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         counters(&self.array)
     }
 
     fn parts(&self) -> Vec<(String, BTreeMap<&'static str, f64>)> {
-        let stats = self.array.stats();
         let part = |(number, drive): (usize, &Under)| {
             let mut counters = drive.counters();
-            counters.insert("array_spare", f64::from(u8::from(self.array.spares().contains(&number))));
-            if let Some(member) = self.array.member_of(number).map(|member| stats.members[member]) {
-                counters.extend([
-                    ("array_member_reads_total", member.reads as f64),
-                    ("array_member_writes_total", member.writes as f64),
-                    ("array_member_busy_reads_total", member.busy as f64),
-                    ("array_member_errors_total", member.errors as f64),
-                ]);
-            }
+            counters.extend(figures::of_drive(&self.array, number));
             (drive.name().to_owned(), counters)
         };
         self.under.iter().enumerate().map(part).collect()
     }
 
     fn read_only(&self) -> Option<String> {
-        let lost = format!("more members have failed than {} tolerates", self.array.shape());
-        self.array.is_lost().then_some(lost)
+        figures::lost(&self.array)
     }
 
     fn order(&self, order: &Order) -> Result<(), String> {

@@ -9,16 +9,16 @@ use std::rc::Rc;
 use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, QueueId, Refused, Role, Use};
 use nandscape_host_driver::nvme_tcp::NvmeTcp;
-use nandscape_lab_workload::Direction;
 use nandscape_layers_array::Member;
 use nandscape_sim::{Executor, Sim};
-use nandscape_transport_reactor::{Export, FaultCount, Order};
+use nandscape_transport_reactor::{Connect, Export, FaultCount, Order};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::identify::{DLFEAT_ZEROS, ONCS_DSM};
 use nandscape_wire_nvme::vendor::FAST_FAIL;
 
 use super::absent::Absent;
 use super::alone::as_array;
+use super::figures;
 use super::plain::{HINTS, Plain};
 use crate::chain::{self, Chain, Instance, ManagedView};
 use crate::host_ftl::{HostedExport, HostedSpec};
@@ -94,14 +94,6 @@ enum Place {
     /// Nowhere: it could not be reached.
     Nowhere(DriveInfo),
 }
-
-/// Percentiles of the reads of a drive, by the name of the counter; 1 is the longest.
-const TAIL: [(&str, f64); 4] = [
-    ("array_member_read_p50_us", 0.5),
-    ("array_member_read_p99_us", 0.99),
-    ("array_member_read_p99_9_us", 0.999),
-    ("array_member_read_max_us", 1.0),
-];
 
 impl MemberSpec {
     /// The name that users know it by.
@@ -291,11 +283,7 @@ impl Under {
             Place::Nowhere(_) => BTreeMap::from([("remote_connected", 0.0)]),
         };
         self.layers.borrow().iter().for_each(|layer| counters.extend(served_layers::counters(layer)));
-        self.tail.with(Direction::Read, |reads| {
-            if reads.count() > 0 {
-                counters.extend(TAIL.map(|(name, quantile)| (name, reads.quantile(quantile).as_us())));
-            }
-        });
+        counters.extend(figures::of_reads(&self.tail));
         counters
     }
 
@@ -309,8 +297,6 @@ impl Under {
     }
 
     pub(super) fn faults(&self) -> Vec<FaultCount> {
-        let Some(export) = self.model() else { return Vec::new() };
-        let named = |count: FaultCount| FaultCount { rule: format!("{}={}", self.name, count.rule), ..count };
-        export.faults().into_iter().map(named).collect()
+        self.model().map_or_else(Vec::new, |export| figures::faults(&self.name, export))
     }
 }

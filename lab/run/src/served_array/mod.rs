@@ -10,6 +10,7 @@
 //! | `open` | how the array comes to be |
 //! | `export` | the array as clients and operators see it |
 //! | `orders` | orders to an array at work |
+//! | `figures` | the figures and events of members |
 //!
 //! An array over models in memory ends with the process, as the models do. An array over files or remote drives keeps records on
 //! them, reopens, and outlasts crashes.
@@ -19,6 +20,7 @@
 mod absent;
 mod alone;
 pub(crate) mod export;
+pub(crate) mod figures;
 mod member;
 mod open;
 pub(crate) mod orders;

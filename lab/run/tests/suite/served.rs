@@ -13,7 +13,7 @@ use nandscape_lab_run::{
 use nandscape_lab_workload::{Direction, JobSpec, Limit, Outcome, Runner, Workload};
 use nandscape_layers_array::Config;
 use nandscape_sim::{Executor, Seed, Sim};
-use nandscape_transport_reactor::Export;
+use nandscape_transport_reactor::{Connect, Export};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 const SEED: u64 = 5;

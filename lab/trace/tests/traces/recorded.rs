@@ -8,7 +8,7 @@ use nandscape_lab_trace::{Format, Trace, convert};
 use nandscape_lab_workload::Direction;
 use nandscape_sim::{Executor, Time};
 use nandscape_transport_reactor::recording::{Kept, Recorder};
-use nandscape_transport_reactor::{Export, Order, Port};
+use nandscape_transport_reactor::{Connect, Export, Order, Port};
 use nandscape_wire_nvme::io::DsmRange;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes as _;
@@ -40,7 +40,7 @@ impl Drive for Instant {
     }
 }
 
-impl Export for Instant {
+impl Connect for Instant {
     fn info(&self) -> DriveInfo {
         Drive::info(self)
     }
@@ -48,7 +48,9 @@ impl Export for Instant {
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
         Ok(Rc::new(Instant))
     }
+}
 
+impl Export for Instant {
     fn order(&self, _: &Order) -> Result<(), String> {
         Ok(())
     }

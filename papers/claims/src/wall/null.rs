@@ -6,9 +6,9 @@ use std::rc::Rc;
 use anyhow::{anyhow, ensure};
 use nandscape_drive::{Completion, Drive, DriveInfo, Io};
 use nandscape_sim::{Span, Time};
-use nandscape_transport_reactor::Export;
 use nandscape_transport_reactor::WallClock;
 use nandscape_transport_reactor::ring::RingHost;
+use nandscape_transport_reactor::{Connect, Export};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::wall::cores::{of_pair, stay_on};
@@ -53,7 +53,7 @@ impl Drive for NullDrive {
     }
 }
 
-impl Export for NullDrive {
+impl Connect for NullDrive {
     fn info(&self) -> DriveInfo {
         Drive::info(self)
     }
@@ -62,6 +62,8 @@ impl Export for NullDrive {
         Ok(Rc::new(NullDrive))
     }
 }
+
+impl Export for NullDrive {}
 
 /// Pairs, and the reactors that they end at.
 pub(crate) struct Pairs {

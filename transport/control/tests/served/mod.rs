@@ -11,7 +11,7 @@ use nandscape_drive::testing::{FakeDrive, INFO, Servers, Service};
 use nandscape_drive::{Drive, DriveInfo, Io};
 use nandscape_sim::{Executor, Sim, Span, Time};
 use nandscape_transport_reactor::ring::RingHost;
-use nandscape_transport_reactor::{Export, FaultCount, Handle, Order, PollMode, Port, Reactor, Setup};
+use nandscape_transport_reactor::{Connect, Export, FaultCount, Handle, Order, PollMode, Port, Reactor, Setup};
 use nandscape_wire_nvme::io::FUA;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
@@ -45,7 +45,7 @@ fn drive(sim: &Sim) -> Rc<FakeDrive<TenMicroseconds>> {
 /// Takes rules that begin with "fail", and a setting named "speed".
 struct Counting(Rc<FakeDrive<TenMicroseconds>>, RefCell<Vec<String>>, RefCell<String>);
 
-impl Export for Counting {
+impl Connect for Counting {
     fn info(&self) -> DriveInfo {
         self.0.info()
     }
@@ -53,7 +53,9 @@ impl Export for Counting {
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
         Ok(self.0.connect())
     }
+}
 
+impl Export for Counting {
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         BTreeMap::from([("free_blocks", 7.0), ("programmed_bytes_total", 8_192.0)])
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use nandscape_drive::testing::{FakeDrive, INFO, Servers, Service};
 use nandscape_drive::{Drive, DriveInfo, Io};
 use nandscape_sim::{Sim, Span, Time};
-use nandscape_transport_reactor::{Export, Pairs};
+use nandscape_transport_reactor::{Connect, Export, Pairs};
 use nandscape_wire_nvme::io::{Cdw12, DsmRange};
 use nandscape_wire_nvme::{IoOpcode, Status};
 use zerocopy::FromBytes;
@@ -111,7 +111,7 @@ fn seen(io: &Io) -> Seen {
     Seen { opcode, slba, blocks, fua, deallocate }
 }
 
-impl Export for PlainExport {
+impl Connect for PlainExport {
     fn info(&self) -> DriveInfo {
         self.drive.info()
     }
@@ -127,3 +127,5 @@ impl Export for PlainExport {
         Some(Pairs { free: self.most - self.drive.connections(), all: self.most })
     }
 }
+
+impl Export for PlainExport {}

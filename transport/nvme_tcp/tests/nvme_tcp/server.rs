@@ -15,7 +15,7 @@ use nandscape_transport_nvme_tcp::{Address, Listener, ListenerConfig, Subsystem}
 use nandscape_transport_reactor::handle::Figures;
 use nandscape_transport_reactor::recording::{Reader, Recorder};
 use nandscape_transport_reactor::replay::{Ending, replay};
-use nandscape_transport_reactor::{Export, Handle, PollMode, Port, QueueExport, Reactor, Released, Setup};
+use nandscape_transport_reactor::{Connect, Export, Handle, PollMode, Port, QueueExport, Reactor, Released, Setup};
 use nandscape_wire_nvme::Status;
 
 /// A test that waits longer than this has failed.
@@ -37,7 +37,7 @@ pub(crate) struct SsdExport {
     queues: QueueExport,
 }
 
-impl Export for SsdExport {
+impl Connect for SsdExport {
     fn info(&self) -> DriveInfo {
         self.queues.info()
     }
@@ -50,6 +50,8 @@ impl Export for SsdExport {
         Some(self.ssd.subsystem())
     }
 }
+
+impl Export for SsdExport {}
 
 impl SsdExport {
     pub(crate) fn of(sim: &Sim, ssd: Ssd) -> Rc<SsdExport> {

@@ -14,7 +14,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::*;
 use crate::client::Intake;
-use crate::export::Export;
+use crate::export::{Connect, Export};
 
 mod instant;
 mod line;
@@ -30,7 +30,7 @@ impl Service for Delays {
 
 struct DelaysExport(Rc<FakeDrive<Delays>>);
 
-impl Export for DelaysExport {
+impl Connect for DelaysExport {
     fn info(&self) -> DriveInfo {
         self.0.info()
     }
@@ -39,6 +39,8 @@ impl Export for DelaysExport {
         Ok(self.0.connect())
     }
 }
+
+impl Export for DelaysExport {}
 
 /// A reactor that does not sleep: on a slow machine the time in which it would wait awake is over before a test's steps are.
 fn reactor() -> (Reactor, Handle) {

@@ -11,7 +11,7 @@ use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_sim::{Seed, Sim};
 use nandscape_transport_reactor::handle::Figures;
-use nandscape_transport_reactor::{Export, QueueExport};
+use nandscape_transport_reactor::{Connect, Export, QueueExport};
 use nandscape_wire_nvme::io::{CopyRange, DEAC, DsmRange};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes as _;
@@ -45,7 +45,7 @@ impl Long {
     }
 }
 
-impl Export for Long {
+impl Connect for Long {
     fn info(&self) -> DriveInfo {
         self.queues.info()
     }
@@ -58,6 +58,8 @@ impl Export for Long {
         Some(self.ssd.subsystem())
     }
 }
+
+impl Export for Long {}
 
 /// A long command of each kind, with its transfer. A Compare transfers the data that it compares, and is left out.
 pub(crate) fn commands() -> Vec<(&'static str, SubmissionEntry, Vec<u8>)> {

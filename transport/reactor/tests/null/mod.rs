@@ -9,7 +9,7 @@ use nandscape_drive::testing::INFO;
 use nandscape_drive::{Completion, Drive, DriveInfo, Io, Names, Subsystem};
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::handle::Figures;
-use nandscape_transport_reactor::{Export, QueueExport, Reactor};
+use nandscape_transport_reactor::{Connect, Export, QueueExport, Reactor};
 use nandscape_wire_nvme::Status;
 
 /// A drive that completes each command at once.
@@ -32,7 +32,7 @@ pub(crate) struct NullExport {
     queues: QueueExport,
 }
 
-impl Export for NullExport {
+impl Connect for NullExport {
     fn info(&self) -> DriveInfo {
         self.info
     }
@@ -45,6 +45,8 @@ impl Export for NullExport {
         Some(self.controller.subsystem().clone())
     }
 }
+
+impl Export for NullExport {}
 
 impl NullExport {
     /// Another drive that completes commands by itself.

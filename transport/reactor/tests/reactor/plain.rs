@@ -13,7 +13,7 @@ use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::{Executor, Sim, Span, Time};
 use nandscape_transport_reactor::recording::{Reader, Recorder};
 use nandscape_transport_reactor::replay::{Ending, replay};
-use nandscape_transport_reactor::{Export, Handle, Order, PollMode, Port, Reactor, Setup};
+use nandscape_transport_reactor::{Connect, Export, Handle, Order, PollMode, Port, Reactor, Setup};
 use nandscape_wire_nvme::Status;
 
 /// A command takes 1 us and as many as its address modulo 40.
@@ -41,7 +41,7 @@ impl Service for Plain {
 
 struct Only(Rc<FakeDrive<Plain>>);
 
-impl Export for Only {
+impl Connect for Only {
     fn info(&self) -> DriveInfo {
         self.0.info()
     }
@@ -49,7 +49,9 @@ impl Export for Only {
     fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
         Ok(self.0.connect())
     }
+}
 
+impl Export for Only {
     fn order(&self, order: &Order) -> Result<(), String> {
         let slow = match order {
             Order::AddFault(text) => text.parse().map_err(|_| format!("{text:?} is not a time such as \"40us\""))?,

@@ -11,7 +11,7 @@ use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::handle::Figures;
-use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
+use nandscape_transport_reactor::{Connect, Export, Handle, PollMode, Port, Reactor, Setup};
 use nandscape_transport_vfio_user::{DoorbellMode, Function, Listener};
 use nandscape_wire_nvme::Status;
 
@@ -20,7 +20,7 @@ pub(crate) const PAIRS: u16 = 8;
 
 struct Exported(Ssd);
 
-impl Export for Exported {
+impl Connect for Exported {
     fn info(&self) -> DriveInfo {
         self.0.subsystem().info()
     }
@@ -33,6 +33,8 @@ impl Export for Exported {
         Some(self.0.subsystem())
     }
 }
+
+impl Export for Exported {}
 
 /// A drive and its functions, until it is dropped.
 pub(crate) struct Server {

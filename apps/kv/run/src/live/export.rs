@@ -7,11 +7,9 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
 use nandscape_apps_kv_engine::{Server, Store};
-use nandscape_drive::{Drive, DriveInfo, Subsystem};
 use nandscape_host_block::BlockLayer;
 use nandscape_sim::Span;
-use nandscape_transport_reactor::{Export, Pairs, Source};
-use nandscape_wire_nvme::Status;
+use nandscape_transport_reactor::{Connect, Export, Fronted, Source};
 
 use super::sockets::Sockets;
 
@@ -68,23 +66,13 @@ pub(super) struct KvExport {
     pub(super) service: Rc<Service>,
 }
 
+impl Fronted for KvExport {
+    fn front(&self) -> &dyn Connect {
+        &*self.drive
+    }
+}
+
 impl Export for KvExport {
-    fn info(&self) -> DriveInfo {
-        self.drive.info()
-    }
-
-    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
-        self.drive.connect()
-    }
-
-    fn pairs(&self) -> Option<Pairs> {
-        self.drive.pairs()
-    }
-
-    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
-        self.drive.subsystem()
-    }
-
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         let mut counters = self.drive.counters();
         counters.extend(nandscape_lab_run::block_counters(&self.layer));

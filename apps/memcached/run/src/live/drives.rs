@@ -8,7 +8,7 @@ use nandscape_device_media::durable::{Owner, StoreFile};
 use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_lab_run::{DriveSpec, SsdExport};
 use nandscape_sim::{Executor, Sim};
-use nandscape_transport_reactor::Export as _;
+use nandscape_transport_reactor::{Connect as _, Export as _};
 
 use super::serve::{ServeError, other};
 

@@ -10,13 +10,11 @@ use nandscape_apps_memcached_engine::memcached::Server;
 use nandscape_apps_memcached_engine::policy::policy;
 use nandscape_apps_memcached_engine::{Config, Engine, Given, OpenError};
 use nandscape_apps_store::Host;
-use nandscape_drive::{DriveInfo, Subsystem};
 use nandscape_lab_run::SsdExport;
 use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::listening::Accepting;
 use nandscape_transport_reactor::socket::Address;
-use nandscape_transport_reactor::{Export, Handle, Pairs, PollMode, Port, Reactor, Setup, Source};
-use nandscape_wire_nvme::Status;
+use nandscape_transport_reactor::{Connect, Export, Fronted, Handle, PollMode, Port, Reactor, Setup, Source};
 
 use super::drives::{Drive, ServedDrive};
 use super::sockets::{Door, OnFailure, Sockets};
@@ -80,23 +78,13 @@ struct Front {
     sockets: Rc<Sockets>,
 }
 
+impl Fronted for Front {
+    fn front(&self) -> &dyn Connect {
+        &*self.drive
+    }
+}
+
 impl Export for Front {
-    fn info(&self) -> DriveInfo {
-        self.drive.info()
-    }
-
-    fn connect(&self) -> Result<Rc<dyn nandscape_drive::Drive>, Status> {
-        self.drive.connect()
-    }
-
-    fn pairs(&self) -> Option<Pairs> {
-        self.drive.pairs()
-    }
-
-    fn subsystem(&self) -> Option<Rc<dyn Subsystem>> {
-        self.drive.subsystem()
-    }
-
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         self.drive.counters()
     }

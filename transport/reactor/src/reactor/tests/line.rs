@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::*;
-use crate::export::{Export, Pairs};
+use crate::export::{Connect, Export, Pairs};
 use crate::handle::{Refused, Reservation};
 
 /// A drive with three pairs, which the test releases.
@@ -17,7 +17,7 @@ struct Few {
 
 const PAIRS: usize = 3;
 
-impl Export for Few {
+impl Connect for Few {
     fn info(&self) -> DriveInfo {
         self.drive.info()
     }
@@ -31,6 +31,8 @@ impl Export for Few {
         Some(Pairs { free: self.free.get(), all: PAIRS })
     }
 }
+
+impl Export for Few {}
 
 type Answer = Receiver<Result<Reservation, Refused>>;
 
