@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use nandscape_device_media::StoreKind;
 use nandscape_host_block::{Config, PredictorKind};
+use nandscape_host_path::Config as HostConfig;
 use nandscape_lab_report::format::{bytes, count, rounded, seconds};
 use nandscape_lab_run::chain::BlockOver;
 use nandscape_lab_run::wall::{Endpoint, InProcess, WallError, WallReport, WallRun};
@@ -109,7 +110,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     if let Some(folder) = &args.out {
         prepare_out(args, folder)?;
     }
-    let in_process = in_process(args, &of_drive)?;
+    let in_process = in_process(args, &of_drive, completion.as_ref())?;
     let (endpoint, seed, busy) = (&args.to, args.seed, PollMode::from(args.poll) == PollMode::Busy);
     let patience = args.patience.map(|seconds| Span::from_s(seconds.into()));
     let in_this = in_process.as_ref();
@@ -176,7 +177,7 @@ fn block_and_drive(set: &[String]) -> Result<(Option<Config>, Vec<String>), Fail
 }
 
 /// The drive of this process, if one is meant.
-fn in_process(args: &BenchArgs, set: &[String]) -> Result<Option<InProcess>, Failure> {
+fn in_process(args: &BenchArgs, set: &[String], completion: Option<&HostConfig>) -> Result<Option<InProcess>, Failure> {
     let Endpoint::Ring(profile) = &args.to else {
         let given = [
             ("--set", !set.is_empty()),
@@ -208,7 +209,7 @@ fn in_process(args: &BenchArgs, set: &[String]) -> Result<Option<InProcess>, Fai
     };
     let (version, layers) = (env!("CARGO_PKG_VERSION").to_owned(), Chain::default());
     let drives = LiveDrives { version, seed: args.seed, drives: vec![drive], layers };
-    let started = InProcess::start(drives, args.poll.into(), args.out.is_some());
+    let started = InProcess::start(drives, args.poll.into(), args.out.is_some(), completion);
     started.map(Some).map_err(|problem| Failure::Input(anyhow::anyhow!("--to {}: {problem}", args.to)))
 }
 

@@ -18,6 +18,7 @@
 //! | `mem` | the memory of a command's data |
 //! | `parity` | the exclusive or of data, for drives with stripes and for arrays |
 //! | `notice_queue` | the queue of notices ahead of completions, for a host of this process |
+//! | `announcements` | such a queue for drives over queue pairs |
 //! | `queue_memory` | the memory of queues, as a controller sees it |
 //! | `ring` | a submission and a completion queue in the memory of this process |
 //! | `guest_queues` | queues in the memory of a guest |
@@ -30,6 +31,7 @@
 //!
 //! Left out: what happens inside a drive, and how a client outside this process reaches one.
 
+mod announcements;
 pub mod block_sizes;
 pub mod breakdown;
 pub mod command;
@@ -52,6 +54,7 @@ pub mod shingle;
 pub mod subsystem;
 pub mod testing;
 
+pub use announcements::Announcements;
 pub use block_sizes::BlockSizes;
 pub use breakdown::{Breakdown, Stage};
 pub use controller::{Controller, QueueId};

@@ -93,6 +93,9 @@ fn jobs_write_by_streams_over_every_transport_with_an_admin_queue() {
         let report = report(&[&["--to", url.as_str()], &words[..], &placed].concat());
         assert_eq!((number(&report, "/requests"), &report["errors"]), (600.0, &serde_json::json!({})), "{url}");
     }
+    let ring = ["--to", "ring://default", "--set", "capacity=64MiB", "--set", "ftl.streams.count=4"];
+    let report = report(&[&ring, &words[..], &placed].concat());
+    assert_eq!((number(&report, "/requests"), &report["errors"]), (600.0, &serde_json::json!({})));
     let ended = bench(&[&["--to", server.uri().as_str()], &words[..], &placed].concat());
     assert!(ended.code == Some(2) && ended.err.contains("it has no admin queue"), "{ended:?}");
     server.end();
@@ -250,6 +253,24 @@ fn policies_wait_as_they_say(url: &str, more: &[&str]) {
     assert!(waits > 0.0 && (sleeps, learnt) == (0.0, 40.0), "{waits} {sleeps} {learnt}");
 }
 
+/// The drive announces ends: by its own window, by a given one, and by one that follows the delay of the thread.
+fn notices_wake_the_thread(url: &str, more: &[&str]) {
+    let of = |window: &str| {
+        let window = format!("host.window={window}");
+        policed(url, "precompletion", &[more, &["--set", "host.patience=1s", "--set", &window]].concat())
+    };
+    for window in ["drive", "300us"] {
+        let announced = of(window);
+        let noticed = ["ready", "late"].map(|how| number(&announced["learnt"], &format!("/{how}")));
+        assert!(noticed[0] + noticed[1] > 0.0 && number(&announced, "/waits") > 0.0, "{announced:#}");
+        assert_eq!(number(&announced["learnt"], "/polled") + number(&announced["learnt"], "/woken"), 0.0);
+        assert!(announced["window_us"].is_null(), "{announced:#}");
+    }
+    // The first window is 16 us. Nothing that depends on how fast the thread is woken is asserted.
+    let adapted = of("adaptive");
+    assert!((1.0..=1_000.0).contains(&number(&adapted, "/window_us")), "{adapted:#}");
+}
+
 /// Reads that take long: a thread finds none of them at its end at once, unless it is held up each time.
 const SLOW: [&str; 2] = ["--set", "timing.read=2ms"];
 
@@ -261,14 +282,7 @@ fn policies_on_completions_wait_as_they_say_over_vfio_user() {
         let server = Server::small(&[&function[..], &announcing, more].concat());
         let url = format!("vfio-user://{}", server.path("f.sock").display());
         policies_wait_as_they_say(&url, &[]);
-        let announced = policed(&url, "precompletion", &["--set", "host.patience=1s"]);
-        let noticed = ["ready", "late"].map(|how| number(&announced["learnt"], &format!("/{how}")));
-        assert!(noticed[0] + noticed[1] > 0.0 && number(&announced, "/waits") > 0.0, "{announced:#}");
-        assert_eq!(number(&announced["learnt"], "/polled") + number(&announced["learnt"], "/woken"), 0.0);
-        // The first window is 16 us. Nothing that depends on how fast the thread is woken is asserted.
-        let adapted = policed(&url, "precompletion", &["--set", "host.patience=1s", "--set", "host.window=adaptive"]);
-        let window = number(&adapted, "/window_us");
-        assert!((1.0..=1_000.0).contains(&window), "{adapted:#}");
+        notices_wake_the_thread(&url, &[]);
         server.end();
     }
     let server = Server::small(&["--vfio-user", "f.sock", "--record", "run.rec"]);
@@ -289,8 +303,16 @@ fn policies_on_completions_wait_as_they_say_over_vfio_user() {
 fn policies_on_completions_wait_as_they_say_on_a_ring_and_over_sockets() {
     let drive = [&["--set", "capacity=64MiB", "--precondition", "full"][..], &SLOW].concat();
     policies_wait_as_they_say("ring://default", &drive);
-    let server = Server::small(&SLOW);
+    notices_wake_the_thread(
+        "ring://default",
+        &[&drive[..], &["--set", "controller.precompletion.window=500us"]].concat(),
+    );
+    let server = Server::small(&[&SLOW[..], &["--nvme-tcp", "127.0.0.1:0"]].concat());
     policies_wait_as_they_say(&server.uri(), &[]);
+    for url in [server.uri(), format!("nvme-tcp://{}", server.next_place("nvme-tcp://"))] {
+        let ended = bench(&["--to", &url, "--rw", "randread", "--set", "host.completion=precompletion"]);
+        assert!(ended.code == Some(2) && ended.err.contains("needs notices, which no socket carries"), "{ended:?}");
+    }
     let text = bench(
         &[
             &["--to", "ring://default", "--rw", "randread", "--io-count", "20"][..],
@@ -301,7 +323,7 @@ fn policies_on_completions_wait_as_they_say_on_a_ring_and_over_sockets() {
     );
     assert!(text.out.contains("completions by poll: ") && text.out.contains("control without a drive: "), "{text:?}");
     for (set, problem) in [
-        ("host.completion=precompletion", "only vfio-user:// carries"),
+        ("host.completion=precompletion", "controller.precompletion.window = \"16us\" makes one"),
         ("host.completion=guess", "interrupt or poll or hybrid"),
         ("host.cores=2", "the host is this machine"),
         ("host.poll_sleep=20%", "no policy is given"),

@@ -14,7 +14,7 @@ use nandscape_sim::{Sim, Span, Time};
 use serde::Serialize;
 
 use crate::chain::Ports;
-use crate::precompletion::{Asking, WokenReport};
+use crate::precompletion::{Asking, NEEDS_NOTICES, WokenReport};
 use crate::rig::Rig;
 use crate::simulation::RunError;
 
@@ -227,11 +227,7 @@ impl Host {
                 path.on_window(move |window| asking.set_window(window));
             }
             None if path.asks() => {
-                return Err(RunError::Workload(
-                    "host.completion: precompletion needs a drive that announces the ends of reads; \
-                     controller.precompletion.window = \"16us\" makes one"
-                        .to_owned(),
-                ));
+                return Err(RunError::Workload(NEEDS_NOTICES.to_owned()));
             }
             None => {}
         }

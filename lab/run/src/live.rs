@@ -10,7 +10,7 @@ use nandscape_device_media::durable::{StoreFile, StoreSpec};
 use nandscape_device_media::fault::RuleError;
 use nandscape_device_media::{OpCounts, Rule, StoreKind};
 use nandscape_device_ssd::{Part, Profile, ProfileError, Resolved, Ssd};
-use nandscape_drive::{Drive, DriveInfo, Subsystem};
+use nandscape_drive::{Drive, DriveInfo, QueueId, Subsystem};
 use nandscape_sim::units::Bytes;
 use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::inside::{Inside, Layout};
@@ -356,6 +356,16 @@ impl SsdExport {
     /// A connection for writes of an array, with fewer entries than the drive has command slots.
     pub(crate) fn connect_for_writes(&self) -> Result<Rc<dyn Drive>, Status> {
         self.queues.connect_with(write_entries(&self.profile).min(self.profile.max_queue_entries()))
+    }
+
+    /// Makes one of its queue pairs a queue of notices ahead of completions, for the connections from now on. The caller sets the
+    /// feature.
+    ///
+    /// # Errors
+    /// That there is no queue pair left.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn announce(&self) -> Result<QueueId, Status> {
+        self.queues.announce()
     }
 
     /// Its profile.

@@ -3,21 +3,20 @@
 //! Each notice goes to the receiver of its command's completion.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 use nandscape_device_controller::{Component, Precompletion};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::io::Sink;
 use nandscape_drive::{
-    CommandRef, Completion, Controller, Drive, DriveInfo, HostMem, Io, Issuer, Notice, NoticeQueue, QueueDrive,
-    QueueId, Stage, Token,
+    Announcements, CommandRef, Completion, Controller, Drive, DriveInfo, HostMem, Io, Issuer, QueueDrive, QueueId,
+    Stage, Token,
 };
 use nandscape_host_path::{BufferAccount, NoticeFigures};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::vendor::{Hints, NOTICE, NOTICES, Notices};
-use nandscape_wire_nvme::{AdminOpcode, IoOpcode, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use serde::Serialize;
 use zerocopy::IntoBytes;
 
@@ -163,15 +162,35 @@ impl PrecompletionReport {
 pub struct Asking {
     sim: Sim,
     controller: Rc<dyn Controller>,
-    queue: Rc<NoticeQueue>,
-    connections: Connections,
+    announcements: Announcements,
     window: Cell<Span>,
     account: BufferAccount,
     buffer: Cell<BufferReport>,
 }
 
-/// The connections whose commands ask, by queue.
-type Connections = Rc<RefCell<BTreeMap<QueueId, Weak<QueueDrive>>>>;
+/// Why a host cannot wait by notices.
+pub(crate) const NEEDS_NOTICES: &str = "host.completion: precompletion needs a drive that announces the ends of reads; \
+                                        controller.precompletion.window = \"16us\" makes one";
+/// Why a drive has no queue of notices, before the status.
+pub(crate) const NO_ROOM: &str = "the drive has no room for the queue of notices";
+
+/// Has a controller announce reads in a queue this long ahead; zero is its own window.
+///
+/// # Errors
+/// The status with which it refuses.
+pub(crate) async fn give_window(
+    issuer: &Issuer,
+    admin: &dyn Drive,
+    queue: QueueId,
+    window: Span,
+) -> Result<(), Status> {
+    let value = Notices::new(queue.0, u32::try_from(window.ns()).unwrap_or(u32::MAX));
+    let command = SubmissionEntry::set_features(NOTICES, 0);
+    match issuer.execute(admin, command, HostMem::from_bytes(value.as_bytes())).await.status {
+        status if status.is_success() => Ok(()),
+        status => Err(status),
+    }
+}
 
 impl Asking {
     /// Creates pair `id` of a controller for notices.
@@ -184,17 +203,11 @@ impl Asking {
         (id, most): (QueueId, u32),
         window: Span,
     ) -> Result<Rc<Asking>, String> {
-        let connections = Connections::default();
-        let of = connections.clone();
-        let told = move |Notice { queue, cid, remaining }| {
-            let drive = of.borrow().get(&queue).and_then(Weak::upgrade);
-            drive.iter().for_each(|drive| drive.announce(cid, remaining));
-        };
-        let queue = NoticeQueue::new(controller.clone(), id, ENTRIES.min(most), told).map_err(|status| {
-            format!("the drive has no room for the queue of notices: {status}; raise controller.queue_pairs")
-        })?;
+        let announcements = Announcements::new(controller.clone(), id, ENTRIES.min(most));
+        let announcements =
+            announcements.map_err(|status| format!("{NO_ROOM}: {status}; raise controller.queue_pairs"))?;
         let (window, account, buffer) = (Cell::new(window), BufferAccount::default(), Cell::default());
-        Ok(Rc::new(Asking { sim: sim.clone(), controller, queue, connections, window, account, buffer }))
+        Ok(Rc::new(Asking { sim: sim.clone(), controller, announcements, window, account, buffer }))
     }
 
     /// Has the controller announce reads there.
@@ -202,14 +215,8 @@ impl Asking {
     /// # Errors
     /// The controller's reason to refuse.
     pub(crate) async fn begin(&self, issuer: &Issuer, admin: &dyn Drive) -> Result<(), String> {
-        let window = self.window.get();
-        let value = Notices::new(self.queue.id().0, u32::try_from(window.ns()).unwrap_or(u32::MAX));
-        let cdw10 = u32::from(NOTICES).into();
-        let entry = SubmissionEntry { opcode: AdminOpcode::SET_FEATURES.0, cdw10, ..SubmissionEntry::default() };
-        match issuer.execute(admin, entry, HostMem::from_bytes(value.as_bytes())).await.status {
-            status if status.is_success() => Ok(()),
-            status => Err(format!("controller.precompletion.window: the drive refuses notices: {status}")),
-        }
+        let given = give_window(issuer, admin, self.announcements.id(), self.window.get()).await;
+        given.map_err(|status| format!("controller.precompletion.window: the drive refuses notices: {status}"))
     }
 
     /// The window in force, or about to be.
@@ -238,7 +245,7 @@ impl Asking {
 
     /// A connection whose reads and writes ask.
     pub fn over(self: &Rc<Asking>, below: Rc<QueueDrive>) -> Rc<dyn Drive> {
-        self.connections.borrow_mut().insert(below.id(), Rc::downgrade(&below));
+        self.announcements.add(&below);
         let unit_bytes = below.info().unit_bytes.max(1);
         Rc::new_cyclic(|me| Asker {
             me: me.clone(),

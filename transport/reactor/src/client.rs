@@ -144,6 +144,10 @@ pub trait Client {
     /// A command has completed. Replies that cost almost nothing are sent here, others in [`Client::flush`].
     fn complete(&mut self, released: Released);
 
+    /// The drive announces the end of a command that asked for it, predicted to be `remaining` after the announcement
+    /// ([`NOTICES`](nandscape_wire_nvme::vendor::NOTICES)). Called at most once, and never after the completion.
+    fn announced(&mut self, _tag: u64, _remaining: Span) {}
+
     /// An interrupt of a host with its own queues, whose completions are in its memory.
     fn interrupt(&mut self, _vector: u16) {}
 

@@ -1,15 +1,16 @@
 //! A drive that clients can connect to, and the queue pairs of a controller as one.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_drive::{Controller, Drive, DriveInfo, QueueDrive, Subsystem};
+use nandscape_drive::{Announcements, Controller, Drive, DriveInfo, QueueDrive, QueueId, Subsystem};
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::Status;
 
 use crate::inside::{Inside, Layout};
 use crate::order::{FaultCount, Order};
-use crate::queue_ids::QueueIds;
+use crate::queue_ids::{Lease, QueueIds};
 
 /// The queue pairs of a drive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -134,12 +135,30 @@ pub struct QueueExport {
     controller: Rc<dyn Controller>,
     ids: Rc<QueueIds>,
     entries: u32,
+    /// Announced ends of commands, if they were requested.
+    announced: OnceCell<(Announcements, Lease)>,
 }
 
 impl QueueExport {
     /// Queue pairs 1 to `max_pairs` of a controller, of `entries` entries each.
     pub fn new(sim: &Sim, controller: Rc<dyn Controller>, max_pairs: u16, entries: u32) -> QueueExport {
-        QueueExport { sim: sim.clone(), controller, ids: QueueIds::new(max_pairs), entries }
+        QueueExport { sim: sim.clone(), controller, ids: QueueIds::new(max_pairs), entries, announced: OnceCell::new() }
+    }
+
+    /// Makes one of the pairs a queue of notices, whose number is returned. Notices reach the connections that are made from now
+    /// on, each the receiver of its command's completion. The caller sets the feature.
+    ///
+    /// # Errors
+    /// That there is no queue pair left.
+    ///
+    /// # Panics
+    /// When there is such a queue already.
+    pub fn announce(&self) -> Result<QueueId, Status> {
+        let id = self.ids.take().ok_or(Status::INVALID_QUEUE_ID)?;
+        let announcements = Announcements::new(self.controller.clone(), id.id(), self.entries)?;
+        let queue = announcements.id();
+        assert!(self.announced.set((announcements, id)).is_ok(), "one queue takes all notices");
+        Ok(queue)
     }
 
     /// A connection with another number of entries.
@@ -149,6 +168,7 @@ impl QueueExport {
     pub fn connect_with(&self, entries: u32) -> Result<Rc<dyn Drive>, Status> {
         let id = self.ids.take().ok_or(Status::INVALID_QUEUE_ID)?;
         let drive = QueueDrive::new(&self.sim, self.controller.clone(), id.id(), entries)?;
+        self.announced.get().iter().for_each(|(announcements, _)| announcements.add(&drive));
         // The next connection gets the number when the commands of this one have ended.
         drive.keep_until_deleted(Box::new(id));
         Ok(drive)

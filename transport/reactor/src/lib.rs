@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `port` | connections, commands in, completions out |
 //! | `export` | a drive that clients can connect to |
-//! | `outbox` | completions, interrupts and questions on their way out |
+//! | `outbox` | completions, notices, interrupts and questions on their way out |
 //! | `asks` | requests that hosts have not answered |
 //! | `arrival` | arrivals from a host that has its own queues in a controller |
 //! | `doorbells` | notices to its transport, which watches its doorbells |

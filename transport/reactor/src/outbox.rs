@@ -1,5 +1,5 @@
-//! The output of the model: completions of commands, interrupts for hosts that find their completions in their own
-//! memory, and transfers requested of those hosts.
+//! The output of the model: completions of commands and notices ahead of them, interrupts for hosts that find their
+//! completions in their own memory, and transfers requested of those hosts.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use nandscape_drive::io::Sink;
 use nandscape_drive::mem::Ask;
 use nandscape_drive::{BlockSizes, Completion, QueueId};
 use nandscape_sim::slots::{Key, Slots};
-use nandscape_sim::{Sim, Time};
+use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::SubmissionEntry;
 
 use crate::port::ConnectionId;
@@ -41,10 +41,10 @@ pub struct Released {
     pub completion: Completion,
 }
 
-/// Something of which a host with its own queues is notified.
+/// Something other than a completion of which a connection is notified.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToHost {
-    /// The host's connection.
+    /// The connection.
     pub connection: ConnectionId,
     /// The output.
     pub what: What,
@@ -53,10 +53,12 @@ pub struct ToHost {
 /// See [`ToHost`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum What {
-    /// An interrupt of this vector.
+    /// Of a host with its own queues: an interrupt of this vector.
     Interrupt(u16),
-    /// A transfer is requested of the host, under this number.
+    /// Of such a host: a transfer is requested, under this number.
     Ask(u64, Box<Ask>),
+    /// Of a connection that is a drive: the command with this tag is predicted to end so long after its announcement.
+    Notice(u64, Span),
 }
 
 /// A command in the model.
@@ -119,6 +121,13 @@ impl Sink for Outbox {
         let command = self.outstanding.borrow_mut().remove(Key::from_bits(tag));
         if let Some(command) = command {
             self.release(command, completion);
+        }
+    }
+
+    fn announced(&self, tag: u64, remaining: Span) {
+        let outstanding = self.outstanding.borrow();
+        if let Some(&Outstanding { connection, tag, .. }) = outstanding.get(Key::from_bits(tag)) {
+            self.to_hosts.borrow_mut().push(ToHost { connection, what: What::Notice(tag, remaining) });
         }
     }
 

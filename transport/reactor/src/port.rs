@@ -327,7 +327,7 @@ impl Port {
         self.observer = Some(Box::new(observe));
     }
 
-    /// Moves the notices for hosts since the last call, in order, into `into`.
+    /// Moves what connections are to be notified of since the last call, in order, into `into`.
     pub fn take_to_hosts(&mut self, into: &mut Vec<ToHost>) {
         into.append(&mut self.outbox.to_hosts.borrow_mut());
     }

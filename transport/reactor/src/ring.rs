@@ -3,14 +3,17 @@
 //! The client's end is a [`RingHost`] on any thread; the reactor's end is a [`Client`] without a socket. Buffers
 //! move with their commands and return with the completions. A host that sleeps gives an event descriptor, which is signalled
 //! once for all completions of a turn, as an interrupt.
+//!
+//! Announced ends of commands pass over a third ring, for a host that wants them. A notice is there before its completion. A host
+//! that takes none loses those for which the ring has no room, and no completion.
 
 use std::cell::RefCell;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 use nandscape_drive::mem::Buffer;
-use nandscape_drive::{DriveInfo, HostMem};
-use nandscape_sim::Time;
+use nandscape_drive::{Completion, DriveInfo, HostMem};
+use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 use rtrb::{Consumer, Producer, RingBuffer};
 
@@ -32,6 +35,10 @@ pub struct Reply {
     pub tag: u64,
     /// Its status.
     pub status: Status,
+    /// DW0 of the completion queue entry.
+    pub dw0: u32,
+    /// DW1 of the completion queue entry.
+    pub dw1: u32,
     /// When it arrived in the model.
     pub arrived: Time,
     /// When the model completed it, by [`Handle::clock`]; it arrives here later.
@@ -40,10 +47,40 @@ pub struct Reply {
     pub data: Vec<u8>,
 }
 
+/// The drive announces the end of a command that asked for it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Announced {
+    /// The client's tag of the command.
+    pub tag: u64,
+    /// How long it was predicted to take from the announcement on.
+    pub remaining: Span,
+}
+
+/// What a connection is to have.
+#[derive(Debug)]
+pub struct RingSetup {
+    /// The namespace; `None` is the drive's first.
+    pub nsid: Option<u32>,
+    /// Commands at a time.
+    pub depth: usize,
+    /// Signalled by completions, by notices, and by the end of the reactor.
+    pub event: Option<OwnedFd>,
+    /// Whether notices are passed on.
+    pub notices: bool,
+}
+
+impl RingSetup {
+    /// Room for so many commands to the drive's first namespace, without signals and notices.
+    pub fn of_depth(depth: usize) -> RingSetup {
+        RingSetup { nsid: None, depth, event: None, notices: false }
+    }
+}
+
 /// The client's end. Dropping it disconnects.
 pub struct RingHost {
     requests: Producer<Request>,
     replies: Consumer<Reply>,
+    notices: Option<Consumer<Announced>>,
     handle: Handle,
     info: DriveInfo,
     depth: usize,
@@ -55,14 +92,15 @@ pub struct RingHost {
 struct RingClient {
     requests: Consumer<Request>,
     replies: Producer<Reply>,
+    notices: Option<Producer<Announced>>,
     /// Completions for which the ring has no room.
     waiting: Vec<Reply>,
     /// Buffers of commands under way, by slot.
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// There are completions since the last signal.
+    /// There are completions or notices since the last signal.
     has_news: bool,
-    /// Signalled when there are completions. It is dropped after `replies`.
+    /// Signalled when there are completions or notices. It is dropped after `replies`.
     bell: Bell,
 }
 
@@ -96,35 +134,19 @@ impl RingHost {
     /// # Errors
     /// Invalid Queue Identifier when the drive takes no more, or the reactor has ended.
     pub fn connect(handle: &Handle, export: u16, depth: usize) -> Result<RingHost, Status> {
-        RingHost::connect_namespace(handle, export, None, depth)
+        RingHost::connect_with(handle, export, RingSetup::of_depth(depth))
     }
 
-    /// The same to a namespace; `None` is the drive's first.
+    /// The same with more than room for commands.
     ///
     /// # Errors
     /// As [`RingHost::connect`], and when there is no such namespace.
-    pub fn connect_namespace(
-        handle: &Handle,
-        export: u16,
-        nsid: Option<u32>,
-        depth: usize,
-    ) -> Result<RingHost, Status> {
-        RingHost::connect_signalled(handle, export, nsid, depth, None)
-    }
-
-    /// The same; completions signal `event`, and so does the end of the reactor.
-    ///
-    /// # Errors
-    /// As [`RingHost::connect_namespace`].
-    pub fn connect_signalled(
-        handle: &Handle,
-        export: u16,
-        nsid: Option<u32>,
-        depth: usize,
-        event: Option<OwnedFd>,
-    ) -> Result<RingHost, Status> {
+    pub fn connect_with(handle: &Handle, export: u16, setup: RingSetup) -> Result<RingHost, Status> {
+        let RingSetup { nsid, depth, event, notices } = setup;
         let (requests, from_host) = RingBuffer::new(depth);
         let (to_host, replies) = RingBuffer::new(depth);
+        // A command is announced once.
+        let (announced, notices) = notices.then(|| RingBuffer::new(depth)).unzip();
         let (tell, told) = std::sync::mpsc::channel();
         handle.connect_namespace(
             export,
@@ -133,12 +155,13 @@ impl RingHost {
                 // The connecting thread waits for it.
                 let _ = tell.send(info);
                 let (waiting, slots, free) = (Vec::new(), Vec::new(), Vec::new());
-                let (requests, replies) = (from_host, to_host);
-                Box::new(RingClient { requests, replies, waiting, slots, free, has_news: false, bell: Bell(event) })
+                let (requests, replies, notices) = (from_host, to_host, announced);
+                let (has_news, bell) = (false, Bell(event));
+                Box::new(RingClient { requests, replies, notices, waiting, slots, free, has_news, bell })
             }),
         );
         let info = told.recv().map_err(|_| Status::INVALID_QUEUE_ID)?;
-        Ok(RingHost { requests, replies, handle: handle.clone(), info, depth, outstanding: 0 })
+        Ok(RingHost { requests, replies, notices, handle: handle.clone(), info, depth, outstanding: 0 })
     }
 
     /// The drive's description.
@@ -166,6 +189,11 @@ impl RingHost {
         let reply = self.replies.pop().ok()?;
         self.outstanding -= 1;
         Some(reply)
+    }
+
+    /// Takes a notice, if there is one. After a completion was taken, the notice of its command is there, if it got one.
+    pub fn notice(&mut self) -> Option<Announced> {
+        self.notices.as_mut()?.pop().ok()
     }
 
     /// Whether the reactor has ended.
@@ -232,7 +260,9 @@ impl Client for RingClient {
         let index = released.tag as u32;
         let slot = &mut self.slots[index as usize];
         let Released { arrived, at, completion, .. } = released;
-        let reply = Reply { tag: slot.tag, status: completion.status, arrived, at, data: slot.buffer.take() };
+        let (tag, data) = (slot.tag, slot.buffer.take());
+        let Completion { status, dw0, dw1, .. } = completion;
+        let reply = Reply { tag, status, dw0, dw1, arrived, at, data };
         self.free.push(index);
         self.has_news = true;
         if !self.waiting.is_empty() {
@@ -240,6 +270,13 @@ impl Client for RingClient {
         } else if let Err(rtrb::PushError::Full(reply)) = self.replies.push(reply) {
             self.waiting.push(reply);
         }
+    }
+
+    fn announced(&mut self, tag: u64, remaining: Span) {
+        let Some(notices) = &mut self.notices else { return };
+        let tag = self.slots[tag as usize].tag;
+        // Without room, the host waits for the completion.
+        self.has_news |= notices.push(Announced { tag, remaining }).is_ok();
     }
 
     fn flush(&mut self) -> Result<(), Gone> {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::str::FromStr;
 use std::time::Duration;
 
-use nandscape_drive::Drive;
+use nandscape_drive::{Drive, QueueId};
 use nandscape_host_driver::nbd::{NbdAddress, NbdDrive};
 use nandscape_host_driver::nvme_tcp::{AdminQueue, NvmeTcp, Target};
 use nandscape_host_driver::vfio_user::{FunctionDrive, Signals};
@@ -114,7 +114,7 @@ pub(super) struct Connections {
     /// An admin queue of the same host, if one was requested.
     pub(super) admin: Option<Connected>,
     /// The completion queue of notices, if they were requested.
-    pub(super) notices: Option<u16>,
+    pub(super) notices: Option<QueueId>,
 }
 
 impl Endpoint {
@@ -144,9 +144,9 @@ impl Endpoint {
         patience: Span,
     ) -> Result<Connections, String> {
         match self {
-            _ if signals.notices.is_some() && !matches!(self, Endpoint::VfioUser(_)) => Err(format!(
-                "{self}: host.completion: precompletion needs notices, which only vfio-user:// carries; interrupt, poll, hybrid and \
-                 adaptive are valid here"
+            Endpoint::Nbd(_) | Endpoint::NvmeTcp(_) if signals.notices.is_some() => Err(format!(
+                "{self}: host.completion: precompletion needs notices, which no socket carries; interrupt, poll, hybrid and adaptive are \
+                 valid here, and precompletion over vfio-user:// and ring://"
             )),
             // It has one client at a time, with a queue pair for each.
             Endpoint::VfioUser(path) => {
@@ -155,7 +155,7 @@ impl Endpoint {
                 let connected = FunctionDrive::connect_signalled(path, &pairs, false, with_admin, signals);
                 let (admin, drives) = connected.map_err(|error| format!("{self}: {error}"))?;
                 Ok(Connections {
-                    notices: drives.first().and_then(FunctionDrive::notice_queue),
+                    notices: drives.first().and_then(FunctionDrive::notice_queue).map(QueueId),
                     drives: drives.into_iter().map(|drive| Connected::of(Polled(drive))).collect(),
                     admin: admin.map(|admin| Connected::of(Polled(admin))),
                 })
@@ -169,11 +169,23 @@ impl Endpoint {
                 let connected = |drive: Rc<NvmeTcp>| Connected { drive: drive.clone(), source: drive };
                 Ok(Connections { drives: drives.into_iter().map(connected).collect(), admin, notices: None })
             }
-            Endpoint::Nbd(_) | Endpoint::Ring(_) if with_admin => {
-                Err(format!("{self}: it has no admin queue for its clients; nvme-tcp:// and vfio-user:// have"))
+            Endpoint::Nbd(_) if with_admin => Err(format!(
+                "{self}: it has no admin queue for its clients; nvme-tcp://, vfio-user:// and ring:// have"
+            )),
+            Endpoint::Ring(_) => {
+                let drive = in_process.expect("a drive in this process was started for it");
+                let is_announced = drive.notices().is_some();
+                assert_eq!(signals.notices.is_some(), is_announced, "the drive was started for another policy");
+                let of_url = |problem| format!("{self}: {problem}");
+                let one = |Wanted { depth, nsid }: &Wanted| drive.connect(*depth, *nsid, signals.interrupts);
+                let drives = wanted.iter().map(|wanted| one(wanted).map(Connected::of).map_err(of_url));
+                let drives = drives.collect::<Result<_, String>>()?;
+                let admin = with_admin.then(|| drive.connect_admin(signals.interrupts).map(Connected::of));
+                let admin = admin.transpose().map_err(of_url)?;
+                Ok(Connections { drives, admin, notices: drive.notices() })
             }
-            _ => {
-                let drives = wanted.iter().map(|wanted| self.connect_one(in_process, *wanted, signals, patience));
+            Endpoint::Nbd(_) | Endpoint::NvmeTcp(_) => {
+                let drives = wanted.iter().map(|wanted| self.connect_one(*wanted, patience));
                 Ok(Connections { drives: drives.collect::<Result<_, _>>()?, admin: None, notices: None })
             }
         }
@@ -186,13 +198,7 @@ impl Endpoint {
         NvmeTcp::connect(target, Box::new(move || clock.now())).map_err(|error| format!("{self}: {error}"))
     }
 
-    fn connect_one(
-        &self,
-        in_process: Option<&InProcess>,
-        Wanted { depth, nsid }: Wanted,
-        signals: Signals,
-        patience: Span,
-    ) -> Result<Connected, String> {
+    fn connect_one(&self, Wanted { depth, nsid }: Wanted, patience: Span) -> Result<Connected, String> {
         match self {
             Endpoint::Nbd(_) if nsid.is_some() => {
                 Err(format!("{self}: an export is one namespace; the export's name chooses it, such as NAME/2"))
@@ -203,14 +209,7 @@ impl Endpoint {
                 NbdDrive::connect(address, false, patience).map(Connected::of).map_err(|error| error.to_string())
             }
             Endpoint::NvmeTcp(target) => self.over_tcp(target, Wanted { depth, nsid }, patience).map(Connected::of),
-            Endpoint::VfioUser(_) => unreachable!("its queue pairs are made together"),
-            Endpoint::Ring(_) => {
-                let drive = in_process.expect("a drive in this process was started for it");
-                drive
-                    .connect(depth, nsid, signals.interrupts)
-                    .map(Connected::of)
-                    .map_err(|problem| format!("{self}: {problem}"))
-            }
+            Endpoint::VfioUser(_) | Endpoint::Ring(_) => unreachable!("their queue pairs are made together"),
         }
     }
 }

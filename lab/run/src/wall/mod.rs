@@ -8,6 +8,7 @@
 //! | `ring` | a drive in this process, over rings |
 //! | `function` | a drive behind a vfio-user socket |
 //! | `in_process` | that drive and its thread |
+//! | `admin` | its admin queue |
 //! | `completions` | how the thread waits for completions: the policies of simulated hosts |
 //! | `windows` | windows of notices that follow the scheduling delay |
 //! | `control` | how long the system takes to wake the thread, without a drive |
@@ -21,6 +22,7 @@
 //! Latencies run from the submission (closed loads) or arrival (open loads) of a request to the moment at which the loop
 //! has its completion. Endpoints do not report the drive's internal times, so a report has no breakdown.
 
+mod admin;
 mod alone;
 mod completion_report;
 mod completions;
@@ -73,7 +75,7 @@ use windows::Windows;
 pub struct WallRun<'a> {
     /// The drive.
     pub endpoint: &'a Endpoint,
-    /// The drive of this process that [`Endpoint::Ring`] means.
+    /// The drive of this process that [`Endpoint::Ring`] means, started for the same `completion`.
     pub in_process: Option<&'a InProcess>,
     /// The load.
     pub workload: Workload,
@@ -142,7 +144,7 @@ impl WallRun<'_> {
         let patience = self.patience.unwrap_or(self.endpoint.patience());
         let mut pacer = Pacer::new(self.busy, Patience::new(self.endpoint.to_string(), patience)).telling(self.tell);
         let block = self.block_layer(pacer.sim())?;
-        let signals = self.signals();
+        let signals = signals(self.completion.as_ref());
         let completions = self.completions(&pacer)?;
         completions.iter().for_each(|completions| pacer.waiting_by(completions.clone()));
         let jobs = || self.workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| spec));
@@ -201,19 +203,6 @@ impl WallRun<'_> {
         Ok(WallReport { block: block.as_deref().map(BlockReport::of), completion, ..report })
     }
 
-    /// What the policy needs of the drive.
-    fn signals(&self) -> Signals {
-        let Some(config) = &self.completion else { return Signals::default() };
-        let notices = match (config.completion, config.window) {
-            // One that adapts is given as soon as the policy asks for it.
-            (PolicyKind::Precompletion, Window::Drive | Window::Adaptive) => Some(0),
-            (PolicyKind::Precompletion, Window::Fixed(window)) => Some(window.ns() as u32),
-            _ => None,
-        };
-        let interrupts = !matches!(config.completion, PolicyKind::Poll | PolicyKind::Hybrid);
-        Signals { interrupts, notices }
-    }
-
     /// The policy, with its control.
     fn completions(&self, pacer: &Pacer) -> Result<Option<Rc<Completions>>, WallError> {
         let Some(config) = &self.completion else { return Ok(None) };
@@ -253,6 +242,19 @@ impl WallRun<'_> {
         let loads = if spec.is_none() { self.workload.loads.clone() } else { Vec::new() };
         Workload { jobs, loads, ..self.workload.clone() }
     }
+}
+
+/// What a policy needs of the drive.
+fn signals(completion: Option<&HostConfig>) -> Signals {
+    let Some(config) = completion else { return Signals::default() };
+    let notices = match (config.completion, config.window) {
+        // One that adapts is given as soon as the policy asks for it.
+        (PolicyKind::Precompletion, Window::Drive | Window::Adaptive) => Some(0),
+        (PolicyKind::Precompletion, Window::Fixed(window)) => Some(window.ns() as u32),
+        _ => None,
+    };
+    let interrupts = !matches!(config.completion, PolicyKind::Poll | PolicyKind::Hybrid);
+    Signals { interrupts, notices }
 }
 
 /// Commands of an open job or a load that are in a queue at a time; more wait in the host.

@@ -1,4 +1,4 @@
-//! A drive in this process: its reactor has its own thread, and commands and completions pass over rings.
+//! A drive in this process: its reactor has its own thread, and commands, completions and notices pass over rings.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -7,8 +7,9 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Token};
 use nandscape_host_driver::{Lost, Pending};
 use nandscape_sim::slots::{Key, Slots};
-use nandscape_transport_reactor::ring::{Reply, RingHost};
-use nandscape_wire_nvme::{IoOpcode, Status};
+use nandscape_transport_reactor::ring::{Announced, Reply, RingHost};
+use nandscape_wire_nvme::Status;
+use nandscape_wire_nvme::opcode::Transfer;
 use rustix::event::PollFlags;
 
 use super::pacer::Source;
@@ -17,7 +18,7 @@ use super::pacer::Source;
 pub(super) struct RingDrive {
     name: String,
     info: DriveInfo,
-    /// Signalled by completions, where they interrupt.
+    /// Signalled by completions and notices, where they interrupt.
     event: Option<OwnedFd>,
     state: RefCell<State>,
 }
@@ -31,6 +32,8 @@ struct State {
     answers: u64,
     /// Empty between polls; kept for its memory.
     replies: Vec<Reply>,
+    /// The same.
+    notices: Vec<Announced>,
 }
 
 impl RingDrive {
@@ -46,6 +49,7 @@ impl RingDrive {
                 waiting: VecDeque::new(),
                 answers: 0,
                 replies: Vec::new(),
+                notices: Vec::new(),
             }),
         }
     }
@@ -56,8 +60,8 @@ impl State {
     fn put(&mut self, io: Io) -> Option<Io> {
         let Io { command, mem, token } = io;
         let data = mem.to_vec();
-        // Only the data of a read is copied back.
-        let kept = if IoOpcode(command.opcode) == IoOpcode::READ { mem.clone() } else { HostMem::none() };
+        // Only data that comes from the drive is copied back.
+        let kept = if Transfer::of(command.opcode).returns() { mem.clone() } else { HostMem::none() };
         let tag = self.outstanding.insert((token, kept));
         match self.ring.submit(tag.to_bits(), command, data) {
             Ok(()) => None,
@@ -73,6 +77,18 @@ impl State {
             if let Some(io) = self.put(io) {
                 return self.waiting.push_front(io);
             }
+        }
+    }
+}
+
+impl RingDrive {
+    /// A notice of a command that has ended is ignored.
+    fn announce(&self, Announced { tag, remaining }: Announced) {
+        let state = self.state.borrow();
+        let announcer = state.outstanding.get(Key::from_bits(tag)).map(|(token, _)| token.announcer());
+        drop(state);
+        if let Some(announce) = announcer {
+            announce(remaining);
         }
     }
 }
@@ -97,20 +113,27 @@ impl Source for RingDrive {
         while let Some(reply) = state.ring.poll() {
             replies.push(reply);
         }
+        // Notices after them, as the notice of a command that has ended is there then.
+        let mut notices = std::mem::take(&mut state.notices);
+        while let Some(notice) = state.ring.notice() {
+            notices.push(notice);
+        }
         state.fill();
         if replies.is_empty() && state.ring.is_disconnected() {
             return Err(Lost { endpoint: self.name.clone(), reason: "the drive's thread has ended".to_owned() });
         }
         state.answers += replies.len() as u64;
         drop(state);
-        let moved = !replies.is_empty();
+        let moved = !replies.is_empty() || !notices.is_empty();
+        notices.drain(..).for_each(|notice| self.announce(notice));
         for reply in replies.drain(..) {
             let ended = self.state.borrow_mut().outstanding.remove(Key::from_bits(reply.tag));
             let (token, mem) = ended.expect("a command ends once");
             mem.write(0, &reply.data[..mem.len().min(reply.data.len())]);
-            token.complete(Completion::of(reply.status));
+            token.complete(Completion { dw0: reply.dw0, dw1: reply.dw1, ..Completion::of(reply.status) });
         }
-        self.state.borrow_mut().replies = replies;
+        let mut state = self.state.borrow_mut();
+        (state.replies, state.notices) = (replies, notices);
         Ok(moved)
     }
 

@@ -3,11 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_drive::{Drive, HostMem, Issuer};
+use nandscape_drive::{Drive, Issuer, QueueId};
 use nandscape_sim::{Sim, Span};
-use nandscape_wire_nvme::SubmissionEntry;
-use nandscape_wire_nvme::vendor::{NOTICES, Notices};
-use zerocopy::IntoBytes as _;
+
+use crate::precompletion::give_window;
 
 /// See the file.
 pub(super) struct Windows {
@@ -15,7 +14,7 @@ pub(super) struct Windows {
     issuer: Issuer,
     admin: Rc<dyn Drive>,
     /// The completion queue of notices.
-    queue: u16,
+    queue: QueueId,
     wanted: Cell<Span>,
     /// A command is under way, whose end looks whether the window is still wanted.
     is_busy: Cell<bool>,
@@ -25,7 +24,7 @@ pub(super) struct Windows {
 
 impl Windows {
     /// Over an admin queue, for notices in a completion queue.
-    pub(super) fn new(sim: &Sim, admin: Rc<dyn Drive>, queue: u16) -> Rc<Windows> {
+    pub(super) fn new(sim: &Sim, admin: Rc<dyn Drive>, queue: QueueId) -> Rc<Windows> {
         Rc::new(Windows {
             sim: sim.clone(),
             issuer: Issuer::new(sim),
@@ -60,10 +59,7 @@ impl Windows {
     }
 
     async fn give(&self, window: Span) {
-        let value = Notices::new(self.queue, u32::try_from(window.ns()).unwrap_or(u32::MAX));
-        let command = SubmissionEntry::set_features(NOTICES, 0);
-        let status = self.issuer.execute(&*self.admin, command, HostMem::from_bytes(value.as_bytes())).await.status;
-        if !status.is_success() {
+        if let Err(status) = give_window(&self.issuer, &*self.admin, self.queue, window).await {
             let problem = format!("host.window: the drive refuses a window of {window}: {status}");
             self.refused.borrow_mut().get_or_insert(problem);
         }
@@ -75,6 +71,7 @@ mod tests {
     use nandscape_drive::{Completion, DriveInfo, Io};
     use nandscape_sim::Executor;
     use nandscape_wire_nvme::Status;
+    use nandscape_wire_nvme::vendor::Notices;
     use zerocopy::FromBytes as _;
 
     use super::*;
@@ -109,7 +106,7 @@ mod tests {
         let sim = executor.sim();
         let taken = Rc::new(RefCell::new(Vec::new()));
         let admin = Rc::new(Admin { sim: sim.clone(), status, windows: taken.clone() });
-        let windows = Windows::new(&sim, admin, 3);
+        let windows = Windows::new(&sim, admin, QueueId(3));
         for together in wanted {
             together.iter().for_each(|us| windows.set(Span::from_us(*us)));
             executor.block_on(sim.sleep(Span::from_ms(1))).unwrap();

@@ -9,8 +9,9 @@ use super::Reactor;
 use crate::outbox::{Released, ToHost, What};
 
 impl Reactor {
-    /// Delivers completions to their clients.
+    /// Delivers notices, then completions to their clients: a notice comes before its completion.
     pub(super) fn deliver(&mut self) {
+        self.tell_hosts();
         let mut released = std::mem::take(&mut self.released);
         self.port.take_released(&mut released);
         if let Some(watch) = &mut self.watch {
@@ -33,10 +34,10 @@ impl Reactor {
             }
         }
         self.released = released;
-        self.tell_hosts();
     }
 
-    /// Interrupts hosts that find their completions in their own memory, and asks them for transfers.
+    /// Passes on announced ends of commands, interrupts hosts that find their completions in their own memory, and asks these
+    /// for transfers.
     fn tell_hosts(&mut self) {
         let mut to_hosts = std::mem::take(&mut self.to_hosts);
         self.port.take_to_hosts(&mut to_hosts);
@@ -46,6 +47,7 @@ impl Reactor {
             match what {
                 What::Interrupt(vector) => connected.client.interrupt(vector),
                 What::Ask(number, ask) => connected.client.ask(number, *ask),
+                What::Notice(tag, remaining) => connected.client.announced(tag, remaining),
             }
             self.dirty.push(key);
         }

@@ -3,12 +3,14 @@
 //! | file | what |
 //! |---|---|
 //! | `allocations` | a command allocates nothing |
+//! | `notices` | notices of ends over rings |
 //! | `plain` | a plain drive behind a reactor |
 //! | `two_clocks` | a recording, replayed: the same events at the same times |
 //! | `turns` | rings, figures, rest, and recordings that cannot be written |
 #![cfg(target_os = "linux")]
 
 mod allocations;
+mod notices;
 #[path = "../null/mod.rs"]
 mod null;
 mod plain;

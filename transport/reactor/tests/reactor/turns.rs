@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nandscape_transport_reactor::PollMode;
 use nandscape_transport_reactor::recording::Recorder;
-use nandscape_transport_reactor::ring::RingHost;
+use nandscape_transport_reactor::ring::{RingHost, RingSetup};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
@@ -29,8 +29,8 @@ fn completions_of_a_ring_signal_the_hosts_event_descriptor() {
         rustix::io::read(&event, &mut [0; 8]).unwrap();
     };
     serve(PollMode::Adaptive, None, |handle| {
-        let signalled = Some(event.try_clone().unwrap());
-        let mut host = RingHost::connect_signalled(&handle, 0, None, 4, signalled).unwrap();
+        let setup = RingSetup { event: Some(event.try_clone().unwrap()), ..RingSetup::of_depth(4) };
+        let mut host = RingHost::connect_with(&handle, 0, setup).unwrap();
         for tag in 0..100 {
             host.submit(tag, read(tag), vec![0; 512]).unwrap();
             wait();
