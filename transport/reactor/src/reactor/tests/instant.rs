@@ -27,7 +27,7 @@ fn trace(sim: &Sim, track: Track, name: &'static str, detail: u64) {
 
 struct TracedExport(Rc<FakeDrive<Traced>>);
 
-impl Export for TracedExport {
+impl Connect for TracedExport {
     fn info(&self) -> DriveInfo {
         self.0.info()
     }
@@ -36,6 +36,8 @@ impl Export for TracedExport {
         Ok(self.0.connect())
     }
 }
+
+impl Export for TracedExport {}
 
 /// A drive, next to which all parts of a round are due at one instant, every microsecond.
 fn model() -> (Executor, Port) {
