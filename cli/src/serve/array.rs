@@ -102,9 +102,9 @@ impl ArrayArg {
         stores: &[StoreArg],
         config: &Config,
     ) -> Result<(), Failure> {
-        let lasts = |(drive, store): &(&Box<dyn PlannedDrive>, &StoreArg)| drive.outlasts() || store.path().is_some();
-        let members = || drives.iter().zip(stores).take(self.shape.members);
-        let ending: Vec<&str> = members().filter(|member| !lasts(member)).map(|(drive, _)| drive.name()).collect();
+        let members = drives.iter().zip(stores).take(self.shape.members);
+        let ending = members.filter(|(drive, store)| !drive.outlasts() && store.path().is_none());
+        let ending: Vec<&str> = ending.map(|(drive, _)| drive.name()).collect();
         if ending.is_empty() || ending.len() == self.shape.members {
             return Ok(());
         }

@@ -230,11 +230,11 @@ fn serve(
     let checked = if wishes.check { drives.iter().try_for_each(|drive| drive.check()) } else { Ok(()) };
     // Before the drives shut down: a recording ends here too, and its replay has the same events.
     let trace = wishes.trace.then(|| executor.sim().trace().to_chrome_json());
-    let close = |(drive, save): (&Box<dyn ServedDrive>, &Option<PathBuf>)| match save {
+    let closed = drives.iter().zip(&wishes.saves).filter_map(|(drive, save)| match save {
         Some(path) => drive.save(None, &mut Saving { executor: &mut executor, seed: part.seed, path }).err(),
         None => drive.close(&mut executor).err(),
-    };
-    let closed = drives.iter().zip(&wishes.saves).filter_map(close).collect();
+    });
+    let closed = closed.collect();
     Ok(Ended { figures, trace, reports, inconsistency: checked.err(), closed })
 }
 
@@ -244,7 +244,7 @@ fn watch(sim: &Sim, part: &Part, drives: &[Box<dyn ServedDrive>]) -> Rc<LiveWatc
 }
 
 fn described(drives: &[Box<dyn ServedDrive>], handle: &Handle) -> Vec<LiveDrive> {
-    let describe = |(drive, number): (&Box<dyn ServedDrive>, u16)| {
+    let describe = |(drive, number): (&dyn ServedDrive, u16)| {
         let export = drive.export();
         LiveDrive {
             name: drive.name().to_owned(),
@@ -257,5 +257,5 @@ fn described(drives: &[Box<dyn ServedDrive>], handle: &Handle) -> Vec<LiveDrive>
             number,
         }
     };
-    drives.iter().zip(0..).map(describe).collect()
+    drives.iter().map(|drive| &**drive).zip(0..).map(describe).collect()
 }
