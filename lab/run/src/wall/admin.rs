@@ -6,13 +6,13 @@
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, QueueDrive};
-use nandscape_transport_reactor::Export;
+use nandscape_transport_reactor::{Connect, Export};
 use nandscape_wire_nvme::Status;
 
 /// See the file.
 pub(super) struct Admin(pub(super) Rc<QueueDrive>);
 
-impl Export for Admin {
+impl Connect for Admin {
     fn info(&self) -> DriveInfo {
         // Admin commands transfer no blocks with metadata.
         DriveInfo { metadata_bytes: 0, ..self.0.info() }
@@ -27,3 +27,5 @@ impl Export for Admin {
         Ok(self.0.clone())
     }
 }
+
+impl Export for Admin {}

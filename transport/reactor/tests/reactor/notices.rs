@@ -10,7 +10,7 @@ use nandscape_drive::testing::INFO;
 use nandscape_drive::{Completion, Drive, DriveInfo, Io, Token};
 use nandscape_sim::{Executor, Sim, Span};
 use nandscape_transport_reactor::ring::{Announced, Reply, RingHost, RingSetup};
-use nandscape_transport_reactor::{Export, Handle, PollMode, Port, Reactor, Setup};
+use nandscape_transport_reactor::{Connect, Export, Handle, PollMode, Port, Reactor, Setup};
 use nandscape_wire_nvme::vendor::NOTICE;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
@@ -48,7 +48,7 @@ impl Drive for Announcing {
 
 struct Only(Rc<Announcing>);
 
-impl Export for Only {
+impl Connect for Only {
     fn info(&self) -> DriveInfo {
         INFO
     }
@@ -57,6 +57,8 @@ impl Export for Only {
         Ok(self.0.clone())
     }
 }
+
+impl Export for Only {}
 
 /// Serves the drive while `work` is done.
 fn serve(work: impl FnOnce(&Handle)) {
