@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nandscape_apps_memcached_engine::policy::{ANY_DRIVE, POLICIES, policy};
+use nandscape_apps_memcached_engine::policy::{ANY_DRIVE, Need, POLICIES, policy};
 use nandscape_apps_memcached_engine::{OpenError, PARITY_DRIVES, Placement};
 use nandscape_apps_memcached_run::{Load, Machine, Outcome, RunError, Spec, Tenant};
 use nandscape_device_ssd::{BUILTIN, Resolved};
@@ -29,9 +29,9 @@ use crate::table::table;
 /// Readers ask for small items, which the engine does not keep in memory, while writers put large ones as fast as the drives take them. All policies have the
 /// same engine, load and drives, and all but raid0 the same layout (RAID-1+0, or --placement parity). mixed and raid0 read and write at all drives at any time;
 /// epochs writes to even and odd drives in turn and reads from the others; rails does the same, and the turns are of a fixed time;
-/// gc_control also orders when the drives collect garbage, and waits until they are ready for reads. predictable_latency and fdp take turns
-/// as epochs does: drives that are read are in the deterministic window of Predictable Latency Mode, or the log has a reclaim unit handle for
-/// itself (Flexible Data Placement). First the log of each drive is written once.
+/// gc_control also orders when the drives collect garbage, and waits until they are ready for reads. predictable_latency, fdp and zoned take
+/// turns as epochs does: drives that are read are in the deterministic window of Predictable Latency Mode, or the log has a reclaim unit handle
+/// for itself (Flexible Data Placement), or its segments lie in zones (ZNS). First the log of each drive is written once.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +40,8 @@ Examples:
   nandscape paper engine --policy raid0,gc_control --threads 2 --uplink 1500MB
         a host of four cores with two threads each, whose drives share an uplink
   nandscape paper engine --policy mixed,gc_control --readers 32 --reads 1000000
-  nandscape paper engine --policy gc_control,predictable_latency,fdp --passes 4
+  nandscape paper engine \\
+      --policy gc_control,predictable_latency,fdp,zoned --passes 4
         orders of a vendor, and what drives on sale offer in their place
   nandscape paper engine --policy mixed,gc_control --tenants 4:1,64:12 \\
       --scheduler none,noop,cfq
@@ -55,7 +56,7 @@ Examples:
 
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 pub(crate) struct EngineArgs {
-    /// Policies. predictable_latency and fdp are for drives that have the feature of NVMe; built-in drives are given it
+    /// Policies. predictable_latency, fdp and zoned are for drives that have the feature of NVMe; built-in drives are given it
     #[arg(
         long,
         value_name = "NAME,...",
@@ -173,6 +174,9 @@ pub(crate) fn check_drives(drives: u64, placement: Placement, name: &str) -> Res
         Placement::Parity if replicas == 1 => wrong(format!(
             "--policy {name}: it has no second drive to read; with --placement parity any other policy is valid"
         )),
+        Placement::Parity if policy(name).is_some_and(|policy| policy.needs() == Need::Zones) => {
+            wrong(format!("--placement parity: with --policy {name} copies are valid"))
+        }
         Placement::Parity if !placement.fits(drives as usize, replicas) => {
             let [least, most] = PARITY_DRIVES;
             wrong(format!("--drives {drives}: with --placement parity {least} to {most} are valid"))
@@ -212,6 +216,12 @@ fn needed(policy: &str) -> &'static [(&'static str, &'static str)] {
     match policy {
         WINDOWS => &[("controller.predictable_latency", "true")],
         "fdp" => &[("ftl.fdp.handles", "2")],
+        "zoned" => &[
+            ("ftl.kind", "zone"),
+            ("ftl.zone.mapping", "dies"),
+            ("ftl.zone.width", "4"),
+            ("controller.max_transfer", "1MiB"),
+        ],
         _ => &[],
     }
 }
@@ -223,13 +233,29 @@ pub(crate) fn drive_of(
     defaults: &[(&str, &str)],
     policy: &str,
 ) -> Result<Resolved, Failure> {
-    // A profile file has its own values.
+    // A profile file has its own values, and a drive that has zones its own zones.
     let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == name);
+    let has_zones = is_built_in && resolve(name, &[])?.zone().is_some();
+    let needed = if has_zones { &[] } else { needed(policy) };
     let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
-    let defaults = defaults.iter().chain(needed(policy)).filter(|(key, _)| is_built_in && !is_set(key));
+    // Of a key that both give, the defaults count.
+    let defaults = needed.iter().chain(defaults).filter(|(key, _)| is_built_in && !is_set(key));
     let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
     let changes: Vec<String> = defaults.chain(set.iter().cloned()).collect();
-    conventional(resolve(name, &changes)?)
+    let drive = resolve(name, &changes)?;
+    let wants_zones = self::policy(policy).is_some_and(|policy| policy.needs() == Need::Zones);
+    let wrong = |problem: String| Err(Failure::Input(anyhow::anyhow!("drive {}: {problem}", drive.name)));
+    match (drive.zone().is_some(), wants_zones) {
+        (true, true) => Ok(drive),
+        (false, false) => conventional(drive),
+        (true, false) => wrong(format!(
+            "ftl.kind = \"zone\" has zones, and --policy {policy} writes blocks in any order; --policy zoned, or a drive without zones, is valid"
+        )),
+        (false, true) => wrong(format!(
+            "ftl.kind = \"{}\" has no zones, and --policy {policy} needs them; --set ftl.kind=zone is valid",
+            drive.kind()
+        )),
+    }
 }
 
 impl EngineArgs {
@@ -333,7 +359,8 @@ fn failure(error: RunError, policy: &str) -> Failure {
         }
         RunError::Spec(text) => Failure::Input(anyhow::anyhow!("{text}")),
         RunError::Open(OpenError::Engine(error)) => Failure::Input(anyhow::anyhow!("--policy {policy}: {error}")),
-        RunError::Open(_) | RunError::Queue(_) => Failure::input(error),
+        RunError::Open(error) => Failure::Input(anyhow::anyhow!("the engine: {error}")),
+        RunError::Queue(_) => Failure::input(error),
         other => Failure::run(other),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use clap::{Args, ValueEnum};
-use nandscape_apps_memcached_engine::policy::{POLICIES, policy};
+use nandscape_apps_memcached_engine::policy::{Need, POLICIES, policy};
 use nandscape_apps_memcached_engine::{Ack, Config, OpenError, Placement};
 use nandscape_apps_memcached_run::live::{Place, ServeError, ServeSpec, ServedDrive, serve};
 use nandscape_device_media::durable::{Membership, Owner, StoreFile};
@@ -106,9 +106,19 @@ const MOST_DRIVES: u64 = 64;
 /// The version of memcached whose commands are served, the first with the meta protocol. libmemcached rejects a server of a version 0.
 const LIKE: &str = "1.6.0";
 
-const DEFAULTS: [(&str, &str); 3] = [("capacity", "1GiB"), ("lba_size", "4KiB"), ("buffer.mode", "capacitor")];
+/// What built-in drives have unless it is set; the last one only if they have zones, whose width divides their six planes.
+const DEFAULTS: [(&str, &str); 4] =
+    [("capacity", "1GiB"), ("lba_size", "4KiB"), ("buffer.mode", "capacitor"), ("ftl.zone.width", "2")];
 
 impl MemcachedArgs {
+    fn needs_zones(&self) -> bool {
+        policy(&self.policy).is_some_and(|policy| policy.needs() == Need::Zones)
+    }
+
+    fn defaults(&self) -> &'static [(&'static str, &'static str)] {
+        if self.needs_zones() { &DEFAULTS } else { &DEFAULTS[..DEFAULTS.len() - 1] }
+    }
+
     fn check(&self) -> Result<(), Failure> {
         let wrong = |text: String| Err(Failure::Input(anyhow::anyhow!("{text}")));
         check_drives(self.drives, self.placement, &self.policy)?;
@@ -118,6 +128,12 @@ impl MemcachedArgs {
         let dirty = self.dirty();
         if dirty.0 < 1 << 16 || dirty.0 > self.memory.0 / 2 {
             return wrong(format!("--dirty {dirty}: 64KiB to half of --memory are valid"));
+        }
+        if self.store.is_some() && self.needs_zones() {
+            return wrong(format!(
+                "--store: drives with zones are not kept in files; another --policy than {} is valid, or leave --store out",
+                self.policy
+            ));
         }
         if self.store_sync && self.store.is_none() {
             return wrong("--store-sync: no drive is in a file; give --store FOLDER, or leave it out".to_owned());
@@ -302,7 +318,7 @@ enum Ending {
 /// Serves until a signal ends it, or it fails.
 pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     args.check()?;
-    let profile = drive_of(&args.drive, &args.set, &DEFAULTS, &args.policy)?;
+    let profile = drive_of(&args.drive, &args.set, args.defaults(), &args.policy)?;
     profile.notes.iter().for_each(|note| output::note(note));
     let (tell, ending) = channel();
     let (asked, is_serving) = (tell.clone(), Arc::<AtomicBool>::default());

@@ -1,5 +1,5 @@
 //! For tests: a drive in memory that serves one command at a time, reports its queue, and rejects reads whose
-//! deadline the queue exceeds. Power cuts tear the write in service.
+//! deadline the queue exceeds. Power cuts tear the write in service. A disk may have zones; its drive is its own admin queue.
 //!
 //! Left out: all other behaviour of a drive. The product's drive that rejects is in a host crate.
 
@@ -11,7 +11,14 @@ use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Rng, Sim, Span, Time};
 use nandscape_wire_nvme::vendor::BUSY;
-use nandscape_wire_nvme::{IoOpcode, Status};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status};
+
+mod zones;
+
+use zones::{Zones, bytes, is_send};
+
+/// Bytes of a block.
+const LBA: usize = 512;
 
 /// The drive's contents, which outlast runs.
 pub struct Disk {
@@ -19,13 +26,23 @@ pub struct Disk {
     /// Blocks that are unreadable until they are written.
     damaged: RefCell<BTreeSet<usize>>,
     info: DriveInfo,
+    zones: Option<Zones>,
 }
 
 impl Disk {
     /// A disk of zeros.
     pub fn new(bytes: usize) -> Rc<Disk> {
+        Disk::of(bytes, None)
+    }
+
+    /// The same with zones: bytes from one to the next, and bytes that each takes.
+    pub fn with_zones(bytes: usize, (size, capacity): (usize, usize)) -> Rc<Disk> {
+        Disk::of(bytes, Some(Zones::new(bytes / LBA, (size / LBA, capacity / LBA))))
+    }
+
+    fn of(bytes: usize, zones: Option<Zones>) -> Rc<Disk> {
         let info = DriveInfo { blocks: bytes as u64 / 512, keeps_data: true, ..nandscape_drive::testing::INFO };
-        Rc::new(Disk { bytes: RefCell::new(vec![0; bytes]), damaged: RefCell::default(), info })
+        Rc::new(Disk { bytes: RefCell::new(vec![0; bytes]), damaged: RefCell::default(), info, zones })
     }
 
     /// Changes a byte.
@@ -36,6 +53,25 @@ impl Disk {
     /// A block cannot be read until it is written.
     pub fn damage(&self, block: usize) {
         self.damaged.borrow_mut().insert(block);
+    }
+
+    /// What a command does to zones. Those that only do that end with a success.
+    fn serve_zones(&self, io: &Io) -> Result<(), Status> {
+        let Some(zones) = &self.zones else { return Ok(()) };
+        match IoOpcode(io.command.opcode) {
+            IoOpcode::WRITE => zones.write(io, self.range(io).len() / LBA),
+            IoOpcode::ZONE_MANAGEMENT_SEND => {
+                let emptied = bytes(zones.act(io)?);
+                self.bytes.borrow_mut()[emptied.clone()].fill(0);
+                self.damaged.borrow_mut().retain(|block| !emptied.contains(&(block * LBA)));
+                Err(Status::SUCCESS)
+            }
+            IoOpcode::ZONE_MANAGEMENT_RECEIVE => {
+                zones.report(io);
+                Err(Status::SUCCESS)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn is_damaged(&self, range: &std::ops::Range<usize>) -> bool {
@@ -111,6 +147,10 @@ impl QueueingDrive {
             self.in_service.replace(Some(io));
             self.sim.sleep(span).await;
             let Some(io) = self.in_service.take() else { continue };
+            if let Err(status) = self.disk.serve_zones(&io) {
+                io.token.complete(Completion::of(status));
+                continue;
+            }
             let range = self.disk.range(&io);
             if is_write(&io) {
                 self.disk.damaged.borrow_mut().retain(|block| !range.contains(&(block * 512)));
@@ -137,9 +177,19 @@ impl QueueingDrive {
     pub fn tear(&self, rng: &mut Rng) {
         self.is_dead.set(true);
         drop(self.queue.take());
-        let Some(io) = self.in_service.take().filter(is_write) else { return };
+        let Some(io) = self.in_service.take() else { return };
+        if is_send(&io) && rng.chance(0.5) {
+            let _ = self.disk.serve_zones(&io);
+        }
+        if !is_write(&io) {
+            return;
+        }
+        let mut range = self.disk.range(&io);
+        if let Some(zones) = &self.disk.zones {
+            range.end = range.start + LBA * zones.tear(&io, range.len() / LBA, rng);
+        }
         let mut bytes = self.disk.bytes.borrow_mut();
-        for (number, block) in bytes[self.disk.range(&io)].chunks_exact_mut(512).enumerate() {
+        for (number, block) in bytes[range].chunks_exact_mut(512).enumerate() {
             if rng.chance(0.5) {
                 io.mem.read(number * 512, block);
             }
@@ -155,7 +205,13 @@ impl Drive for QueueingDrive {
     }
 
     fn submit(&self, io: Io) {
-        let end = io.command.slba() + u64::from(io.command.cdw12.get() & 0xffff) + 1;
+        if self.disk.zones.is_some() && io.command.opcode == AdminOpcode::IDENTIFY.0 {
+            self.disk.zones.iter().for_each(|zones| zones.identify(&io.mem));
+            return io.token.complete(Completion::of(Status::SUCCESS));
+        }
+        let is_report = io.command.opcode == IoOpcode::ZONE_MANAGEMENT_RECEIVE.0;
+        let blocks = if is_report { 0 } else { io.command.cdw12.get() & 0xffff };
+        let end = io.command.slba() + u64::from(blocks) + 1;
         if self.is_dead.get() {
             return io.token.complete(Completion::of(Status::INTERNAL_ERROR));
         }

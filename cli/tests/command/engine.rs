@@ -29,7 +29,7 @@ fn each_policy_has_its_figures_and_reads_keep_away_from_tokens() {
 fn wrong_usage_is_answered_with_what_is_valid() {
     for (words, reason) in [
         (&["--drives", "3"][..], "2, 4, 6 and so on are valid"),
-        (&["--policy", "turns"], "mixed, epochs, gc_control, raid0, rails, predictable_latency, fdp are valid"),
+        (&["--policy", "turns"], "mixed, epochs, gc_control, raid0, rails, predictable_latency, fdp, zoned are valid"),
         (&["--uplink", "1"], "--uplink: 1MB or more is valid"),
         (&["--write-size", "1MiB"], "--write-size: on drives of this size 131056 bytes or less are valid"),
         (&["--dirty", "1KiB"], "64KiB to 4GiB are valid"),
@@ -44,6 +44,11 @@ fn wrong_usage_is_answered_with_what_is_valid() {
         (&["--set", "block.depth=4"], "no run has a block layer; --scheduler"),
         (&["--set", "block.deadline=1ms", "--scheduler", "cfq"], "block.depth and block.slice are valid here"),
         (&["--set", "block.depth=0", "--scheduler", "cfq"], "block.depth=1 and more are valid"),
+        (
+            &["--set", "ftl.kind=zone", "--set", "controller.max_transfer=1MiB"],
+            "--policy mixed writes blocks in any order; --policy zoned, or a drive without zones",
+        ),
+        (&["--set", "ftl.zone.width=8", "--policy", "zoned"], "19 or more are valid"),
         (&["--set", "ftl.kind=ox_block", "--policy", "gc_control"], "takes no orders for its garbage collection"),
     ] {
         // A flag is given once.
@@ -126,7 +131,14 @@ fn a_server_refuses_what_it_cannot_serve() {
         (&["--store-sync"], "give --store FOLDER"),
         (&["--dirty", "1GiB"], "64KiB to half of --memory are valid"),
         (&["--listen", "0.0.0.0:11211"], "--allow-remote"),
-        (&["--drive", "wd-zn540"], "the store writes blocks in any order"),
+        (
+            &["--drive", "wd-zn540"],
+            "--policy gc_control writes blocks in any order; --policy zoned, or a drive without zones",
+        ),
+        (&["--policy", "zoned", "--set", "ftl.kind=page"], "has no zones, and --policy zoned needs them"),
+        (&["--policy", "zoned", "--placement", "parity"], "with --policy zoned copies are valid"),
+        (&["--policy", "zoned", "--store", "cache"], "drives with zones are not kept in files"),
+        (&["--policy", "zoned", "--set", "ftl.zone.width=6"], "19 or more are valid"),
     ] {
         let all = [&["memcached", "--listen", "unix:refused.sock"][..], words].concat();
         let all = if words[0] == "--listen" { [&["memcached"][..], words].concat() } else { all };

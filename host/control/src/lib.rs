@@ -5,7 +5,7 @@
 //! connection, a PCI function.
 //!
 //! Drives on sale take no such orders. What comes closest there are [`PredictableLatency`], windows in which a drive does no work of its
-//! own, and [`Placement`], which separates data so that nothing is left to collect.
+//! own, [`Placement`], which separates data so that little is left to collect, and [`Zones`], in which nothing is.
 //!
 //! | Table 5.1 | here |
 //! |---|---|
@@ -22,6 +22,7 @@
 //! | `admin` | admin commands of a host, awaited |
 //! | `latency` | windows of Predictable Latency Mode |
 //! | `placement` | handles of Flexible Data Placement |
+//! | `zones` | zones that are written in order |
 //!
 //! Left out: policies over it.
 
@@ -39,10 +40,12 @@ use zerocopy::FromBytes;
 mod admin;
 mod latency;
 mod placement;
+mod zones;
 
 use admin::Admin;
 pub use latency::{PredictableLatency, Window, WindowTimes};
 pub use placement::Placement;
+pub use zones::{Zone, Zones};
 
 /// Why a drive does not do as it is asked.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -58,6 +61,9 @@ pub enum Error {
     /// The drive places no data, by its Identify Controller, or has too few reclaim unit handles.
     #[error("the drive has fewer than {0} reclaim unit handles; drives with ftl.fdp.handles = {0} or more have them")]
     NoPlacement(u16),
+    /// The drive has no zones, by Identify Namespace of its command set.
+    #[error("the drive has no zones; drives with ftl.kind = \"zone\" have them")]
+    NoZones,
     /// The drive has rejected the command.
     #[error("the drive rejects the command: {0}")]
     Rejected(Status),

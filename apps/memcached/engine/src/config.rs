@@ -68,7 +68,7 @@ impl Default for Config {
 }
 
 /// The least and the most bytes of a segment.
-const SEGMENT: [u64; 2] = [64 << 10, 4 << 20];
+pub(crate) const SEGMENT: [u64; 2] = [64 << 10, 4 << 20];
 /// Segments of a drive, about; with fewer, reclaiming one moves much at a time.
 const SEGMENTS: u64 = 128;
 /// The most bytes of an item's value, as in memcached.

@@ -14,6 +14,7 @@ use nandscape_wire_nvme::vendor::Attributes;
 
 use crate::error::EngineError;
 use crate::policy::{Need, Windows};
+use crate::zones::{Reading, Zoned};
 
 /// How long a drive may be without power, if its data is needed.
 pub(crate) const PATIENCE: Span = Span::from_ms(10_000);
@@ -64,6 +65,7 @@ enum Offer {
     Orders(Control),
     Windows(Windows),
     Placement(Placement),
+    Zones(Box<Zoned>),
 }
 
 impl Offer {
@@ -79,6 +81,10 @@ impl Offer {
             Need::Placement(handles) => {
                 let admin = admin.ok_or(Error::NoPlacement(handles))?;
                 Offer::Placement(Placement::open(sim, (given.io.clone(), admin), handles).await?)
+            }
+            Need::Zones => {
+                let admin = admin.ok_or(Error::NoZones)?;
+                Offer::Zones(Box::new(Zoned::open(sim, (given.io.clone(), admin)).await?))
             }
         })
     }
@@ -120,7 +126,7 @@ impl Member {
         let (token, reads, reads_at_token) = (Cell::new(false), Cell::new(0), Cell::new(0));
         let (changed, timeline) = (Signal::new(&sim), Timeline::new(&sim, number));
         let [is_copied, is_copying] = [const { Cell::new(false) }; 2];
-        Ok(Member {
+        let member = Member {
             number,
             sim,
             disk,
@@ -133,7 +139,9 @@ impl Member {
             reads_at_token,
             changed,
             timeline,
-        })
+        };
+        member.open_zones().await?;
+        Ok(member)
     }
 
     /// The control of its garbage collection, if the policy needs it.
@@ -149,6 +157,11 @@ impl Member {
     /// Its reclaim unit handles, if the policy needs them.
     pub(crate) fn placement(&self) -> Option<&Placement> {
         if let Offer::Placement(placement) = &self.offer { Some(placement) } else { None }
+    }
+
+    /// Its zones, if the policy needs them.
+    pub(crate) fn zoned(&self) -> Option<&Zoned> {
+        if let Offer::Zones(zoned) = &self.offer { Some(zoned) } else { None }
     }
 
     /// Bytes of a unit of its mapping.
@@ -177,7 +190,7 @@ impl Member {
     }
 
     /// It, if it is in use.
-    fn in_use(&self) -> Result<&Disk, EngineError> {
+    pub(crate) fn in_use(&self) -> Result<&Disk, EngineError> {
         let lost = EngineError::Lost { drive: self.number };
         self.disk.as_ref().filter(|_| !self.is_gone()).ok_or(lost)
     }
@@ -222,7 +235,21 @@ impl Member {
     }
 
     pub(crate) fn wrong(&self, error: StoreError) -> EngineError {
-        EngineError::Drive { drive: self.number, error }
+        let drive = self.number;
+        match error {
+            StoreError::Drive(Status::ZONE_INVALID_WRITE | Status::ZONE_BOUNDARY_ERROR) if self.zoned().is_none() => {
+                EngineError::HasZones { drive }
+            }
+            error => EngineError::Drive { drive, error },
+        }
+    }
+
+    /// A read that is begun now: none is under way while a zone gets new contents.
+    async fn reading(&self) -> Option<Reading<'_>> {
+        match self.zoned() {
+            Some(zoned) => Some(zoned.reading().await),
+            None => None,
+        }
     }
 
     pub(crate) fn reads(&self) -> u32 {
@@ -302,6 +329,16 @@ impl Member {
 
     async fn read_within(
         &self,
+        place: (u64, usize),
+        attributes: Attributes,
+        patience: Span,
+    ) -> Result<Vec<u8>, EngineError> {
+        let _reading = self.reading().await;
+        self.read_now(place, attributes, patience).await
+    }
+
+    async fn read_now(
+        &self,
         (start, len): (u64, usize),
         attributes: Attributes,
         patience: Span,
@@ -321,14 +358,21 @@ impl Member {
 
     /// The same of bytes that may be damaged, from the beginning of a block: damaged pieces of `block` bytes are zeros.
     pub(crate) async fn read_what_is_left(&self, start: u64, len: usize, block: usize) -> Result<Vec<u8>, EngineError> {
-        match self.read_background(start, len).await {
+        let _reading = self.reading().await;
+        self.read_left_now(start, len, block).await
+    }
+
+    /// The same while zones may be getting new contents.
+    pub(crate) async fn read_left_now(&self, start: u64, len: usize, block: usize) -> Result<Vec<u8>, EngineError> {
+        let read = async |start: u64, len: usize| self.read_now((start, len), Attributes::default(), PATIENCE).await;
+        match read(start, len).await {
             Err(error) if error.is_damage() => {}
             read => return read,
         }
         let mut bytes = Vec::with_capacity(len);
         while bytes.len() < len {
             let piece = block.min(len - bytes.len());
-            match self.read_background(start + bytes.len() as u64, piece).await {
+            match read(start + bytes.len() as u64, piece).await {
                 Ok(read) => bytes.extend(read),
                 Err(error) if error.is_damage() => bytes.resize(bytes.len() + piece, 0),
                 Err(error) => return Err(error),
@@ -355,7 +399,7 @@ impl Member {
         Ok(heads)
     }
 
-    /// Writes whole blocks. They are durable afterwards.
+    /// Writes whole blocks; on a drive with zones in the order of each of them. They are durable afterwards.
     pub(crate) async fn write(&self, start: u64, bytes: &[u8]) -> Result<(), EngineError> {
         self.write_by(start, bytes, None).await
     }
@@ -363,6 +407,9 @@ impl Member {
     /// The same by a reclaim unit handle.
     pub(crate) async fn write_by(&self, start: u64, bytes: &[u8], handle: Option<u16>) -> Result<(), EngineError> {
         let disk = self.in_use()?;
+        if self.zoned().is_some() {
+            return self.write_in_order(start, bytes).await;
+        }
         let slba = start / u64::from(disk.info.lba_bytes);
         disk.write_placed_within(slba, bytes, handle, PATIENCE).await.map_err(|error| self.wrong(error))
     }

@@ -14,6 +14,7 @@ use crate::open::Super;
 use crate::placement::Layout;
 use crate::policy::{Policy, Windows};
 use crate::record::record_bytes;
+use crate::slots::Slots;
 use crate::state::{State, Stats};
 
 /// An item.
@@ -102,6 +103,7 @@ pub struct Engine {
     pub(crate) members: Vec<Rc<Member>>,
     pub(crate) state: RefCell<State>,
     pub(crate) segment: u64,
+    pub(crate) slots: Slots,
     pub(crate) id: u64,
     /// The store as its drives record it.
     pub(crate) shape: Cell<Super>,
@@ -221,7 +223,7 @@ impl Engine {
 
     /// Where a slot begins on a drive, in bytes.
     pub(crate) fn start_of(&self, slot: u32) -> u64 {
-        self.segment * (1 + u64::from(slot))
+        self.slots.start(slot)
     }
 
     fn check(&self, key: &[u8], expect: Expect) -> Result<(), Refused> {

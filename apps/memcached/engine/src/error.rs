@@ -33,6 +33,14 @@ pub enum EngineError {
         /// What happened.
         error: nandscape_host_control::Error,
     },
+    /// A drive takes blocks in the order of its zones only.
+    #[error(
+        "drive {drive}: it has zones, and the policy writes blocks in any order; the policy zoned, or a drive without zones, is valid"
+    )]
+    HasZones {
+        /// Its number.
+        drive: usize,
+    },
     /// A drive does not end its internal work.
     #[error("drive {drive}: not ready for reads, and no block freed for {} s; a drive that is in service is valid", .waited.ns() / 1_000_000_000)]
     Busy {
@@ -55,6 +63,7 @@ impl EngineError {
             EngineError::Drive { drive, .. }
             | EngineError::Lost { drive }
             | EngineError::Control { drive, .. }
+            | EngineError::HasZones { drive }
             | EngineError::Busy { drive, .. } => *drive,
         }
     }
@@ -131,6 +140,19 @@ pub enum OpenError {
     /// The number of drives, or the policy, of a store with parity.
     #[error("{0} drives with parity: {least} to {most}, and a policy other than raid0, are valid", least = PARITY_DRIVES[0], most = PARITY_DRIVES[1])]
     Parity(usize),
+    /// The placement of a store on zones.
+    #[error(
+        "parity on drives with zones: a row that a crash leaves unfinished could not be written again; the placement copies, or another policy, is valid"
+    )]
+    ZonedParity,
+    /// A drive has other zones than the engine needs.
+    #[error("drive {drive}: {what}")]
+    Zones {
+        /// Its number.
+        drive: usize,
+        /// What it has, and what would be valid.
+        what: String,
+    },
     /// A drive is too small.
     #[error("drive {drive} has {bytes} bytes; {least} or more are valid")]
     Small {

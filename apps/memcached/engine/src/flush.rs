@@ -23,7 +23,7 @@ const BATCH_SHARE: u64 = 4;
 
 impl Engine {
     fn form(&self) -> Form {
-        Form { segment: self.segment as usize, block: self.block, id: self.id }
+        Form { segment: self.segment as usize, block: self.block, id: self.id, slots: self.slots }
     }
 
     /// Whether changes are to be packed.
@@ -225,7 +225,7 @@ impl Engine {
             // Parity is made of all data of its row.
             let is_parity = self.layout.is_parity(chunk.segment, replica);
             self.host.bytes(if is_parity { chunk.bytes() as usize } else { image.len() }).await;
-            if chunk.start.is_multiple_of(self.segment) {
+            if chunk.is_first {
                 self.policy.before_segment(member, chunk.start, self.segment).await?;
             }
             member.write_by(chunk.start, image, self.policy.handle()).await?;

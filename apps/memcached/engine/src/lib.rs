@@ -20,7 +20,11 @@
 //! | `rebuild` | drives that are made anew from the others of their group |
 //! | `record` | records and chunks as bytes |
 //! | `drives` | drives with tokens |
+//! | `zones` | drives with zones: written in order, reset, and repaired |
+//! | `slots` | where the slots of a log are on a drive |
+//! | `in_order` | drives with zones are made equal after a crash |
 //! | `tail_tests` | tests of when a slot is free again |
+//! | `zones_tests` | tests of new contents of a zone, and of what would lose them |
 //! | `memcached` | the text and the meta protocol |
 //!
 //! Left out: an index on flash; sockets, which `apps/memcached/run` has.
@@ -31,6 +35,7 @@ mod drives;
 mod engine;
 mod error;
 mod flush;
+mod in_order;
 mod log;
 mod lost;
 pub mod memcached;
@@ -43,9 +48,13 @@ mod rebuild;
 mod reclaim;
 mod record;
 mod recover;
+mod slots;
 mod state;
 #[cfg(test)]
 mod tail_tests;
+mod zones;
+#[cfg(test)]
+mod zones_tests;
 
 pub use config::{Ack, Config};
 pub use drives::{Given, Member};

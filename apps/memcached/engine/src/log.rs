@@ -4,7 +4,7 @@
 //! that an item is gone can be given up with its segment: nothing older of its key is left.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use nandscape_sim::Time;
@@ -57,6 +57,8 @@ pub(crate) struct Chunk {
     pub(crate) segment: u64,
     /// Its place on each drive of the pair, in bytes.
     pub(crate) start: u64,
+    /// Whether it is the first of its segment.
+    pub(crate) is_first: bool,
     /// What each drive gets; one, if all get the same.
     pub(crate) images: Vec<Vec<u8>>,
     /// Items in it with their versions, which stay in memory until it is on all replicas.
@@ -134,6 +136,10 @@ pub(crate) struct Log {
     pub(crate) next: u64,
     pub(crate) is_open: bool,
     pub(crate) free: VecDeque<u32>,
+    /// Slots that are free together: 1, or those of a zone.
+    pub(crate) together: u32,
+    /// Slots that nothing needs and that are not free yet, by the number of their zone.
+    pub(crate) resting: BTreeMap<u32, u32>,
     retiring: VecDeque<Retiring>,
     pub(crate) changes: VecDeque<Queued>,
     /// The segment of the record that each change replaces, if that is the last of its key.
@@ -168,7 +174,12 @@ impl Log {
     pub(crate) fn new(slots: u32, layout: Layout) -> Log {
         let (queues, lost) = (vec![VecDeque::new(); layout.width], vec![false; layout.width]);
         let joining = lost.clone();
-        Log { layout, free: (0..slots).collect(), slots, queues, lost, joining, ..Log::default() }
+        Log { layout, free: (0..slots).collect(), together: 1, slots, queues, lost, joining, ..Log::default() }
+    }
+
+    /// The same with slots of which so many are free together.
+    pub(crate) fn with_together(self, together: u32) -> Log {
+        Log { together, ..self }
     }
 
     /// Bytes of a number of slots, on all drives with data together.
@@ -181,9 +192,20 @@ impl Log {
         self.lost.iter().filter(|is_lost| !**is_lost).count()
     }
 
-    /// Free slots that only items take that make room for others.
+    /// Free slots that only items take that make room for others. Where several are free together, as many are given up before any is.
     pub(crate) fn reserve(&self) -> usize {
-        (self.slots as usize / RESERVE_SHARE).max(RESERVE)
+        (self.slots as usize / RESERVE_SHARE).max(RESERVE) + self.together as usize - 1
+    }
+
+    /// Nothing needs a slot any more. It is free once that holds for all that are free together.
+    pub(crate) fn give_back(&mut self, slot: u32) {
+        let (together, zone) = (self.together, slot / self.together);
+        let resting = self.resting.entry(zone).or_default();
+        *resting += 1;
+        if *resting == together {
+            self.resting.remove(&zone);
+            self.free.extend(zone * together..(zone + 1) * together);
+        }
     }
 
     /// The oldest segment that counts.
@@ -302,12 +324,32 @@ impl Log {
     /// With parity, what is on some drives only may be lost in a crash. So a slot is kept until all drives have a chunk that names a later
     /// tail: they have all that made the segment void.
     pub(crate) fn free_slots(&mut self) {
-        let (done, tail) = (self.moves_done(), self.durable_tail);
-        let is_free = |retiring: &&Retiring| retiring.moves <= done;
-        let is_void = |retiring: &&Retiring| !self.layout.has_parity() || tail > retiring.number;
-        while let Some(retiring) = self.retiring.front().filter(is_free).filter(is_void) {
-            self.free.push_back(retiring.slot);
-            self.retiring.pop_front();
+        let (done, tail, has_parity) = (self.moves_done(), self.durable_tail, self.layout.has_parity());
+        let is_free = |retiring: &mut Retiring| retiring.moves <= done && (!has_parity || tail > retiring.number);
+        while let Some(retiring) = self.retiring.pop_front_if(is_free) {
+            self.give_back(retiring.slot);
+        }
+    }
+
+    /// Finds the free slots after a crash, those from `first` on before others. Of slots that are free together, `first` and what follows are
+    /// free alone if they can be written. `kept` are needed.
+    pub(crate) fn find_free(&mut self, first: u32, kept: &BTreeSet<u32>, is_writable: impl Fn(u32) -> bool) {
+        let (together, zones) = (self.together, self.slots / self.together);
+        let begun = first / together;
+        let rest = first..(begun + 1) * together;
+        let is_begun = !first.is_multiple_of(together);
+        let rest: Vec<u32> = rest.filter(|slot| is_begun && is_writable(*slot)).collect();
+        let after = begun + u32::from(is_begun);
+        self.free = rest.iter().copied().collect();
+        self.resting.clear();
+        for zone in (0..zones).map(|step| (after + step) % zones) {
+            let slots = || zone * together..(zone + 1) * together;
+            let resting = slots().filter(|slot| !kept.contains(slot) && !rest.contains(slot)).count() as u32;
+            if resting == together {
+                self.free.extend(slots());
+            } else if resting > 0 {
+                self.resting.insert(zone, resting);
+            }
         }
     }
 

@@ -11,15 +11,17 @@ use nandscape_apps_store::Host;
 use nandscape_apps_store::bytes::{Put as _, Reader, is_sealed, seal};
 use nandscape_sim::signal::Signal;
 
-use crate::config::Config;
+use crate::config::{Config, SEGMENT};
 use crate::drives::{Given, Member};
 use crate::engine::Engine;
 use crate::error::{EngineError, Event, OpenError};
 use crate::log::Log;
 use crate::placement::{Layout, Placement};
-use crate::policy::Policy;
+use crate::policy::{Need, Policy};
 use crate::record::CHUNK_HEADER;
+use crate::slots::Slots;
 use crate::state::State;
+use crate::zones::{LEAST_ACTIVE, OWN};
 
 /// The first bytes of a drive of a store.
 const MAGIC: &[u8; 8] = b"NDENGIN2";
@@ -75,10 +77,7 @@ impl Super {
 
     /// Records it on a drive.
     pub(crate) async fn write(self, member: &Member) -> Result<(), EngineError> {
-        let lba = member.disk().map_or(1, |disk| disk.info.lba_bytes as usize);
-        let mut bytes = Super { number: member.number() as u32, ..self }.to_bytes();
-        bytes.resize(bytes.len().next_multiple_of(lba.max(LEAST_BLOCK)), 0);
-        member.write(0, &bytes).await
+        member.write_record(&Super { number: member.number() as u32, ..self }.to_bytes()).await
     }
 
     /// Whether another drive was lost when this was recorded.
@@ -116,18 +115,24 @@ impl Engine {
                 OpenError::Count(count)
             });
         }
+        if placement == Placement::Parity && policy.needs() == Need::Zones {
+            return Err(OpenError::ZonedParity);
+        }
         let layout = Layout::new(placement, count, policy.replicas());
         let replicas = layout.width;
         let mut members = Vec::new();
         for (number, given) in drives.into_iter().enumerate() {
             members.push(Rc::new(Member::new(host, number, given, policy.needs()).await?));
         }
-        let (shape, parts, is_even) = shape(&members, &config, layout).await?;
         let unit = |member: &Rc<Member>| {
             member.disk().map_or(0, |disk| disk.info.unit_bytes.max(disk.info.lba_bytes) as usize)
         };
         let block = members.iter().map(unit).max().unwrap_or(0).max(LEAST_BLOCK);
-        let logs = (0..count / replicas).map(|_| Log::new(shape.slots as u32, layout)).collect();
+        let room = Room::of(&members)?;
+        let (shape, parts, is_even) = shape(&members, (&room, block), &config, layout).await?;
+        let slots = room.slots(shape.segment);
+        let log = |_| Log::new(shape.slots as u32, layout).with_together(slots.together);
+        let logs = (0..count / replicas).map(log).collect();
         let config = Config { dirty: config.dirty.min(config.memory / 2), ..config };
         let engine = Rc::new(Engine {
             host: host.clone(),
@@ -137,6 +142,7 @@ impl Engine {
             members,
             state: RefCell::new(State::new(logs, config.memory, config.caches)),
             segment: shape.segment,
+            slots,
             id: shape.id,
             shape: Cell::new(shape),
             events: RefCell::default(),
@@ -185,13 +191,87 @@ impl Engine {
     }
 }
 
+/// The room that the smallest drive has for a log.
+struct Room {
+    /// That drive, and its bytes.
+    smallest: (usize, u64),
+    /// Of drives with zones: the bytes from one to the next, how many each takes, and how many zones are for segments.
+    zones: Option<(u64, u64, u64)>,
+}
+
+impl Room {
+    fn of(members: &[Rc<Member>]) -> Result<Room, OpenError> {
+        let bytes = |member: &Rc<Member>| Some((member.number(), member.disk()?.info.bytes()));
+        let smallest = members.iter().filter_map(bytes).min_by_key(|(_, bytes)| *bytes).unwrap_or_default();
+        let mut all = members.iter().filter_map(|member| Some((member.number(), member.zoned()?)));
+        let Some((first, like)) = all.next() else { return Ok(Room { smallest, zones: None }) };
+        let mut fewest = (first, like.count());
+        for (drive, zoned) in std::iter::once((first, like)).chain(all) {
+            if (zoned.size(), zoned.capacity) != (like.size(), like.capacity) {
+                let [own, other] = [zoned, like].map(|zoned| (zoned.size(), zoned.capacity));
+                let what = format!(
+                    "zones every {} bytes that take {}, and drive {first} has zones every {} bytes that take {}; equal zones are valid",
+                    own.0, own.1, other.0, other.1
+                );
+                return Err(OpenError::Zones { drive, what });
+            }
+            if let Some(most) = zoned.most_active().filter(|most| *most < LEAST_ACTIVE) {
+                let what = format!("{most} zones may be active at a time; {LEAST_ACTIVE} or more are valid");
+                return Err(OpenError::Zones { drive, what });
+            }
+            fewest = if zoned.count() < fewest.1 { (drive, zoned.count()) } else { fewest };
+        }
+        let least = OWN + LEAST_SLOTS as usize;
+        if fewest.1 < least {
+            let what = format!("{} zones; {least} or more are valid", fewest.1);
+            return Err(OpenError::Zones { drive: fewest.0, what });
+        }
+        Ok(Room { smallest, zones: Some((like.size(), like.capacity, (fewest.1 - OWN) as u64)) })
+    }
+
+    /// Bytes of a segment of a new store. Where a zone takes more than the longest one it has several.
+    fn segment(&self, config: &Config, block: usize) -> Result<u64, OpenError> {
+        let Some((_, capacity, _)) = self.zones else { return Ok(config.segment_for(self.smallest.1)) };
+        let block = block as u64;
+        let [least, most] = SEGMENT;
+        let several = (capacity / capacity.div_ceil(most).max(1)) / block * block;
+        let segment = config.segment.unwrap_or(several).next_multiple_of(block);
+        if segment < least || segment > capacity {
+            let least = segment.max(least);
+            let what = format!("zones that take {capacity} bytes; zones that take {least} bytes or more are valid");
+            return Err(OpenError::Zones { drive: self.smallest.0, what });
+        }
+        Ok(segment)
+    }
+
+    /// Slots for segments of so many bytes.
+    fn count(&self, segment: u64) -> u64 {
+        match self.zones {
+            Some((_, capacity, zones)) => zones * (capacity / segment),
+            None => (self.smallest.1 / segment).saturating_sub(1),
+        }
+    }
+
+    /// Where they are.
+    fn slots(&self, segment: u64) -> Slots {
+        match self.zones {
+            Some((size, capacity, _)) => Slots::in_zones(segment, size, capacity),
+            None => Slots::plain(segment),
+        }
+    }
+}
+
 /// The store of the drives and what each is for it, or a new one on empty drives.
-async fn shape(members: &[Rc<Member>], config: &Config, layout: Layout) -> Result<(Super, Vec<Part>, bool), OpenError> {
+async fn shape(
+    members: &[Rc<Member>],
+    (room, block): (&Room, usize),
+    config: &Config,
+    layout: Layout,
+) -> Result<(Super, Vec<Part>, bool), OpenError> {
     let replicas = recorded(layout);
     let disks = || members.iter().filter_map(|member| Some((member.number(), member.disk()?)));
-    let smallest = disks().map(|(_, disk)| disk.info.bytes()).min().unwrap_or(0);
-    let segment = config.segment_for(smallest);
-    let slots = (smallest / segment).saturating_sub(1);
+    let segment = room.segment(config, block)?;
+    let slots = room.count(segment);
     for (drive, disk) in disks() {
         if !disk.info.keeps_data {
             return Err(OpenError::KeepsNothing(drive));
@@ -207,7 +287,7 @@ async fn shape(members: &[Rc<Member>], config: &Config, layout: Layout) -> Resul
             found.push(None);
             continue;
         };
-        let block = member.read_background(0, SUPER.next_multiple_of(disk.info.lba_bytes as usize)).await?;
+        let block = member.read_record(SUPER.next_multiple_of(disk.info.lba_bytes as usize)).await?;
         let there = Super::of(&block);
         if there.is_none() && block.iter().any(|byte| *byte != 0) {
             return Err(OpenError::Foreign(drive));
@@ -220,8 +300,8 @@ async fn shape(members: &[Rc<Member>], config: &Config, layout: Layout) -> Resul
         return Err(OpenError::Other { drive: first.number as usize, what });
     }
     match first {
-        Some(first) if is_used(members, first).await? => {
-            let parts = check_parts((first, layout), members, &found, smallest)?;
+        Some(first) if is_used(members, room.slots(first.segment).start(0)).await? => {
+            let parts = check_parts((first, layout), members, &found, room)?;
             // A crash may have come between what one drive recorded and what the others did.
             let whole = found.iter().zip(&parts).filter(|(_, part)| **part == Part::Whole).filter_map(|(one, _)| *one);
             let is_even = whole.map(|one| one.generation).all(|generation| generation == first.generation);
@@ -230,7 +310,9 @@ async fn shape(members: &[Rc<Member>], config: &Config, layout: Layout) -> Resul
         _ => {
             let drives = members.len() as u32;
             let shape = Super { id: config.id, segment, slots, drives, number: 0, replicas, generation: 0, lost: 0 };
-            make(members, &found, shape).await.map(|()| (shape, vec![Part::Whole; members.len()], true))
+            make(members, &found, (shape, room.slots(segment).start(0)))
+                .await
+                .map(|()| (shape, vec![Part::Whole; members.len()], true))
         }
     }
 }
@@ -252,15 +334,15 @@ fn replicas_of(recorded: u32) -> &'static str {
 }
 
 /// Whether the log of a store has begun on any drive, or none of its drives is missing or empty: a store in the making is made again.
-async fn is_used(members: &[Rc<Member>], first: Super) -> Result<bool, OpenError> {
+async fn is_used(members: &[Rc<Member>], start: u64) -> Result<bool, OpenError> {
     let mut are_all = true;
     for member in members {
         let Some(disk) = member.disk() else { return Ok(true) };
         let lba = disk.info.lba_bytes as usize;
-        let head = member.read_background(0, SUPER.next_multiple_of(lba)).await?;
+        let head = member.read_record(SUPER.next_multiple_of(lba)).await?;
         are_all &= Super::of(&head).is_some();
-        let chunk = member.read_what_is_left(first.segment, CHUNK_HEADER.next_multiple_of(lba), LEAST_BLOCK).await?;
-        if chunk.iter().any(|byte| *byte != 0) {
+        let chunk = member.read_what_is_left(start, CHUNK_HEADER.next_multiple_of(lba), LEAST_BLOCK).await?;
+        if member.has_written_zones() || chunk.iter().any(|byte| *byte != 0) {
             return Ok(true);
         }
     }
@@ -272,7 +354,7 @@ fn check_parts(
     (first, layout): (Super, Layout),
     members: &[Rc<Member>],
     found: &[Option<Super>],
-    smallest: u64,
+    room: &Room,
 ) -> Result<Vec<Part>, OpenError> {
     for (drive, there) in found.iter().enumerate() {
         let Some(there) = there else { continue };
@@ -282,8 +364,13 @@ fn check_parts(
             return Err(OpenError::Other { drive, what });
         }
     }
-    if first.segment * (first.slots + 1) > smallest {
-        let what = format!("drives of {} bytes or more", first.segment * (first.slots + 1));
+    if first.segment == 0 || room.count(first.segment) < first.slots {
+        let what = match room.zones {
+            None => format!("drives of {} bytes or more", first.segment * (first.slots + 1)),
+            Some((_, capacity, _)) => {
+                format!("{} segments of {} bytes, and zones take {capacity}", first.slots, first.segment)
+            }
+        };
         return Err(OpenError::Other { drive: first.number as usize, what });
     }
     let all = || found.iter().flatten();
@@ -324,13 +411,16 @@ fn check_parts(
 }
 
 /// Makes a store. The first drive is the last to know of it: until then there is none.
-async fn make(members: &[Rc<Member>], found: &[Option<Super>], shape: Super) -> Result<(), OpenError> {
+async fn make(members: &[Rc<Member>], found: &[Option<Super>], (shape, start): (Super, u64)) -> Result<(), OpenError> {
     for (drive, member) in members.iter().enumerate() {
         let Some(disk) = member.disk() else { return Err(OpenError::Incomplete(drive)) };
         // A drive of another store has chunks.
         let len = CHUNK_HEADER.next_multiple_of(disk.info.lba_bytes as usize);
-        let bytes = member.read_background(shape.segment, len).await?;
-        if bytes.iter().any(|byte| *byte != 0) || found[drive].is_some_and(|there| there.number != drive as u32) {
+        let bytes = member.read_background(start, len).await?;
+        if member.has_written_zones()
+            || bytes.iter().any(|byte| *byte != 0)
+            || found[drive].is_some_and(|there| there.number != drive as u32)
+        {
             return Err(OpenError::Foreign(drive));
         }
     }

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use crate::engine::Marks;
 use crate::log::{Chunk, Queued, Segment, Spot};
 use crate::record::{CHUNK_HEADER, Header, Kind, Record, record_bytes};
+use crate::slots::Slots;
 use crate::state::State;
 
 /// The form of a store.
@@ -17,6 +18,7 @@ pub(crate) struct Form {
     pub(crate) segment: usize,
     pub(crate) block: usize,
     pub(crate) id: u64,
+    pub(crate) slots: Slots,
 }
 
 /// A chunk that is being filled.
@@ -297,9 +299,10 @@ impl State {
         open.chunks += 1;
         open.pending += 1;
         (log.newest_chunks, log.named_tail) = (open.chunks, tail);
-        let start = form.segment as u64 * (1 + u64::from(slot)) + offset as u64;
+        let start = form.slots.start(slot) + offset as u64;
         let missing = Cell::new(log.in_use());
-        let chunk = Chunk { segment, start, images, items, changes_before, moves_before, tail, missing };
+        let is_first = offset == 0;
+        let chunk = Chunk { segment, start, is_first, images, items, changes_before, moves_before, tail, missing };
         self.image_bytes += chunk.bytes();
         let chunk = Rc::new(chunk);
         let in_use = log.queues.iter_mut().zip(&log.lost).filter(|(_, is_lost)| !**is_lost);
@@ -350,7 +353,7 @@ mod tests {
     /// Two items that fill a segment each are moved: the chunk of the first is not to say that the second's segment was given up.
     #[test]
     fn a_chunk_names_no_segment_as_given_up_whose_items_come_later() {
-        let form = Form { segment: 64 << 10, block: 4_096, id: 1 };
+        let form = Form { segment: 64 << 10, block: 4_096, id: 1, slots: Slots::plain(64 << 10) };
         let mut state =
             State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
         let value: Rc<[u8]> = vec![7; 40 << 10].into();
@@ -381,7 +384,7 @@ mod tests {
     /// An item that is put after a Clear while its former version is moved: replay from the newest record stops at the Clear.
     #[test]
     fn a_clear_is_packed_before_moves_of_later_items() {
-        let form = Form { segment: 64 << 10, block: 4_096, id: 1 };
+        let form = Form { segment: 64 << 10, block: 4_096, id: 1, slots: Slots::plain(64 << 10) };
         let mut state =
             State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
         let key: Rc<[u8]> = b"one".as_slice().into();

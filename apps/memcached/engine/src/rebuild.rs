@@ -3,6 +3,9 @@
 //! From the beginning it gets all that is written, as a replica that counts for nothing: no client reads it, and no change is done because this drive
 //! has it. Segments from before are copied to it, oldest first, and none of them is given up before. Then it is recorded as whole, between
 //! two epochs and once it lacks nothing that another drive has. A crash before that begins the rebuild anew.
+//!
+//! On drives with zones the log has begun another zone by then: what is copied and what is new are in different zones, and each of these is
+//! written in order.
 
 use std::rc::Rc;
 
@@ -10,6 +13,7 @@ use crate::engine::Engine;
 use crate::error::{EngineError, Event};
 use crate::open::{Part, Super};
 use crate::placement::rows;
+use crate::record::Header;
 
 impl Engine {
     /// Begins to rebuild the drives that are to be.
@@ -31,10 +35,10 @@ impl Engine {
     async fn rebuild(self: Rc<Self>, drive: usize, todo: Vec<(u64, u32)>) {
         let (pair, member) = (drive / self.replicas(), self.members[drive].clone());
         let goes_on = || member.is_rebuilt() && !self.is_closing.get() && self.failure().is_none();
-        for segment in todo {
+        for (place, segment) in todo.iter().copied().enumerate() {
             while goes_on() {
                 member.is_copying.set(true);
-                let copied = self.copy(drive, segment).await;
+                let copied = self.copy(drive, segment, todo.get(place + 1).map(|(_, slot)| *slot)).await;
                 member.is_copying.set(false);
                 let Err(error) = copied else { break };
                 // The drive itself, or one that it is made from.
@@ -52,17 +56,28 @@ impl Engine {
         }
     }
 
-    /// Copies a segment, a number and its slot, to a drive: its own part, and zeros for the rest.
-    async fn copy(&self, drive: usize, (number, slot): (u64, u32)) -> Result<(), EngineError> {
+    /// Copies a segment, a number and its slot, to a drive: its own part, and zeros for the rest, which a zone does not need. `next` is the
+    /// slot that is copied next.
+    async fn copy(&self, drive: usize, (number, slot): (u64, u32), next: Option<u32>) -> Result<(), EngineError> {
         let (width, start, len) = (self.replicas(), self.start_of(slot), self.segment as usize);
         let mut images = vec![None; width];
         for other in self.group(drive / width).iter().filter(|other| !other.is_incomplete()) {
             images[other.number() % width] = Some(other.read_what_is_left(start, len, self.block).await?);
         }
-        rows(self.layout, &mut images, number, (self.id, self.block));
+        let rows = rows(self.layout, &mut images, number, (self.id, self.block));
         self.host.bytes(len).await;
-        let image = images[drive % width].take().unwrap_or_else(|| vec![0; len]);
-        self.members[drive].write_by(start, &image, self.policy.handle()).await
+        let (member, image) = (&self.members[drive], images[drive % width].take().unwrap_or_else(|| vec![0; len]));
+        if !self.is_zoned() {
+            return member.write_by(start, &image, self.policy.handle()).await;
+        }
+        let end = |header: Header| (header.offset as usize + header.len as usize).next_multiple_of(self.block);
+        let used = rows.values().map(|row| end(row.header)).max().unwrap_or(0);
+        member.write_in_order(start, &image[..used]).await?;
+        let zone = |slot: u32| slot / self.slots.together;
+        match next.map(zone) == Some(zone(slot)) {
+            true => Ok(()),
+            false => member.end_zone(start).await,
+        }
     }
 
     /// Records drives as whole that are copied and have all that was written meanwhile. No drive has a token.

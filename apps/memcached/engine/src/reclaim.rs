@@ -67,7 +67,8 @@ impl Engine {
         let log = &mut state.logs[pair];
         // A segment without items needs no room elsewhere, and is free at once.
         let moves = log.segments.values().next().is_some_and(Segment::is_needed);
-        if !is_due || moves && log.free.len() + log.free.len() <= log.coming_free() {
+        let coming = log.coming_free() - log.free.len();
+        if !is_due || moves && coming > 0 && log.free.len() <= coming {
             return None;
         }
         // The last slot is that of the chunk that names the tail.

@@ -27,24 +27,27 @@ const MOST_VERSION: u64 = 1 << 62;
 const AT_ONCE: usize = 64;
 
 /// A segment as its slot has it on all replicas together.
-struct Found {
-    number: u64,
-    slot: u32,
+pub(crate) struct Found {
+    pub(crate) number: u64,
+    pub(crate) slot: u32,
     /// Of each drive of the group.
-    images: Vec<Vec<u8>>,
+    pub(crate) images: Vec<Vec<u8>>,
     /// Its chunks from the first on, as far as none is missing.
-    whole: Vec<Header>,
+    pub(crate) whole: Vec<Header>,
     /// Chunks behind one that is missing.
-    behind: Vec<Header>,
+    pub(crate) behind: Vec<Header>,
     /// The place of the first chunk that is missing, if one is.
     gap: Option<u32>,
     /// Chunks that each replica lacks: its drive, and the headers.
-    lacking: Vec<(usize, Vec<Header>)>,
+    pub(crate) lacking: Vec<(usize, Vec<Header>)>,
 }
+
+/// A segment that some drives lack chunks of: its number, its slot, and how many chunks the next one counts in it.
+pub(crate) type Unequal = ((u64, u32), Option<u32>);
 
 impl Found {
     /// Bytes up to the end of its last chunk.
-    fn used(&self, block: usize) -> usize {
+    pub(crate) fn used(&self, block: usize) -> usize {
         let last = self.behind.last().or(self.whole.last());
         last.map_or(0, |last| (last.offset as usize + last.len as usize).next_multiple_of(block))
     }
@@ -75,7 +78,7 @@ impl Engine {
     /// Reads the index of a group, and makes its drives equal.
     pub(crate) async fn recover(&self, pair: usize, parts: &[Part]) -> Result<(), OpenError> {
         let seen = self.segments(pair, parts).await?;
-        let mut replay = Replay::default();
+        let (mut replay, mut unequal) = (Replay::default(), Vec::new());
         // A number may be in several slots: of all but one of them no chunk is whole.
         for (number, slot) in seen.into_iter().rev() {
             if number < replay.tail {
@@ -91,17 +94,31 @@ impl Engine {
                 continue;
             }
             replay.taken.insert(slot);
-            self.equalize(&found).await?;
+            match self.is_zoned() {
+                // Zones are written in order: from the oldest segment to the newest.
+                true if found.lacking.iter().any(|(_, lacking)| !lacking.is_empty()) => {
+                    unequal.push(((number, slot), before));
+                }
+                true => {}
+                false => self.equalize(&found).await?,
+            }
             self.host.bytes(self.segment as usize * self.layout.columns()).await;
             self.replay(pair, &found, &mut replay);
             self.host.tick().await;
         }
-        self.finish_recovery(pair, replay);
-        self.wipe(pair, parts).await
+        self.equalize_in_order(pair, parts, unequal).await?;
+        self.finish_recovery(pair, replay, parts);
+        self.wipe(pair, parts).await?;
+        self.settle_in_order(pair, parts).await
     }
 
     /// The drives of a group of which something is believed, or that are rebuilt.
-    fn parts<'a>(&self, pair: usize, parts: &'a [Part], wanted: Part) -> impl Iterator<Item = usize> + use<'a> {
+    pub(crate) fn parts<'a>(
+        &self,
+        pair: usize,
+        parts: &'a [Part],
+        wanted: Part,
+    ) -> impl Iterator<Item = usize> + use<'a> {
         let first = pair * self.replicas();
         parts.iter().enumerate().filter(move |(_, part)| **part == wanted).map(move |(replica, _)| first + replica)
     }
@@ -144,7 +161,7 @@ impl Engine {
     }
 
     /// What the replicas have of a segment. `before` is how many chunks the next one counts in it.
-    async fn find(
+    pub(crate) async fn find(
         &self,
         pair: usize,
         parts: &[Part],
@@ -206,6 +223,10 @@ impl Engine {
             (log.slots, log.segments.values().map(|segment| segment.slot).collect::<BTreeSet<u32>>())
         };
         for drive in self.parts(pair, parts, Part::Rebuilt) {
+            if self.is_zoned() {
+                self.members[drive].reset_all().await?;
+                continue;
+            }
             for slot in (0..slots).filter(|slot| !taken.contains(slot)) {
                 let head = self.members[drive].read_what_is_left(self.start_of(slot), CHUNK_HEADER, self.block).await?;
                 if head.iter().any(|byte| *byte != 0) {
@@ -300,16 +321,14 @@ impl Engine {
     }
 
     /// The log continues behind its newest segment.
-    fn finish_recovery(&self, pair: usize, replay: Replay) {
+    fn finish_recovery(&self, pair: usize, replay: Replay, parts: &[Part]) {
         let mut state = self.state.borrow_mut();
         let log = &mut state.logs[pair];
         let newest = log.segments.last_key_value().map(|(_, segment)| segment.slot);
         let first = newest.or(replay.cut.map(|(_, slot)| slot)).map_or(0, |slot| slot + 1);
-        let slots = log.slots;
-        let is_kept = |slot: &u32| log.segments.values().any(|segment| segment.slot == *slot);
         let cut = replay.cut.map(|(_, slot)| slot);
-        let free = (0..slots).map(|step| (first + step) % slots);
-        log.free = free.filter(|slot| !is_kept(slot) && cut != Some(*slot)).collect();
+        let kept: BTreeSet<u32> = log.segments.values().map(|segment| segment.slot).chain(cut).collect();
+        log.find_free(first, &kept, |slot| self.is_writable(pair, parts, slot));
         log.durable_tail = replay.tail;
         if let Some((number, slot)) = replay.cut {
             log.retire(number, slot);

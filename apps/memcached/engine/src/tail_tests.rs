@@ -11,9 +11,10 @@ use crate::log::Log;
 use crate::pack::Form;
 use crate::placement::{Layout, Placement, rows};
 use crate::record::{Kind, records};
+use crate::slots::Slots;
 use crate::state::State;
 
-const FORM: Form = Form { segment: 64 << 10, block: 4_096, id: 1 };
+const FORM: Form = Form { segment: 64 << 10, block: 4_096, id: 1, slots: Slots::plain(64 << 10) };
 const SLOTS: u32 = 16;
 const WIDTH: usize = 4;
 /// The drive that is lost.

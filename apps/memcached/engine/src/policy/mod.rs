@@ -2,7 +2,8 @@
 //!
 //! A drive with a token does heavy I/O; the engine reads only at drives without one, if the policy keeps reads apart.
 //!
-//! `gc_control` needs a vendor's commands. `predictable_latency` and `fdp` are the same turns on what drives on sale offer in their place.
+//! `gc_control` needs a vendor's commands. `predictable_latency`, `fdp` and `zoned` are the same turns on what drives on sale offer in their
+//! place.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,6 +22,7 @@ mod gc_control;
 mod mixed;
 mod predictable_latency;
 mod rails;
+mod zoned;
 
 pub use epochs::Epochs;
 pub use fdp::Fdp;
@@ -29,6 +31,7 @@ pub use mixed::Mixed;
 pub use predictable_latency::PredictableLatency;
 pub(crate) use predictable_latency::Windows;
 pub use rails::{PERIOD, Rails};
+pub use zoned::Zoned;
 
 /// The longest wait for a drive that has lost power, or that is to end its internal work and frees no block meanwhile.
 const PATIENCE: Span = Span::from_ms(10_000);
@@ -44,6 +47,8 @@ pub enum Need {
     Windows,
     /// As many reclaim unit handles (Flexible Data Placement).
     Placement(u16),
+    /// Zones (Zoned Namespace command set).
+    Zones,
 }
 
 /// Work that a policy does at a drive.
@@ -93,7 +98,8 @@ pub trait Policy {
 }
 
 /// The policies by name. Those from [`ANY_DRIVE`] on need drives that have been given what they need.
-pub const POLICIES: [&str; 7] = ["mixed", "epochs", "gc_control", "raid0", "rails", "predictable_latency", "fdp"];
+pub const POLICIES: [&str; 8] =
+    ["mixed", "epochs", "gc_control", "raid0", "rails", "predictable_latency", "fdp", "zoned"];
 /// How many of [`POLICIES`] work on the drives of a profile as it is.
 pub const ANY_DRIVE: usize = 5;
 
@@ -107,6 +113,7 @@ pub fn policy(name: &str) -> Option<Box<dyn Policy>> {
         "gc_control" => Some(Box::new(GcControl)),
         "predictable_latency" => Some(Box::new(PredictableLatency)),
         "fdp" => Some(Box::new(Fdp)),
+        "zoned" => Some(Box::new(Zoned)),
         _ => None,
     }
 }
@@ -116,7 +123,7 @@ fn nothing<'a>() -> Work<'a> {
 }
 
 /// Does work again that a power cut of the drive ended.
-async fn again<T>(sim: &Sim, work: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
+pub(crate) async fn again<T>(sim: &Sim, work: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
     let until = sim.now() + PATIENCE;
     loop {
         match work().await {

@@ -34,6 +34,11 @@ pub(crate) fn disks(count: usize) -> Vec<Rc<Disk>> {
     (0..count).map(|_| Disk::new(4 << 20)).collect()
 }
 
+/// Empty disks of so many zones, which begin every so many bytes and take so many.
+pub(crate) fn zoned_disks(count: usize, zones: usize, (size, capacity): (usize, usize)) -> Vec<Rc<Disk>> {
+    (0..count).map(|_| Disk::with_zones(zones * size, (size, capacity))).collect()
+}
+
 /// Drives over disks.
 pub(crate) fn drives(sim: &Sim, disks: &[Rc<Disk>]) -> Vec<Rc<QueueingDrive>> {
     disks.iter().map(|disk| QueueingDrive::new(sim, disk, Times::FLASH)).collect()
@@ -60,7 +65,11 @@ pub(crate) async fn open_all(
         let drive: Rc<dyn Drive> = Rc::new(Placing(io));
         Given { io: drive.clone(), admin: Some(drive) }
     };
-    let given = |io| if name == "fdp" { placing(io) } else { Given { io, admin: None } };
+    let given = |io: Rc<dyn Drive>| match name {
+        "fdp" => placing(io),
+        "zoned" => Given { io: io.clone(), admin: Some(io) },
+        _ => Given { io, admin: None },
+    };
     let given = drives.map(|drive| drive.map(given)).collect();
     Engine::open(&Host::free(sim), given, policy(name).expect("a policy"), config).await
 }

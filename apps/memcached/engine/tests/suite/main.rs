@@ -12,3 +12,4 @@ mod policies;
 mod pressure;
 mod protocol;
 mod reference;
+mod zones;
