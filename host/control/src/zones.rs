@@ -6,9 +6,11 @@ use std::rc::Rc;
 
 use nandscape_drive::{Drive, HostMem};
 use nandscape_sim::Sim;
+use nandscape_wire_nvme::SubmissionEntry;
 use nandscape_wire_nvme::identify::cns;
-use nandscape_wire_nvme::zns::{CSI, IdentifyNamespace, REPORT_HEAD, ZoneDescriptor, receive, send};
-use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+use nandscape_wire_nvme::zns::{
+    CSI, IdentifyNamespace, REPORT_HEAD, ZoneDescriptor, manage_zone, report_zones, send, zones_of,
+};
 use zerocopy::FromBytes;
 
 use crate::Error;
@@ -16,8 +18,6 @@ use crate::admin::Admin;
 
 /// Zones of one report.
 const OF_REPORT: u64 = 256;
-/// Zone State of a zone that is full, in the high bits of its byte.
-const FULL: u8 = 0xe0;
 
 /// A zone, in bytes of the namespace.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -101,21 +101,13 @@ impl Zones {
         let fit = (self.most_blocks * self.lba_bytes - REPORT_HEAD as u64) / descriptor;
         let mem = HostMem::zeroed(REPORT_HEAD + (fit.min(most) * descriptor) as usize);
         let slba = first * self.size / self.lba_bytes;
-        let entry = SubmissionEntry::blocks(IoOpcode::ZONE_MANAGEMENT_RECEIVE, self.nsid, slba, 1);
-        let dwords_z = mem.len() as u32 / 4 - 1;
-        let entry = SubmissionEntry { cdw12: dwords_z.into(), cdw13: u32::from(receive::REPORT).into(), ..entry };
-        self.io.execute(entry, &mem).await?;
-        let page = mem.to_vec();
-        let all = page[REPORT_HEAD..].chunks_exact(descriptor as usize);
-        let all = all.filter_map(|bytes| ZoneDescriptor::read_from_bytes(bytes).ok());
-        Ok(all.take_while(|zone| zone.zt != 0).map(|zone| self.of(&zone)).collect())
+        self.io.execute(report_zones(self.nsid, slba, mem.len() as u32), &mem).await?;
+        Ok(zones_of(&mem.to_vec()).map(|zone| self.of(&zone)).collect())
     }
 
     fn of(&self, zone: &ZoneDescriptor) -> Zone {
-        let (start, capacity) = (zone.zslba.get(), zone.zcap.get());
-        // The write pointer of a full zone is not valid.
-        let written = if zone.zs & 0xf0 == FULL { capacity } else { zone.wp.get().saturating_sub(start).min(capacity) };
-        let [start, capacity, written] = [start, capacity, written].map(|blocks| blocks * self.lba_bytes);
+        let blocks = [zone.zslba.get(), zone.zcap.get(), zone.written()];
+        let [start, capacity, written] = blocks.map(|blocks| blocks * self.lba_bytes);
         Zone { start, capacity, written }
     }
 
@@ -136,9 +128,7 @@ impl Zones {
     }
 
     async fn send(&self, number: u64, action: u8) -> Result<(), Error> {
-        let slba = number * self.size / self.lba_bytes;
-        let entry = SubmissionEntry::blocks(IoOpcode::ZONE_MANAGEMENT_SEND, self.nsid, slba, 1);
-        let entry = SubmissionEntry { cdw13: u32::from(action).into(), ..entry };
+        let entry = manage_zone(self.nsid, number * self.size / self.lba_bytes, action);
         self.io.execute(entry, &HostMem::none()).await.map(drop)
     }
 }

@@ -4,6 +4,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::command::SubmissionEntry;
+use crate::opcode::IoOpcode;
 
 /// Command Set Identifier.
 pub const CSI: u8 = 2;
@@ -91,6 +92,44 @@ pub struct ZoneDescriptor {
     pub wp: U64,
     /// (63:32).
     pub reserved_32: [[u8; 16]; 2],
+}
+
+/// Zone State of a full zone (ZNS 3.4.2.2.3, ZS).
+const FULL: u8 = 0xe;
+
+impl ZoneDescriptor {
+    /// The zone's state.
+    pub const fn state(&self) -> u8 {
+        self.zs >> 4
+    }
+
+    /// Blocks that are written. The write pointer of a full zone is not valid.
+    pub const fn written(&self) -> u64 {
+        let (capacity, written) = (self.zcap.get(), self.wp.get().saturating_sub(self.zslba.get()));
+        if self.state() == FULL || written > capacity { capacity } else { written }
+    }
+}
+
+/// The zones of a report, in its bytes.
+pub fn zones_of(report: &[u8]) -> impl Iterator<Item = ZoneDescriptor> {
+    let all = report.get(REPORT_HEAD..).unwrap_or_default().chunks_exact(size_of::<ZoneDescriptor>());
+    let all = all.filter_map(|bytes| ZoneDescriptor::read_from_bytes(bytes).ok());
+    all.take_while(|zone| zone.zt != 0)
+}
+
+/// Report Zones: the zones from the one of a block on, in `bytes` bytes (ZNS 3.4.2).
+pub fn report_zones(nsid: u32, slba: u64, bytes: u32) -> SubmissionEntry {
+    let mut entry = SubmissionEntry::blocks(IoOpcode::ZONE_MANAGEMENT_RECEIVE, nsid, slba, 1);
+    entry.cdw12 = (bytes / 4 - 1).into();
+    entry.cdw13 = u32::from(receive::REPORT).into();
+    entry
+}
+
+/// Zone Management Send: an action of [`send`] on the zone that begins at a block (ZNS 3.4.3).
+pub fn manage_zone(nsid: u32, slba: u64, action: u8) -> SubmissionEntry {
+    let mut entry = SubmissionEntry::blocks(IoOpcode::ZONE_MANAGEMENT_SEND, nsid, slba, 1);
+    entry.cdw13 = u32::from(action).into();
+    entry
 }
 
 /// Head of Report Zones and Extended Report Zones (ZNS 3.4.2.2.1): the number of zones, and reserved bytes.

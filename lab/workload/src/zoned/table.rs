@@ -8,9 +8,8 @@ use std::rc::Rc;
 use nandscape_drive::{Drive, HostMem, Issuer};
 use nandscape_sim::Sim;
 use nandscape_sim::signal::Signal;
-use nandscape_wire_nvme::zns::{REPORT_HEAD, ZoneDescriptor, receive, send};
-use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
-use zerocopy::FromBytes;
+use nandscape_wire_nvme::zns::{ZoneDescriptor, manage_zone, report_zones, send, zones_of};
+use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use super::spec::NO_ZONES;
 
@@ -59,7 +58,6 @@ pub(crate) type Tables = BTreeMap<u32, Rc<Table>>;
 const REPORT_BYTES: u32 = 4_096;
 /// Zone states that are no longer written: read-only and offline.
 const UNUSABLE: [u8; 2] = [0xd, 0xf];
-const FULL: u8 = 0xe;
 /// Questions for a zone in a row after which it is left alone: a drive that refuses all commands would be asked for ever.
 const MOST_FAILURES: u32 = 8;
 
@@ -99,10 +97,8 @@ impl Table {
 
 impl Zone {
     fn of(told: &ZoneDescriptor) -> Zone {
-        let (start, capacity, state) = (told.zslba.get(), told.zcap.get(), told.zs >> 4);
-        let written = if state == FULL { capacity } else { told.wp.get().saturating_sub(start).min(capacity) };
-        let trust = if UNUSABLE.contains(&state) { Trust::Lost } else { Trust::Known };
-        Zone { trust, ..Zone::new(start, capacity, written) }
+        let trust = if UNUSABLE.contains(&told.state()) { Trust::Lost } else { Trust::Known };
+        Zone { trust, ..Zone::new(told.zslba.get(), told.zcap.get(), told.written()) }
     }
 
     /// One with blocks that are written.
@@ -135,31 +131,25 @@ impl Zone {
 
 /// Report Zones: some of the zones that begin at `from` or after it.
 async fn report(issuer: &Issuer, drive: &dyn Drive, from: u64) -> Result<Vec<Zone>, Status> {
-    let mut entry = SubmissionEntry::blocks(IoOpcode::ZONE_MANAGEMENT_RECEIVE, drive.info().nsid, from, 1);
-    entry.cdw12 = (REPORT_BYTES / 4 - 1).into();
-    entry.cdw13 = u32::from(receive::REPORT).into();
+    let entry = report_zones(drive.info().nsid, from, REPORT_BYTES);
     let mem = HostMem::zeroed(REPORT_BYTES as usize);
     let ended = issuer.execute(drive, entry, mem.clone()).await;
     if !ended.status.is_success() {
         return Err(ended.status);
     }
-    let page = mem.to_vec();
-    let all = page[REPORT_HEAD..].chunks_exact(size_of::<ZoneDescriptor>());
-    let all = all.map(|bytes| ZoneDescriptor::read_from_bytes(bytes).expect("64 bytes"));
-    let told = all.take_while(|zone| zone.zt != 0).map(|zone| Zone::of(&zone));
     // The first zone may begin before `from`.
-    Ok(told.filter(|zone| zone.start >= from).collect())
+    let page = mem.to_vec();
+    let zones = zones_of(&page).map(|zone| Zone::of(&zone));
+    Ok(zones.filter(|zone| zone.start >= from).collect())
 }
 
 /// An action on the zone that begins at `start`.
 pub(crate) fn action(nsid: u32, start: u64, which: Action) -> SubmissionEntry {
-    let mut entry = SubmissionEntry::blocks(IoOpcode::ZONE_MANAGEMENT_SEND, nsid, start, 1);
     let code = match which {
         Action::Reset => send::RESET,
         Action::Finish => send::FINISH,
     };
-    entry.cdw13 = u32::from(code).into();
-    entry
+    manage_zone(nsid, start, code)
 }
 
 /// What a job does to a whole zone.
