@@ -4,6 +4,7 @@
 //! injected meanwhile.
 #![cfg(target_os = "linux")]
 
+mod kinds;
 mod recorded;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ use nandscape_wire_nbd::{
     OPTION_MAGIC, OptionHeader, REQUEST_MAGIC, Request, SimpleReply, command, error, flag, option,
 };
 use zerocopy::{FromBytes, IntoBytes};
+
+use crate::kinds::KINDS;
 
 const CAPACITY: u64 = 64 << 20;
 const CLIENTS: u64 = 4;
@@ -363,14 +366,6 @@ fn with_an_array_of_arrays() {
 fn with_chains_that_are_drawn() {
     let seed = std::env::var("NANDSCAPE_TEST_SEED").map_or(3, |seed| seed.parse().expect("a number"));
     let mut rng = Seed::new(seed).child("served chains").rng();
-    let kinds = [
-        "block,depth=8,scheduler=ssd",
-        "cache,memory=64KiB",
-        "raid0:2",
-        "raid1:2,technique=tea2",
-        "raid5:3,chunk=8KiB",
-        "ahci:2,slots=8",
-    ];
     let folder = tempfile::tempdir().unwrap();
     for number in 0..if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_some() { 20 } else { 2 } {
         let mut words = if number % 2 == 0 { vec!["ftl,buffer.size=1MiB"] } else { Vec::new() };
@@ -379,7 +374,7 @@ fn with_chains_that_are_drawn() {
             drives_below(&chain.resolve().unwrap()) as u64
         };
         while words.len() < 4 {
-            words.push(kinds[rng.below(kinds.len() as u64) as usize]);
+            words.push(KINDS[rng.below(KINDS.len() as u64) as usize]);
             if takes(&words) > 6 {
                 words.pop();
             }

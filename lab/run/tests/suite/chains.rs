@@ -16,15 +16,8 @@ use nandscape_lab_run::{DRIVE, Precondition, RigDrive, Stack, StackFinished, Wan
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use nandscape_sim::{Executor, Rng, Seed, Sim};
 
-/// Every kind, with settings that make it work: small memory, small queues, a technique that evades.
-const KINDS: [&str; 6] = [
-    "block,depth=8,scheduler=ssd",
-    "cache,memory=64KiB",
-    "raid0:2",
-    "raid1:2,technique=tea2",
-    "raid5:3,chunk=8KiB",
-    "ahci:2,slots=8",
-];
+use crate::kinds::KINDS;
+
 /// The FTL of a host, the lowest layer of a chain over open-channel drives.
 const FTL: &str = "ftl,buffer.size=256KiB,controller.queue_pairs=8,controller.max_transfer=256KiB";
 /// Drives of a drawn chain at most.

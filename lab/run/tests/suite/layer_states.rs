@@ -13,6 +13,8 @@ use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use nandscape_sim::{Executor, Rng, Seed};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
+use crate::kinds::KINDS;
+
 /// What makes dfc-mlc small, and without a volatile write cache.
 const CHUNKS: [&str; 6] = [
     "geometry.channels=2",
@@ -122,15 +124,7 @@ fn a_run_from_a_state_of_layers_is_the_run_that_wrote_it() {
     }
 }
 
-/// Every kind; the FTL of a host is the lowest of a chain over open-channel drives.
-const KINDS: [&str; 6] = [
-    "block,depth=8,scheduler=ssd",
-    "cache,memory=64KiB",
-    "raid0:2",
-    "raid1:2,technique=tea2",
-    "raid5:3,chunk=8KiB",
-    "ahci:2,slots=8",
-];
+/// The FTL of a host, the lowest layer of a chain over open-channel drives.
 const FTL: &str = "ftl,buffer.size=1MiB";
 /// Drives of a chain at most.
 const MOST_DRIVES: usize = 6;

@@ -14,6 +14,8 @@ mod host;
 mod host_ftl;
 mod host_path;
 mod keeps_going;
+#[path = "../kinds/mod.rs"]
+mod kinds;
 mod layer_states;
 mod limits;
 mod md1;
