@@ -20,7 +20,7 @@
 //! | `rebuild` | drives that are made anew from the others of their group |
 //! | `record` | records and chunks as bytes |
 //! | `drives` | drives with tokens |
-//! | `zones` | drives with zones: written in order, reset, and repaired |
+//! | `zones` | drives with zones, written in order and reset; in its folder the record of the store, and repairs of zones |
 //! | `slots` | where the slots of a log are on a drive |
 //! | `in_order` | drives with zones are made equal after a crash |
 //! | `tail_tests` | tests of when a slot is free again |

@@ -177,7 +177,7 @@ impl Log {
         Log { layout, free: (0..slots).collect(), together: 1, slots, queues, lost, joining, ..Log::default() }
     }
 
-    /// The same with slots of which so many are free together.
+    /// The same; the slots of a zone, `together` of them, become free at once.
     pub(crate) fn with_together(self, together: u32) -> Log {
         Log { together, ..self }
     }

@@ -244,7 +244,7 @@ impl Room {
         Ok(segment)
     }
 
-    /// Slots for segments of so many bytes.
+    /// Slots for segments of `segment` bytes.
     fn count(&self, segment: u64) -> u64 {
         match self.zones {
             Some((_, capacity, zones)) => zones * (capacity / segment),

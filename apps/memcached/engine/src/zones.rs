@@ -1,15 +1,18 @@
 //! A drive with zones, as the log uses it: each zone is written in order, finished, and reset before it is written again.
 //!
-//! The first two zones hold the record of the store in turn, each as a single block: the newer one counts. The third is for contents that a
-//! zone is to have in place of its own, because a power cut tore what was written last, or a part of it is damaged. They are written there,
-//! the record of the store names the zone, and only then that zone is reset and gets them. A cut at any time of that loses nothing.
+//! The first two zones hold the record of the store in turn, each as a single block: the newer one counts. The third zone is for repairs.
+//! A power cut may tear the last write of a zone, and a part of a zone may be damaged. The repaired contents are written to the third
+//! zone first. Then the record of the store names the damaged zone. Only then is that zone reset and written. A power cut at any step
+//! leaves the former contents or the repaired ones.
 //!
-//! A write that power was cut in is looked at once power is back: what the zone has of it stays if it is right.
+//! After a power cut during a write, the engine reads what the zone has of it, and keeps it if it is right.
+
+mod record;
+mod repair;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_apps_store::bytes::{Put as _, Reader, is_sealed, seal};
 use nandscape_apps_store::{AGAIN, StoreError};
 use nandscape_drive::{Drive, HostMem};
 use nandscape_host_control::{Error, Zones};
@@ -21,6 +24,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use crate::drives::Member;
 use crate::error::EngineError;
 use crate::policy::again;
+use crate::zones::record::Head;
 
 /// Zones of a drive that hold no segments: two for the record of the store, and one for new contents of others.
 pub(crate) const OWN: usize = 3;
@@ -30,9 +34,6 @@ const ASIDE: usize = 2;
 pub(crate) const LEAST_ACTIVE: u64 = OWN as u64 + 2;
 /// Bytes that are moved at a time.
 const PIECE: u64 = 1 << 20;
-/// Bytes of the record of the store, and of it with what follows: a checksum, its number, and the zone that is to get new contents.
-const RECORD: usize = 64;
-const HEAD: usize = 96;
 /// The least bytes of a block.
 const BLOCK: usize = 4_096;
 
@@ -46,8 +47,8 @@ pub(crate) struct Zoned {
     head: RefCell<Head>,
     /// The zone that is written.
     open: Cell<Option<usize>>,
-    heads: Turn,
-    aside: Turn,
+    heads: Lock,
+    aside: Lock,
     /// A zone is about to lose its contents, or has not got the new ones yet.
     is_renewed: Cell<bool>,
     /// Reads under way.
@@ -65,59 +66,28 @@ impl Drop for Reading<'_> {
     }
 }
 
-/// What the first zones hold.
-#[derive(Clone, Default)]
-struct Head {
-    /// The record of the store; `None` if there is none.
-    record: Option<Vec<u8>>,
-    /// Its number: the greatest counts.
-    number: u64,
-    /// The zone that gets new contents, and their bytes.
-    renewed: Option<(usize, u64)>,
-}
-
-impl Head {
-    fn of(block: &[u8]) -> Option<Head> {
-        let head = block.get(..HEAD).filter(|head| is_sealed(head, RECORD))?;
-        let mut reader = Reader(&head[RECORD + 8..]);
-        let (number, zone, bytes) = (reader.u64()?, reader.u64()?, reader.u64()?);
-        let renewed = (zone != u64::MAX).then_some((zone as usize, bytes));
-        Some(Head { record: Some(head[..RECORD].to_vec()), number, renewed })
-    }
-
-    fn to_block(&self, len: usize) -> Option<Vec<u8>> {
-        let mut block = self.record.clone()?;
-        let (zone, bytes) = self.renewed.map_or((u64::MAX, 0), |(zone, bytes)| (zone as u64, bytes));
-        block.u64(0);
-        [self.number, zone, bytes].into_iter().for_each(|number| block.u64(number));
-        seal(&mut block, RECORD);
-        block.resize(len, 0);
-        Some(block)
-    }
-}
-
 /// Something that one task at a time may do.
-struct Turn {
+struct Lock {
     is_taken: Cell<bool>,
     left: Signal,
 }
 
-impl Turn {
-    fn new(sim: &Sim) -> Turn {
-        Turn { is_taken: Cell::new(false), left: Signal::new(sim) }
+impl Lock {
+    fn new(sim: &Sim) -> Lock {
+        Lock { is_taken: Cell::new(false), left: Signal::new(sim) }
     }
 
-    async fn take(&self) -> Taken<'_> {
+    async fn lock(&self) -> Locked<'_> {
         while self.is_taken.replace(true) {
             self.left.changed().await;
         }
-        Taken(self)
+        Locked(self)
     }
 }
 
-struct Taken<'a>(&'a Turn);
+struct Locked<'a>(&'a Lock);
 
-impl Drop for Taken<'_> {
+impl Drop for Locked<'_> {
     fn drop(&mut self) {
         self.0.is_taken.set(false);
         self.0.left.notify();
@@ -138,7 +108,7 @@ impl Zoned {
         let zones = again(sim, async || drive.all().await).await?;
         let capacity = zones.iter().map(|zone| zone.capacity).min().unwrap_or(0);
         let written = RefCell::new(zones.iter().map(|zone| zone.written).collect());
-        let (heads, aside) = (Turn::new(sim), Turn::new(sim));
+        let (heads, aside) = (Lock::new(sim), Lock::new(sim));
         let (head, open, is_renewed) = (RefCell::default(), Cell::new(None), Cell::new(false));
         let (reads, changed) = (Cell::new(0), Signal::new(sim));
         Ok(Zoned { drive, capacity, written, head, open, heads, aside, is_renewed, reads, changed })
@@ -211,69 +181,6 @@ impl Zoned {
 
 /// The work of a drive that has zones. Without them each of these does nothing.
 impl Member {
-    /// Reads the record of the store, and ends what a crash has interrupted.
-    pub(crate) async fn open_zones(&self) -> Result<(), EngineError> {
-        let Some(zoned) = self.zoned() else { return Ok(()) };
-        let mut newest = Head::default();
-        for zone in 0..ASIDE {
-            let block = self.read_what_is_left(zone as u64 * zoned.size(), self.head_bytes(), BLOCK).await?;
-            match Head::of(&block) {
-                Some(head) if head.number > newest.number => newest = head,
-                None if newest.record.is_none() && block.iter().any(|byte| *byte != 0) => newest.record = Some(block),
-                _ => {}
-            }
-        }
-        zoned.head.replace(newest.clone());
-        match newest.renewed {
-            Some((zone, bytes)) => self.renew(zone, bytes).await,
-            None => Ok(()),
-        }
-    }
-
-    fn head_bytes(&self) -> usize {
-        self.disk().map_or(BLOCK, |disk| (disk.info.lba_bytes as usize).max(BLOCK))
-    }
-
-    /// The first bytes of a drive, which are the record of a store if it has one.
-    pub(crate) async fn read_record(&self, len: usize) -> Result<Vec<u8>, EngineError> {
-        match self.zoned() {
-            Some(zoned) => {
-                let mut record = zoned.head.borrow().record.clone().unwrap_or_default();
-                record.resize(len, 0);
-                Ok(record)
-            }
-            None => self.read_background(0, len).await,
-        }
-    }
-
-    /// Writes the record of the store.
-    pub(crate) async fn write_record(&self, record: &[u8]) -> Result<(), EngineError> {
-        let mut block = record.to_vec();
-        block.resize(block.len().next_multiple_of(self.head_bytes()), 0);
-        match self.zoned() {
-            Some(_) => self.write_head(|head| head.record = Some(record[..RECORD].to_vec())).await,
-            None => self.write(0, &block).await,
-        }
-    }
-
-    /// Changes what the first zones hold. The zone with the older record is written.
-    async fn write_head(&self, change: impl FnOnce(&mut Head)) -> Result<(), EngineError> {
-        let Some(zoned) = self.zoned() else { return Ok(()) };
-        let _turn = zoned.heads.take().await;
-        let mut head = zoned.head.borrow().clone();
-        change(&mut head);
-        head.number += 1;
-        if let Some(block) = head.to_block(self.head_bytes()) {
-            let zone = (head.number % ASIDE as u64) as usize;
-            self.reset(zone).await?;
-            while self.try_append(zone, &block).await? != Appended::Whole {
-                self.reset(zone).await?;
-            }
-        }
-        zoned.head.replace(head);
-        Ok(())
-    }
-
     /// A segment is about to be written from its start on: if that is the start of a zone, the zone before is finished, and this one is
     /// reset.
     pub(crate) async fn begin_zone(&self, start: u64) -> Result<(), EngineError> {
@@ -404,70 +311,5 @@ impl Member {
         zoned.set_written(zone, now);
         let read = self.read_left_now(zone as u64 * zoned.size() + before, there as usize, BLOCK).await?;
         Ok((read[..] == part[..there as usize]).then_some(there as usize))
-    }
-
-    /// Gives a zone other contents: its own before a byte, some there, and its own behind these up to `end`.
-    pub(crate) async fn rewrite(&self, zone: usize, patch: (u64, &[u8]), end: u64) -> Result<(), EngineError> {
-        let Some(zoned) = self.zoned() else { return Ok(()) };
-        let _turn = zoned.aside.take().await;
-        let bytes = end.max(patch.0 + patch.1.len() as u64);
-        loop {
-            self.reset(ASIDE).await?;
-            if self.copy_zone((zone, ASIDE), bytes, patch).await? {
-                break;
-            }
-        }
-        self.write_head(|head| head.renewed = Some((zone, bytes))).await?;
-        self.renew(zone, bytes).await
-    }
-
-    /// The same of a place on the drive.
-    pub(crate) async fn rewrite_at(&self, start: u64, bytes: &[u8], end: u64) -> Result<(), EngineError> {
-        let Some(zoned) = self.zoned() else { return Ok(()) };
-        let (zone, at) = zoned.place(start);
-        self.rewrite(zone, (at, bytes), end - zone as u64 * zoned.size()).await
-    }
-
-    /// A zone gets the contents that were written for it.
-    async fn renew(&self, zone: usize, bytes: u64) -> Result<(), EngineError> {
-        let Some(zoned) = self.zoned() else { return Ok(()) };
-        zoned.hold_reads().await;
-        let renewed = self.fetch_aside(zone, bytes).await;
-        zoned.release_reads();
-        renewed?;
-        self.write_head(|head| head.renewed = None).await?;
-        self.reset(ASIDE).await
-    }
-
-    async fn fetch_aside(&self, zone: usize, bytes: u64) -> Result<(), EngineError> {
-        loop {
-            self.reset(zone).await?;
-            if self.copy_zone((ASIDE, zone), bytes, (0, &[])).await? {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Copies the first bytes of a zone to an empty one, and puts others in the place of some. Whether no power cut tore them.
-    async fn copy_zone(
-        &self,
-        (from, to): (usize, usize),
-        bytes: u64,
-        (at, patch): (u64, &[u8]),
-    ) -> Result<bool, EngineError> {
-        let Some(zoned) = self.zoned() else { return Ok(true) };
-        for start in (0..bytes).step_by(PIECE as usize) {
-            let len = PIECE.min(bytes - start);
-            let mut piece = self.read_left_now(from as u64 * zoned.size() + start, len as usize, BLOCK).await?;
-            let (first, last) = (at.max(start), (at + patch.len() as u64).min(start + len));
-            if first < last {
-                let patch = &patch[(first - at) as usize..(last - at) as usize];
-                piece[(first - start) as usize..(last - start) as usize].copy_from_slice(patch);
-            }
-            if self.try_append(to, &piece).await? != Appended::Whole {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn disks(count: usize) -> Vec<Rc<Disk>> {
     (0..count).map(|_| Disk::new(4 << 20)).collect()
 }
 
-/// Empty disks of so many zones, which begin every so many bytes and take so many.
+/// Empty disks with zones: their number, the bytes from one to the next, and the bytes that each takes.
 pub(crate) fn zoned_disks(count: usize, zones: usize, (size, capacity): (usize, usize)) -> Vec<Rc<Disk>> {
     (0..count).map(|_| Disk::with_zones(zones * size, (size, capacity))).collect()
 }
