@@ -135,7 +135,7 @@ fn array(name: &str, counters: &BTreeMap<&'static str, f64>) -> String {
     }
     if of("array_chunks_condemned_total") > 0.0 {
         text.push_str(&format!(
-            "{name} chunks that can no longer be told, of which reads fail until they are written again: {}\n",
+            "{name} chunks with unknown contents, whose reads fail until they are written: {}\n",
             count(of("array_chunks_condemned_total") as u64)
         ));
     }

@@ -223,8 +223,8 @@ impl ArrayReport {
         let lost = self.is_lost.then(|| format!("more members have failed than {} tolerates: writes fail", self.array));
         let condemned = (self.chunks_condemned > 0).then(|| {
             format!(
-                "{} chunks can no longer be told, as a power cut and a failure came together, or too much could not be read: reads of them fail \
-                 until they are written again",
+                "{} chunks have unknown contents: a power cut and a failure came together, or too much could not be read. Their reads fail until \
+                 they are written",
                 self.chunks_condemned
             )
         });

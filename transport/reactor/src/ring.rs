@@ -70,7 +70,7 @@ pub struct RingSetup {
 }
 
 impl RingSetup {
-    /// Room for so many commands to the drive's first namespace, without signals and notices.
+    /// Room for `depth` commands to the drive's first namespace, without signals and notices.
     pub fn of_depth(depth: usize) -> RingSetup {
         RingSetup { nsid: None, depth, event: None, notices: false }
     }

@@ -54,8 +54,8 @@ impl<T: Remote> Source for T {
     }
 }
 
-/// Events between two readings of the clock.
-const EVENTS: u32 = 256;
+/// Polls of tasks at a time.
+const POLLS: u32 = 256;
 /// The loop is awake this long before a task is due: the system wakes it up late.
 const AWAKE_BEFORE: Span = Span::from_us(80);
 /// Idle turns before it yields to others, if it cannot wait in the system.
@@ -153,11 +153,11 @@ impl Pacer {
     fn turn(&mut self) -> Result<bool, Lost> {
         let now = self.clock.now().max(self.sim.now());
         let mut moved = self.executor.next_due().is_some_and(|due| due <= now);
-        while !self.executor.advance(now, EVENTS) {}
+        while !self.executor.advance(now, POLLS) {}
         // Tasks have sent commands meanwhile, and the system may have held the thread up: a drive that has answered since did not do
         // so at the beginning of this turn, when they were sent.
         let now = self.clock.now().max(now);
-        while !self.executor.advance(now, EVENTS) {}
+        while !self.executor.advance(now, POLLS) {}
         self.executor.arrive(now);
         for source in &self.sources {
             moved |= source.poll()?;

@@ -95,7 +95,7 @@ pub(super) struct Context {
 pub enum Record {
     /// The following records arrived at this time, when all that was due had run.
     Turn(Time),
-    /// The following records arrived at this time, when tasks had been polled so many times at it and others were due.
+    /// The following records arrived at this time, while tasks were still due. The number counts the polls of tasks at this time.
     TurnWithin(Time, u64),
     /// A client connected.
     Open {
