@@ -11,6 +11,7 @@
 //! | `mapping` | a part of a file shared with another process (Linux) |
 //! | `data_pointer` | a `Memory` that a command describes by PRPs or an SGL |
 //! | `kept` | data pointers of one queue, for reuse |
+//! | `pieces` | a large buffer of this process, allocated piece by piece |
 //! | `prp`, `sgl` | walking PRPs and SGLs |
 //! | `listed` | a buffer of this process with lists |
 //! | `remote` | staged data of memory that only the host reaches |
@@ -25,6 +26,7 @@ mod kept;
 mod listed;
 #[cfg(target_os = "linux")]
 pub mod mapping;
+mod pieces;
 mod prp;
 mod remote;
 mod sgl;
@@ -43,6 +45,8 @@ pub use listed::Listed;
 #[cfg(target_os = "linux")]
 pub use mapping::Mapping;
 pub use remote::{LONGEST_ASK, Need};
+
+use pieces::Pieces;
 
 /// Called when a host has answered all requests.
 pub type Settled = Box<dyn FnOnce()>;
@@ -214,6 +218,11 @@ impl HostMem {
     /// A new buffer of `len` zeros.
     pub fn zeroed(len: usize) -> HostMem {
         HostMem::whole(&Rc::new(RefCell::new(vec![0; len])))
+    }
+
+    /// A new buffer of `len` zeros, allocated in pieces as they are written.
+    pub fn in_pieces(len: usize) -> HostMem {
+        HostMem::over(Rc::new(Pieces::zeroed(len)))
     }
 
     /// The data of a command that arrived as a message.

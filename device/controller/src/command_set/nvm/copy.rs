@@ -171,7 +171,7 @@ impl<F: Ftl> Nvm<F> {
         let bytes = sources.iter().copied().map(Extent::bytes).sum::<u64>() as usize;
         let bytes = if command.namespace.keeps_data { bytes } else { 0 };
         let memory = self.copy_memory(command, bytes, breakdown).await?;
-        let data = if bytes > 0 { HostMem::zeroed(bytes) } else { HostMem::none() };
+        let data = if bytes > 0 { HostMem::in_pieces(bytes) } else { HostMem::none() };
         let mut at = 0;
         for (number, source) in sources.iter().enumerate() {
             self.begin_part(command, (number == 0, source.sectors.into()), breakdown).await?;
