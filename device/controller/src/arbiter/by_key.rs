@@ -5,7 +5,7 @@
 
 use nandscape_drive::QueueId;
 
-use super::{Head, Queues};
+use super::{Claim, Head, Queues};
 
 /// Chooses by least key; see the module.
 #[derive(Default)]
@@ -24,11 +24,21 @@ impl ByKey {
         // The last queue continues its burst. After its burst, it has waited least.
         let going = self.current.filter(|(_, taken)| burst.is_none_or(|burst| *taken < burst));
         let from = going.map(|(id, _)| id.0).or(self.current.map(|(id, _)| id.0 + 1)).unwrap_or(0);
-        let seen = |id: QueueId| if id == QueueId::ADMIN { None } else { queues.head(id) };
-        let key_of = |id: &QueueId| seen(*id).map(|head| key(*id, head));
+        let key_of = |id: &QueueId| seen(queues, *id).map(|head| key(*id, head));
         let next = queues.waiting().all_from(from).min_by_key(key_of).expect("some queue waits");
         let taken = going.filter(|(id, _)| *id == next).map_or(0, |(_, taken)| taken);
         self.current = Some((next, taken + 1));
         next
     }
+}
+
+/// The next command of a queue; `None` of the admin queue, and while it is not visible.
+fn seen(queues: &Queues, id: QueueId) -> Option<Head> {
+    if id == QueueId::ADMIN { None } else { queues.head(id) }
+}
+
+/// The least claim of the next commands; `None` if none waits.
+pub(super) fn claim(queues: &Queues, of: impl Fn(QueueId, Head) -> Claim) -> Option<Claim> {
+    let claims = queues.waiting().all_from(0).map(|id| seen(queues, id).map_or(Claim::FIRST, |head| of(id, head)));
+    claims.min()
 }

@@ -5,8 +5,8 @@
 
 use nandscape_drive::QueueId;
 
-use super::by_key::ByKey;
-use super::{Arbiter, Queues};
+use super::by_key::{self, ByKey};
+use super::{Arbiter, Claim, Queues};
 
 /// See the file.
 #[derive(Default)]
@@ -15,5 +15,9 @@ pub struct ByClass(ByKey);
 impl Arbiter for ByClass {
     fn next(&mut self, queues: &Queues, burst: Option<u32>) -> QueueId {
         self.0.next(queues, burst, |_, head| head.attributes.rank())
+    }
+
+    fn claim(&self, queues: &Queues) -> Option<Claim> {
+        by_key::claim(queues, |_, head| Claim(head.attributes.rank().into(), 0))
     }
 }

@@ -4,10 +4,11 @@
 //! An overdue command keeps its place. Left out: dropping it, or its rejection, which a block layer does.
 
 use nandscape_drive::QueueId;
+use nandscape_sim::Time;
 
-use super::by_key::ByKey;
+use super::by_key::{self, ByKey};
 use super::longest::PATIENCE;
-use super::{Arbiter, Queues};
+use super::{Arbiter, Claim, Head, Queues};
 
 /// See the file.
 #[derive(Default)]
@@ -15,6 +16,14 @@ pub struct EarliestDeadline(ByKey);
 
 impl Arbiter for EarliestDeadline {
     fn next(&mut self, queues: &Queues, _burst: Option<u32>) -> QueueId {
-        self.0.next(queues, Some(1), |_, head| head.submitted + head.deadline.unwrap_or(PATIENCE))
+        self.0.next(queues, Some(1), |_, head| due(head))
     }
+
+    fn claim(&self, queues: &Queues) -> Option<Claim> {
+        by_key::claim(queues, |_, head| Claim::of_time(due(head)))
+    }
+}
+
+fn due(head: Head) -> Time {
+    head.submitted + head.deadline.unwrap_or(PATIENCE)
 }

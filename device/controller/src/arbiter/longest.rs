@@ -2,13 +2,11 @@
 //! here. A short queue starves while longer ones are refilled, except for commands that have waited longer than [`PATIENCE`]:
 //! the oldest of those comes first.
 
-use std::cmp::Reverse;
-
 use nandscape_drive::QueueId;
 use nandscape_sim::{Span, Time};
 
-use super::by_key::ByKey;
-use super::{Arbiter, Queues};
+use super::by_key::{self, ByKey};
+use super::{Arbiter, Claim, Head, Queues};
 
 /// How long a command waits at most before its queue counts as the longest.
 pub(super) const PATIENCE: Span = Span::from_ms(10);
@@ -19,10 +17,17 @@ pub struct LongestFirst(ByKey);
 
 impl Arbiter for LongestFirst {
     fn next(&mut self, queues: &Queues, _burst: Option<u32>) -> QueueId {
-        let now = queues.now();
-        self.0.next(queues, Some(1), |id, head| match now - head.submitted > PATIENCE {
-            true => (head.submitted, Reverse(u32::MAX)),
-            false => (Time::MAX, Reverse(queues.depth(id))),
-        })
+        self.0.next(queues, Some(1), |id, head| place(queues, id, head))
+    }
+
+    fn claim(&self, queues: &Queues) -> Option<Claim> {
+        by_key::claim(queues, |id, head| place(queues, id, head))
+    }
+}
+
+fn place(queues: &Queues, id: QueueId, head: Head) -> Claim {
+    match queues.now() - head.submitted > PATIENCE {
+        true => Claim(head.submitted.ns(), 0),
+        false => Claim(Time::MAX.ns(), (u32::MAX - queues.depth(id)).into()),
     }
 }

@@ -26,6 +26,7 @@ mod testing;
 mod weighted;
 
 use nandscape_drive::QueueId;
+use nandscape_sim::Time;
 use nandscape_wire_nvme::vendor::arbiter;
 
 pub use crate::engine::{Head, Queues, Waiting};
@@ -43,11 +44,30 @@ pub trait Arbiter {
     /// `None` is no limit.
     fn next(&mut self, queues: &Queues, burst: Option<u32>) -> QueueId;
 
+    /// How urgent the most urgent command is, for an arbiter that compares commands. A drive's command slots go to the controllers
+    /// that wait for one by it; without it, controllers take turns.
+    fn claim(&self, _queues: &Queues) -> Option<Claim> {
+        None
+    }
+
     /// A submission queue was created with a priority (QPRIO), which an arbiter without priorities ignores.
     fn created(&mut self, _id: QueueId, _priority: Priority) {}
 
     /// The commands of a round of the high, medium and low priority class, for an arbiter that has such classes.
     fn set_weights(&mut self, _weights: [u32; 3]) {}
+}
+
+/// A command's place among those that wait: the least is first. Claims of one kind of arbiter compare.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Claim(u64, u64);
+
+impl Claim {
+    /// Before all others: an admin command, or one that is not visible yet.
+    const FIRST: Claim = Claim(0, 0);
+
+    fn of_time(time: Time) -> Claim {
+        Claim(time.ns(), 0)
+    }
 }
 
 /// The arbiters that a drive or a host can choose by name. Weighted round robin is chosen by CC.AMS.

@@ -3,8 +3,8 @@
 
 use nandscape_drive::QueueId;
 
-use super::by_key::ByKey;
-use super::{Arbiter, Queues};
+use super::by_key::{self, ByKey};
+use super::{Arbiter, Claim, Queues};
 
 /// See the file.
 #[derive(Default)]
@@ -13,5 +13,9 @@ pub struct OldestFirst(ByKey);
 impl Arbiter for OldestFirst {
     fn next(&mut self, queues: &Queues, _burst: Option<u32>) -> QueueId {
         self.0.next(queues, Some(1), |_, head| head.submitted)
+    }
+
+    fn claim(&self, queues: &Queues) -> Option<Claim> {
+        by_key::claim(queues, |_, head| Claim::of_time(head.submitted))
     }
 }

@@ -43,7 +43,7 @@ use nandscape_wire_nvme::vendor::ARBITER;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
 
 use crate::admin::Admin;
-use crate::arbiter::{Arbiter, ArbiterKind, Priority, WeightedRoundRobin};
+use crate::arbiter::{Arbiter, ArbiterKind, Claim, Priority, WeightedRoundRobin};
 use crate::command_set::any::AnySet;
 use crate::command_set::{Culprit, NVM};
 use crate::namespace::{Attached, Registrant};
@@ -287,6 +287,11 @@ impl NvmeController {
         }
     }
 
+    /// The claim of its most urgent command to a slot.
+    fn claim(&self) -> Option<Claim> {
+        self.arbiter.borrow().claim(&self.queues.borrow())
+    }
+
     /// Starts a fetched command.
     #[inline(always)]
     fn start(&self, queue: QueueKey, submission: Submission) {
@@ -339,9 +344,8 @@ impl NvmeController {
     #[cold]
     fn fetch_in_turn(&self) {
         while self.subsystem.slots.is_free()
-            && let Some(next) = self.subsystem.slots.next_waiting()
+            && let Some(next) = self.subsystem.slots.next_waiting(NvmeController::claim)
         {
-            let Some(next) = next.upgrade() else { continue };
             next.waits_for_slot.set(false);
             next.fetch();
         }

@@ -1,14 +1,16 @@
 //! Command slots: the number of commands that the drive works on at a time, for all controllers together. If slots are short,
-//! controllers with entries wait in order. Each controller that gets a slot queues behind the others for the next.
+//! controllers with entries wait for them: by the claims of their arbiters, or else in order. Each controller that gets a slot queues
+//! behind the others for the next.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Weak;
+use std::rc::{Rc, Weak};
 
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Cause, Sim};
 
+use crate::arbiter::Claim;
 use crate::engine::NvmeController;
 
 /// See the file.
@@ -100,9 +102,19 @@ impl CommandSlots {
         self.waiting.borrow_mut().push_back(controller);
     }
 
-    /// The controller that has waited longest.
-    pub(crate) fn next_waiting(&self) -> Option<Weak<NvmeController>> {
-        self.waiting.borrow_mut().pop_front()
+    /// The controller that is next: that with the least claim, if that which has waited longest has one, or else that one.
+    pub(crate) fn next_waiting(&self, claim: impl Fn(&NvmeController) -> Option<Claim>) -> Option<Rc<NvmeController>> {
+        let mut waiting = self.waiting.borrow_mut();
+        let first = std::iter::from_fn(|| waiting.pop_front()).find_map(|one| one.upgrade())?;
+        let Some(own) = claim(&first) else { return Some(first) };
+        let others = waiting.iter().enumerate().filter_map(|(number, one)| Some((claim(&*one.upgrade()?)?, number)));
+        match others.min().filter(|(other, _)| *other < own) {
+            None => Some(first),
+            Some((_, number)) => {
+                waiting.push_front(Rc::downgrade(&first));
+                waiting.remove(number + 1)?.upgrade()
+            }
+        }
     }
 
     /// Reports that no command is in work, or no background work.

@@ -104,6 +104,10 @@ fn many_copies_share_the_memory_of_the_controller() {
     let list: Vec<CopyRange> = (0..8).map(|number| range(number * 2_048, 2_048)).collect();
     let copies = async |sim: &Sim, drive: &Drive, copies: u64| {
         let io = host(sim, drive, QueueId(1));
+        for part in 0..8 {
+            let (entry, mem) = write(part * 2_048, 2_048);
+            assert!(io.execute(entry, mem).await.unwrap().status.is_success());
+        }
         for block in 0..8 {
             fill(&io, block, block as u8 + 1).await;
         }

@@ -4,12 +4,14 @@ use std::rc::Rc;
 
 use crate::common::{Drive, FIRMWARE, LINK_LATENCY, Pair, READ, config, faulty_drive, host, read, with, write};
 use nandscape_device_controller::ControllerConfig;
+use nandscape_device_controller::arbiter::ArbiterKind;
 use nandscape_device_media::StoreKind;
 use nandscape_drive::conformance::Host;
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use nandscape_drive::{Controller, HostIdentity, HostMem, QueueDrive, QueueId, Subsystem, TransportModel};
 use nandscape_sim::{Executor, Span};
 use nandscape_wire_nvme::register::{self, CC_EN, CSTS_RDY};
+use nandscape_wire_nvme::vendor::Attributes;
 use nandscape_wire_nvme::{Status, SubmissionEntry, feature};
 
 /// Entries of 64 and of 16 bytes, enabled.
@@ -107,6 +109,37 @@ fn command_slots_go_round() {
         assert!((6..=9).contains(&ended[0]), "{ended:?} have ended");
         assert!(sim.now() < begun + each * 13, "no slot stays empty");
     });
+}
+
+/// With an arbiter that compares commands, slots go to the most urgent command of all controllers.
+#[test]
+fn arbiters_compare_the_commands_of_all_controllers() {
+    let order = |kind, attributes: [(u8, u32); 3]| {
+        with(ControllerConfig { command_slots: 1, arbiter: kind, ..config() }, async |sim, drive| {
+            let controllers = [drive.clone() as Rc<dyn Controller>, enabled(drive), enabled(drive)];
+            let pairs = controllers.map(|controller| Pair::over(sim, controller, 1, 64));
+            for (pair, (class, deadline)) in pairs.iter().zip(attributes) {
+                let cdw2 = Attributes::of(class, 0).0.into();
+                let entry = SubmissionEntry { cdw2, cdw3: deadline.into(), ..read(0, 1) };
+                (0..3).for_each(|_| _ = pair.put(entry, HostMem::zeroed(512)));
+            }
+            // The first takes the slot, and the others wait with the rest of it.
+            pairs.iter().for_each(Pair::ring);
+            let mut order = Vec::new();
+            while order.len() < 9 {
+                sim.sleep(Span::from_ns(500)).await;
+                for (number, pair) in pairs.iter().enumerate() {
+                    order.extend(pair.reap_all().iter().map(|_| number));
+                }
+            }
+            order
+        })
+    };
+    let of = [(15, 9_000), (5, 200), (1, 3_000)];
+    assert_eq!(order(ArbiterKind::Class, of), [0, 2, 2, 2, 1, 1, 1, 0, 0]);
+    assert_eq!(order(ArbiterKind::Deadline, of), [0, 1, 1, 1, 2, 2, 2, 0, 0]);
+    // The first has waited for its second slot from the time at which it took the first.
+    assert_eq!(order(ArbiterKind::RoundRobin, of), [0, 0, 1, 2, 0, 1, 2, 1, 2]);
 }
 
 /// Commands of all controllers end at a power cut, and all are served again when power returns.
