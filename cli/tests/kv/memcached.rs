@@ -33,14 +33,23 @@ impl Server {
         (Server(child), line)
     }
 
+    /// A server that runs.
+    pub(crate) fn of(child: Child) -> Server {
+        Server(child)
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap();
+        assert!(status.success(), "kill {signal}");
+    }
+
     /// What it prints on standard error, if that was piped.
     pub(crate) fn notes(&mut self) -> ChildStderr {
         self.0.stderr.take().unwrap()
     }
 
     pub(crate) fn end(mut self, signal: &str) {
-        let status = Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap();
-        assert!(status.success(), "kill {signal}");
+        self.signal(signal);
         let ended = self.0.wait().unwrap();
         assert!(signal == "-KILL" || ended.success(), "{ended}");
     }
@@ -70,11 +79,11 @@ impl Client {
         Client(BufReader::new(stream))
     }
 
-    fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.0.get_mut().write_all(bytes).unwrap();
     }
 
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).unwrap();
         line

@@ -318,6 +318,41 @@ fn a_drive_that_is_out_of_reach_at_the_start_is_missing_and_rebuilt_later() {
 }
 
 #[test]
+fn a_server_that_stood_still_while_another_one_took_its_drives_writes_nothing_more() {
+    let (folder, drives) = (tempfile::tempdir().unwrap(), [Drive::start(1), Drive::start(2)]);
+    let both: Vec<&Drive> = drives.iter().collect();
+    let (mut first, _) = start(folder.path(), &both, 30, &ALL);
+    let mut late = Client::connect(folder.path());
+    set(&mut late, 0..100, 0);
+    first.signal("-STOP");
+    // The drives end its connections once it has not answered for some seconds.
+    let other = tempfile::tempdir().unwrap();
+    let urls: Vec<&str> = drives.iter().map(|drive| drive.url.as_str()).collect();
+    let (second, line) = loop {
+        let mut child = over(other.path(), &urls, &ALL).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let second = Server::of(child);
+        if !line.is_empty() {
+            break (second, line);
+        }
+    };
+    assert!(line.contains(": 100 items found"), "{line}");
+    let mut client = Client::connect(other.path());
+    set(&mut client, 0..100, 1);
+    first.signal("-CONT");
+    let mut noted = String::new();
+    late.send(b"set key0 0 0 1\r\nx\r\n");
+    first.notes().read_to_string(&mut noted).unwrap();
+    assert!(noted.contains("another memcached server has opened its store since"), "{noted}");
+    assert!(!late.line().starts_with("STORED"), "{noted}");
+    set(&mut client, 50..100, 2);
+    check(&mut client, 0..50, 1);
+    check(&mut client, 50..100, 2);
+    end(second);
+}
+
+#[test]
 fn a_remote_drive_with_other_data_is_left_as_it_is() {
     let (folder, drives) = (tempfile::tempdir().unwrap(), [Drive::start(1), Drive::start(2)]);
     let urls: Vec<&str> = drives.iter().map(|drive| drive.url.as_str()).collect();
