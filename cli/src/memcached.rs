@@ -42,7 +42,8 @@ Examples:
   nandscape memcached --listen 127.0.0.1:11211 --store cache --rebuild
         the file of a drive is missing: it is made anew from its mirror
   nandscape memcached --listen 127.0.0.1:11211 \\
-      --drive nvme-tcp://127.0.0.1:4420/NQN --drive nvme-tcp://127.0.0.1:4421/NQN
+      --drive nvme-tcp://127.0.0.1:4420/NQN \\
+      --drive nvme-tcp://127.0.0.1:4421/NQN
         two drives of other servers (nandscape serve --nvme-tcp)
 
 Exit status: 0 after SIGTERM, SIGINT or SIGHUP, once all is on the drives; 1 when the server has failed, or a second signal has ended it
@@ -186,6 +187,8 @@ impl MemcachedArgs {
         }
         let given = [
             ("--store", self.store.is_some(), "their items are where they are served"),
+            ("--store-sync", self.store_sync, "it is for drives in files of this process"),
+            ("--rebuild", self.rebuild, "a drive that was lost, or an empty one in its place, is rebuilt without it"),
             ("--set", !self.set.is_empty(), "their keys are set where they are served"),
         ];
         if let Some((option, _, why)) = given.into_iter().find(|(_, is_given, _)| *is_given) {

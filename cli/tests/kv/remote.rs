@@ -220,10 +220,14 @@ fn refused_as(output: std::io::Result<Output>, code: i32, words: &str) {
 
 #[test]
 fn gets_are_answered_when_the_server_of_a_drive_is_killed_or_stops() {
-    for (signal, policy) in [("-KILL", "gc_control"), ("-KILL", "mixed"), ("-STOP", "gc_control")] {
-        let (folder, drives) = (tempfile::tempdir().unwrap(), [Drive::start(1), Drive::start(2)]);
-        let (server, _) =
-            start(folder.path(), &[&drives[0], &drives[1]], 2, &[&ALL[..], &["--policy", policy]].concat());
+    let mirrored: [&[&str]; 2] = [&["--policy", "gc_control"], &["--policy", "mixed"]];
+    let parity: &[&str] = &["--placement", "parity"];
+    for (signal, more, count) in
+        [("-KILL", mirrored[0], 2), ("-KILL", mirrored[1], 2), ("-STOP", mirrored[0], 2), ("-KILL", parity, 3)]
+    {
+        let (folder, drives) = (tempfile::tempdir().unwrap(), (0..count).map(Drive::start).collect::<Vec<_>>());
+        let all: Vec<&Drive> = drives.iter().collect();
+        let (server, _) = start(folder.path(), &all, 2, &[&ALL[..], more].concat());
         let mut client = Client::connect(folder.path());
         set(&mut client, 0..1_000, 0);
         drives[1].signal(signal);
@@ -233,9 +237,28 @@ fn gets_are_answered_when_the_server_of_a_drive_is_killed_or_stops() {
         check(&mut client, 0..500, 0);
         check(&mut client, 500..1_000, 1);
         let noted = end(server);
-        for wanted in ["drive 1: ", "it is out of use, and drive 0 serves its items", &drives[1].url] {
-            assert!(noted.contains(wanted), "{signal} {policy}: {wanted}: {noted}");
+        for wanted in ["drive 1: ", "it is out of use, and ", &format!("({} is out of reach: ", drives[1].url)] {
+            assert!(noted.contains(wanted), "{signal} {more:?}: {wanted}: {noted}");
         }
+    }
+}
+
+#[test]
+fn features_of_nvme_pass_to_remote_drives() {
+    for (policy, key) in [("fdp", "ftl.fdp.handles=2"), ("predictable_latency", "controller.predictable_latency=true")]
+    {
+        let drive =
+            |seed: &str| Drive::start_in(tempfile::tempdir().unwrap(), "127.0.0.1:0", &["--seed", seed, "--set", key]);
+        let (folder, drives) = (tempfile::tempdir().unwrap(), ["1", "2"].map(drive));
+        let both: Vec<&Drive> = drives.iter().collect();
+        let (server, _) = start(folder.path(), &both, 10, &["--policy", policy]);
+        let mut client = Client::connect(folder.path());
+        set(&mut client, 0..1_500, 0);
+        set(&mut client, 0..1_500, 1);
+        check(&mut client, 0..1_500, 1);
+        assert_eq!(statistic(&mut client, "engine_lost_drives"), 0);
+        end(server);
+        assert_eq!(start(folder.path(), &both, 10, &["--policy", "epochs"]).1, 1_500, "{policy}");
     }
 }
 
@@ -381,6 +404,7 @@ fn what_remote_drives_do_not_take_is_named() {
     let wrong = |urls: &[&str], args: &[&str], words| refused(over(folder.path(), urls, args).output(), words);
     wrong(&[one, two], &["--store", "s"], "--store: the drives are remote, and their items are where they are served");
     wrong(&[one, two], &["--set", "capacity=1GiB"], "--set: the drives are remote");
+    wrong(&[one, two], &["--rebuild"], "--rebuild: the drives are remote, and a drive that was lost");
     wrong(&[one, two], &["--policy", "zoned"], "remote drives with zones are not used");
     wrong(&[one, two], &["--drives", "4"], "--drives 4: 2 remote drives are named; 2 is valid");
     wrong(&[one], &[], "are valid");

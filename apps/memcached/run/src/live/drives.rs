@@ -127,8 +127,11 @@ impl Drive {
         }
     }
 
-    /// Where it is, and why it takes no writes, if that is so.
+    /// Where it is, and why it is out of reach or takes no writes, if that is so.
     fn about(&self) -> Option<String> {
+        if let (Some(place), Some(problem)) = (&self.place, self.remote().and_then(Remote::problem)) {
+            return Some(format!("{place} is out of reach: {problem}"));
+        }
         let why = |export: &Rc<SsdExport>| export.ssd().store_failure().or_else(|| export.read_only());
         match (self.place.as_ref(), self.here().and_then(why)) {
             (Some(place), Some(why)) => Some(format!("{place} takes no writes: {why}")),

@@ -53,6 +53,12 @@ impl Remote {
         Given { io: self.io.clone(), admin: Some(admin) }
     }
 
+    /// Why it is not connected to, if so.
+    pub(super) fn problem(&self) -> Option<String> {
+        let connection = self.export.connection();
+        connection.refusal().or_else(|| connection.problem())
+    }
+
     /// Empties it, or checks that it is empty or of a store. `note` receives the progress of a long look.
     async fn prepare(&self, host: &Host, name: &str, overwrites: bool, note: &dyn Fn(&str)) -> Result<(), ServeError> {
         let failed = |error| other(format!("drive {name}: {error}"));
