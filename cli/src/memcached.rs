@@ -7,11 +7,12 @@ use std::sync::mpsc::channel;
 
 use clap::{Args, ValueEnum};
 use nandscape_apps_memcached_engine::policy::{Need, POLICIES, policy};
-use nandscape_apps_memcached_engine::{Ack, Config, OpenError, Placement};
+use nandscape_apps_memcached_engine::{Ack, Config, OpenError, PATIENCE_MS, Placement};
 use nandscape_apps_memcached_run::live::{Place, ServeError, ServeSpec, ServedDrive, serve};
 use nandscape_device_media::durable::{Membership, Owner, StoreFile};
 use nandscape_device_ssd::Resolved;
-use nandscape_lab_run::{DriveSpec, Precondition};
+use nandscape_lab_run::{DriveSpec, Precondition, Target};
+use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
 
@@ -40,6 +41,10 @@ Examples:
       --ack all
   nandscape memcached --listen 127.0.0.1:11211 --store cache --rebuild
         the file of a drive is missing: it is made anew from its mirror
+  nandscape memcached --listen 127.0.0.1:11211 \\
+      --drive nvme-tcp://127.0.0.1:4420/NQN \\
+      --drive nvme-tcp://127.0.0.1:4421/NQN
+        two drives of other servers (nandscape serve --nvme-tcp)
 
 Exit status: 0 after SIGTERM, SIGINT or SIGHUP, once all is on the drives; 1 when the server has failed, or a second signal has ended it
 at once; 2 for bad usage or input.")]
@@ -48,12 +53,16 @@ pub(crate) struct MemcachedArgs {
     /// keeps its placement
     #[arg(long, value_name = "NAME", default_value = "copies", value_parser = placement)]
     placement: Placement,
-    /// Drives, in pairs of an even and an odd one; with parity, 3 to 16
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=MOST_DRIVES))]
-    drives: u64,
-    /// Each of the drives
-    #[arg(long, value_name = "P", default_value = "default")]
-    drive: String,
+    /// Drives, in pairs of an even and an odd one; with parity, 3 to 16. Left out: 4, or the remote drives
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=MOST_DRIVES))]
+    drives: Option<u64>,
+    /// Profile of the drives; or, once for each drive and in the store's order, a remote one: nvme-tcp://HOST:PORT/NQN. Its option
+    /// ?patience=SECONDS (10) is how long the drive may be out of reach or silent before it has failed
+    #[arg(long, value_name = "P|URL", default_value = "default")]
+    drive: Vec<String>,
+    /// Empty the remote drives, and make a new store on them
+    #[arg(long)]
+    overwrite: bool,
     /// Change a key of the drive's profile; may be repeated. Unless they are set, built-in drives have capacity 1GiB, lba_size 4KiB and
     /// buffer.mode capacitor
     #[arg(long, value_name = "KEY=VALUE")]
@@ -102,6 +111,8 @@ enum AckArg {
     All,
 }
 
+/// Models, unless their number is chosen.
+const DRIVES: u64 = 4;
 const MOST_DRIVES: u64 = 64;
 /// The version of memcached whose commands are served, the first with the meta protocol. libmemcached rejects a server of a version 0.
 const LIKE: &str = "1.6.0";
@@ -121,7 +132,8 @@ impl MemcachedArgs {
 
     fn check(&self) -> Result<(), Failure> {
         let wrong = |text: String| Err(Failure::Input(anyhow::anyhow!("{text}")));
-        check_drives(self.drives, self.placement, &self.policy)?;
+        self.check_remote()?;
+        check_drives(self.count(), self.placement, &self.policy)?;
         if self.memory.0 < 1 << 20 {
             return wrong(format!("--memory {}: 1MiB or more is valid", self.memory));
         }
@@ -147,6 +159,70 @@ impl MemcachedArgs {
         Ok(())
     }
 
+    /// Whether the drives are remote.
+    fn is_remote(&self) -> bool {
+        self.drive.iter().any(|drive| Target::is_one(drive))
+    }
+
+    /// Drives.
+    fn count(&self) -> u64 {
+        self.drives.unwrap_or(if self.is_remote() { self.drive.len() as u64 } else { DRIVES })
+    }
+
+    /// Checks what is said of remote drives and models.
+    fn check_remote(&self) -> Result<(), Failure> {
+        let wrong = |text: String| Err(Failure::Input(anyhow::anyhow!("{text}")));
+        if !self.is_remote() {
+            return match (&self.drive[..], self.overwrite) {
+                ([_], false) => Ok(()),
+                ([_], true) => wrong("--overwrite: no drive is remote; leave it out".to_owned()),
+                (drives, _) => wrong(format!(
+                    "--drive {}: one profile, or the URL of each drive, is valid",
+                    drives.join(" --drive ")
+                )),
+            };
+        }
+        if let Some(profile) = self.drive.iter().find(|drive| !Target::is_one(drive)) {
+            return wrong(format!("--drive {profile}: other drives are remote; nvme-tcp://HOST:PORT/NQN is valid"));
+        }
+        let given = [
+            ("--store", self.store.is_some(), "their items are where they are served"),
+            ("--store-sync", self.store_sync, "it is for drives in files of this process"),
+            ("--rebuild", self.rebuild, "a drive that was lost, or an empty one in its place, is rebuilt without it"),
+            ("--set", !self.set.is_empty(), "their keys are set where they are served"),
+        ];
+        if let Some((option, _, why)) = given.into_iter().find(|(_, is_given, _)| *is_given) {
+            return wrong(format!("{option}: the drives are remote, and {why}; leave it out"));
+        }
+        if self.needs_zones() {
+            return wrong(format!(
+                "--policy {}: remote drives with zones are not used; another policy, or drives of this process, are valid",
+                self.policy
+            ));
+        }
+        let named = self.drive.len() as u64;
+        match self.drives.filter(|drives| *drives != named) {
+            Some(drives) => wrong(format!("--drives {drives}: {named} remote drives are named; {named} is valid")),
+            None => Ok(()),
+        }
+    }
+
+    /// The remote drives.
+    fn targets(&self) -> Result<Vec<Target>, Failure> {
+        let mut targets: Vec<Target> = Vec::new();
+        for url in &self.drive {
+            let target = Target::parse(url, Span::from_ms(PATIENCE_MS));
+            let target = target.map_err(|problem| Failure::Input(anyhow::anyhow!("--drive {problem}")))?;
+            if targets.iter().any(|other| other.to_string() == target.to_string()) {
+                return Err(Failure::Input(anyhow::anyhow!(
+                    "--drive {url}: it is named twice; each drive once is valid"
+                )));
+            }
+            targets.push(target);
+        }
+        Ok(targets)
+    }
+
     fn dirty(&self) -> Bytes {
         self.dirty.unwrap_or(Bytes((self.memory.0 / 4).min(16 << 20)))
     }
@@ -169,12 +245,13 @@ impl MemcachedArgs {
             start_s: now.as_secs(),
             start_ns: now.subsec_nanos(),
             id: now.as_nanos() as u64 | 1,
+            ..Config::default()
         }
     }
 
-    fn drive(&self, number: u64, profile: &Resolved) -> DriveSpec {
+    fn model(number: u64, profile: &Resolved) -> DriveSpec {
         DriveSpec {
-            name: format!("d{number}"),
+            name: name(number),
             number,
             profile_name: profile.name.clone(),
             profile: profile.to_toml(),
@@ -185,10 +262,24 @@ impl MemcachedArgs {
         }
     }
 
-    /// Where the drives are. Files that do not exist are made once all others fit, and added to `new`; in a store that has been used only
+    /// The drives, and the settings of the engine on them.
+    fn all(&self, new: &mut NewFiles) -> Result<(Vec<Place>, Config), Failure> {
+        if self.is_remote() {
+            let targets = self.targets()?;
+            let patience = targets.iter().map(|target| target.patience).max().unwrap_or_default();
+            let config = Config { patience_ms: patience.ns() / 1_000_000, ..self.config() };
+            return Ok((targets.into_iter().map(Place::Remote).collect(), config));
+        }
+        let profile = drive_of(&self.drive[0], &self.set, self.defaults(), &self.policy)?;
+        profile.notes.iter().for_each(|note| output::note(note));
+        Ok((self.places(&profile, new)?, self.config()))
+    }
+
+    /// The drives. Files that do not exist are made once all others fit, and added to `new`; in a store that has been used only
     /// to rebuild drives.
-    fn places(&self, drives: &[DriveSpec], profile: &Resolved, new: &mut NewFiles) -> Result<Vec<Place>, Failure> {
-        let Some(folder) = &self.store else { return Ok(drives.iter().map(|_| Place::Memory).collect()) };
+    fn places(&self, profile: &Resolved, new: &mut NewFiles) -> Result<Vec<Place>, Failure> {
+        let drives: Vec<DriveSpec> = (0..self.count()).map(|number| MemcachedArgs::model(number, profile)).collect();
+        let Some(folder) = &self.store else { return Ok(drives.into_iter().map(Place::Memory).collect()) };
         let paths: Vec<PathBuf> = drives.iter().map(|drive| folder.join(format!("{}.nand", drive.name))).collect();
         let mut files = Vec::new();
         for path in &paths {
@@ -198,9 +289,9 @@ impl MemcachedArgs {
         self.check_count(folder, &files, is_used)?;
         std::fs::create_dir_all(folder).map_err(|error| wrong(folder, &error.to_string()))?;
         let mut places = Vec::new();
-        for ((drive, path), file) in drives.iter().zip(paths).zip(files) {
+        for ((drive, path), file) in drives.into_iter().zip(paths).zip(files) {
             places.push(match file {
-                Some(file) => Place::File(path, Box::new(file)),
+                Some(file) => Place::File(drive, path, Box::new(file)),
                 None if is_used && !self.rebuild => Place::Missing(path),
                 None => {
                     let stores = drive.store_specs(self.seed).map_err(Failure::input)?;
@@ -208,7 +299,7 @@ impl MemcachedArgs {
                     let made = StoreFile::create_all(&path, stores, self.store_sync);
                     let file = made.map_err(|error| wrong(&path, &error.to_string()))?;
                     new.add(&path);
-                    Place::File(path, Box::new(file))
+                    Place::File(drive, path, Box::new(file))
                 }
             });
         }
@@ -276,12 +367,18 @@ impl MemcachedArgs {
             ServeError::Open(OpenError::Engine(error)) => Failure::Run(anyhow::anyhow!("{error}")),
             ServeError::Open(error) => {
                 let store = self.store.as_ref().map(|folder| format!("--store {}: ", folder.display()));
-                let (store, drives) = (store.unwrap_or_default(), self.drives);
+                let (store, drives) = (store.unwrap_or_default(), self.count());
                 Failure::Input(anyhow::anyhow!("{store}{error} (--drives {drives})"))
             }
+            ServeError::Refused(problem) => Failure::Input(anyhow::anyhow!(problem)),
             ServeError::Other(problem) => Failure::Run(anyhow::anyhow!(problem)),
         }
     }
+}
+
+/// The name of a drive.
+fn name(number: u64) -> String {
+    format!("d{number}")
 }
 
 fn wrong(path: &Path, problem: &str) -> Failure {
@@ -318,22 +415,20 @@ enum Ending {
 /// Serves until a signal ends it, or it fails.
 pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     args.check()?;
-    let profile = drive_of(&args.drive, &args.set, args.defaults(), &args.policy)?;
-    profile.notes.iter().for_each(|note| output::note(note));
     let (tell, ending) = channel();
     let (asked, is_serving) = (tell.clone(), Arc::<AtomicBool>::default());
     let watched = watch_signals(move || asked.send(Ending::Asked).is_ok(), is_serving.clone(), args.store.is_some());
     watched.map_err(Failure::Run)?;
-    let drives: Vec<DriveSpec> = (0..args.drives).map(|number| args.drive(number, &profile)).collect();
     let mut new = NewFiles::default();
-    let places = args.places(&drives, &profile, &mut new)?;
+    let (places, config) = args.all(&mut new)?;
     let is_missing = |place: &&Place| matches!(place, Place::Missing(_));
     let missing = places.iter().filter(is_missing).count();
     let policy = POLICIES.into_iter().find(|known| *known == args.policy).unwrap_or(POLICIES[0]);
     let spec = ServeSpec {
-        drives: drives.into_iter().zip(places).map(|(spec, place)| ServedDrive { spec, place }).collect(),
+        drives: (0..).zip(places).map(|(number, place)| ServedDrive { name: name(number), place }).collect(),
         policy,
-        config: args.config(),
+        config,
+        overwrites: args.overwrite,
         version: format!("{LIKE}-nandscape-{}", env!("CARGO_PKG_VERSION")),
         listen: args.listen.clone(),
         allow_remote: args.allow_remote,

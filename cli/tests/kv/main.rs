@@ -5,6 +5,7 @@
 mod failures;
 mod hostile;
 mod memcached;
+mod remote;
 mod suite;
 
 use std::cell::{Cell, RefCell};

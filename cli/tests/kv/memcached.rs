@@ -3,10 +3,10 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
-struct Server(Child);
+pub(crate) struct Server(Child);
 
 /// A command that starts a server, after a word to the shell that limits it.
 fn command(folder: &Path, limit: &str, args: &[&str]) -> Command {
@@ -25,7 +25,7 @@ impl Server {
         Server::start_by(command(folder, ":", args).stdout(Stdio::piped()))
     }
 
-    fn start_by(command: &mut Command) -> (Server, String) {
+    pub(crate) fn start_by(command: &mut Command) -> (Server, String) {
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -33,9 +33,23 @@ impl Server {
         (Server(child), line)
     }
 
-    fn end(mut self, signal: &str) {
+    /// A server that runs.
+    pub(crate) fn of(child: Child) -> Server {
+        Server(child)
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
         let status = Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap();
         assert!(status.success(), "kill {signal}");
+    }
+
+    /// What it prints on standard error, if that was piped.
+    pub(crate) fn notes(&mut self) -> ChildStderr {
+        self.0.stderr.take().unwrap()
+    }
+
+    pub(crate) fn end(mut self, signal: &str) {
+        self.signal(signal);
         let ended = self.0.wait().unwrap();
         assert!(signal == "-KILL" || ended.success(), "{ended}");
     }
@@ -56,27 +70,27 @@ fn rebuilt(folder: &Path) {
 }
 
 /// A client that waits for answers, for a minute at most.
-struct Client(BufReader<UnixStream>);
+pub(crate) struct Client(BufReader<UnixStream>);
 
 impl Client {
-    fn connect(folder: &Path) -> Client {
+    pub(crate) fn connect(folder: &Path) -> Client {
         let stream = UnixStream::connect(folder.join("m.sock")).unwrap();
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         Client(BufReader::new(stream))
     }
 
-    fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.0.get_mut().write_all(bytes).unwrap();
     }
 
-    fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.0.read_line(&mut line).unwrap();
         line
     }
 
     /// The lines of an answer up to the one that begins with one of these words.
-    fn ask(&mut self, command: &str, last: &str) -> String {
+    pub(crate) fn ask(&mut self, command: &str, last: &str) -> String {
         self.send(command.as_bytes());
         let mut answer = String::new();
         loop {

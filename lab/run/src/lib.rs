@@ -22,6 +22,7 @@
 //! | `inside` | the dies, channels and blocks of a live drive, for a page that shows them |
 //! | `forwarded` | controllers before a drive that is no model by itself |
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
+//! | `alone` | a program as the only user of such drives (Linux) |
 //! | `served_array` | an array of drives, served as one (Linux) |
 //! | `served_group` | drives under arrays of arrays, served as one |
 //! | `served_layers` | layers of a host over a served drive |
@@ -52,6 +53,8 @@
 //! Everything in a report but its `host` part depends on the inputs and the seed only.
 
 mod aging;
+#[cfg(target_os = "linux")]
+mod alone;
 mod array;
 mod array_history;
 mod array_members;
@@ -102,6 +105,8 @@ mod watched;
 mod whole;
 
 pub use aging::{AgingReport, RberBin};
+#[cfg(target_os = "linux")]
+pub use alone::{Records, User};
 pub use array::{ArrayReport, MemberReport, RailsReport, array_on, array_on_namespace, rails_on};
 pub use array_history::{MemberFailure, Rebuild};
 pub use array_members::{name_of_drive, takes_windows, written_in_order};
@@ -127,7 +132,7 @@ pub use precompletion::{Asking, BufferReport, ComponentReport, PrecompletionRepo
 pub use pressure::Arrivals;
 pub use program::Program;
 pub use record::{Details, HostDetails};
-pub use remote::{RemoteExport, RemoteSpec};
+pub use remote::{RemoteError, RemoteExport, RemoteSpec};
 pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, ReplayedGroup, WhatIf};
 pub use report::{Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};

@@ -12,13 +12,30 @@ use std::rc::Rc;
 use nandscape_device_controller::Offers;
 use nandscape_drive::{CommandRef, Drive, DriveInfo, Io, Names};
 use nandscape_host_driver::Remote;
-use nandscape_host_driver::nvme_tcp::{AdminQueue, Identity, NvmeTcp, Target};
+use nandscape_host_driver::nvme_tcp::{AdminQueue, ConnectError, Identity, NvmeTcp, Target};
 use nandscape_sim::{Seed, Sim, Span};
 use nandscape_transport_reactor::{Connect, Export, Fronted, Order, Source, WallClock};
 use nandscape_wire_nvme::identify;
 
 use crate::forwarded::Forwarded;
 use crate::tap::{Tail, Tap};
+
+/// Why a remote drive cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// Its server does not answer.
+    #[error("{0}")]
+    OutOfReach(String),
+    /// Its server refuses, or the drive is of another kind.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+impl From<RemoteError> for String {
+    fn from(error: RemoteError) -> String {
+        error.to_string()
+    }
+}
 
 /// A remote drive that is to be served.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,12 +53,12 @@ impl RemoteSpec {
     ///
     /// # Errors
     /// That it cannot be reached, or served, with its URL.
-    pub fn connect(&self, sim: &Sim) -> Result<RemoteExport, String> {
+    pub fn connect(&self, sim: &Sim) -> Result<RemoteExport, RemoteError> {
         let far = Rc::new(Far::connect(&self.target)?);
         let identity = far.drive.identity().clone();
         let tap = Tap::over_remote(sim, far.clone(), Rc::new(Tail::default()));
         let front = Forwarded::new(sim, tap, offers(&identity), self.names(&identity));
-        let front = front.map_err(|problem| format!("{}: {problem}", self.target))?;
+        let front = front.map_err(|problem| RemoteError::Unusable(format!("{}: {problem}", self.target)))?;
         Ok(RemoteExport { far, identity, front })
     }
 
@@ -89,6 +106,26 @@ impl RemoteExport {
     pub fn offers(&self) -> Offers {
         self.front.offers()
     }
+
+    /// The remote drive itself, for a host in this process.
+    pub fn drive(&self) -> Rc<dyn Drive> {
+        self.far.clone()
+    }
+
+    /// Its admin queue. A command that waits for an answer when the connection breaks fails.
+    pub fn admin(&self) -> Rc<dyn Drive> {
+        Rc::new(FarAdmin::of(&self.far))
+    }
+
+    /// The connection to it.
+    pub fn connection(&self) -> &Rc<NvmeTcp> {
+        &self.far.drive
+    }
+
+    /// Calls `act` each time that the connection is lost.
+    pub fn on_loss(&self, act: impl Fn() + 'static) {
+        self.far.on_loss.replace(Some(Box::new(act)));
+    }
 }
 
 impl Fronted for RemoteExport {
@@ -125,16 +162,24 @@ pub(crate) struct Far {
     given_up: Cell<bool>,
     /// The drive is rejected, and the rejection is reported.
     refused: Cell<bool>,
+    /// Is called when the connection is lost.
+    on_loss: RefCell<Option<Box<dyn Fn()>>>,
     /// Is called when there is a connection again.
     on_return: RefCell<Option<Box<dyn Fn()>>>,
 }
 
 impl Far {
     /// Connects. Blocks for some seconds at most for each answer of the target.
-    pub(crate) fn connect(target: &Target) -> Result<Far, String> {
+    pub(crate) fn connect(target: &Target) -> Result<Far, RemoteError> {
         let (clock, url) = (WallClock::start(), target.to_string());
         let drive = NvmeTcp::connect(target.clone(), Box::new(move || clock.now()));
-        let drive = Rc::new(drive.map_err(|error| format!("{url}: {error}"))?);
+        let drive = Rc::new(drive.map_err(|error| {
+            let problem = format!("{url}: {error}");
+            match error {
+                ConnectError::Io(_) => RemoteError::OutOfReach(problem),
+                _ => RemoteError::Unusable(problem),
+            }
+        })?);
         Ok(Far {
             url,
             drive,
@@ -143,6 +188,7 @@ impl Far {
             lost: Cell::new(false),
             given_up: Cell::new(false),
             refused: Cell::new(false),
+            on_loss: RefCell::default(),
             on_return: RefCell::default(),
         })
     }
@@ -246,7 +292,10 @@ impl Source for Far {
         self.losses.set(self.losses.get() + u64::from(is_lost));
         self.lost.set(is_lost);
         Some(match self.drive.problem() {
-            Some(reason) => format!("the connection to {} is lost: {reason}; reconnecting", self.url),
+            Some(reason) => {
+                self.on_loss.borrow().iter().for_each(|act| act());
+                format!("the connection to {} is lost: {reason}; reconnecting", self.url)
+            }
             None => {
                 self.on_return.borrow().iter().for_each(|act| act());
                 format!("connected to {} again", self.url)

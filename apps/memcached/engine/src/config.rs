@@ -48,6 +48,11 @@ pub struct Config {
     pub placement: Placement,
     /// The number of the store, if one is made.
     pub id: u64,
+    /// How long a drive may be without power, or out of reach, before it has failed, in milliseconds.
+    pub patience_ms: u64,
+    /// Whether each opening is recorded on the drives, so that an engine that used them before can tell
+    /// ([`Witness`](crate::Witness)).
+    pub records_opening: bool,
 }
 
 impl Default for Config {
@@ -63,9 +68,14 @@ impl Default for Config {
             start_ns: 0,
             placement: Placement::Copies,
             id: 1,
+            patience_ms: PATIENCE_MS,
+            records_opening: false,
         }
     }
 }
+
+/// [`Config::patience_ms`] unless it is chosen.
+pub const PATIENCE_MS: u64 = 10_000;
 
 /// The least and the most bytes of a segment.
 pub(crate) const SEGMENT: [u64; 2] = [64 << 10, 4 << 20];

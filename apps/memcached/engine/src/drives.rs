@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use nandscape_apps_store::{Disk, Host, Range, StoreError};
 use nandscape_drive::Drive;
@@ -13,11 +14,9 @@ use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::Attributes;
 
 use crate::error::EngineError;
-use crate::policy::{Need, Windows};
+use crate::policy::{Need, Windows, again};
+use crate::witness::Recorded;
 use crate::zones::{Reading, Zoned};
-
-/// How long a drive may be without power, if its data is needed.
-pub(crate) const PATIENCE: Span = Span::from_ms(10_000);
 
 /// A drive as it is given to an engine.
 pub struct Given {
@@ -46,6 +45,10 @@ pub struct Member {
     /// A read has ended, or a token has gone.
     changed: Signal,
     timeline: Timeline,
+    /// How long it may be without power, or out of reach, if its data is needed.
+    pub(crate) patience: Span,
+    /// The record of the store on it.
+    pub(crate) recorded: Arc<Recorded>,
 }
 
 /// What a drive is used for.
@@ -114,12 +117,15 @@ impl Member {
         host: &Host,
         number: usize,
         given: Option<Given>,
-        need: Need,
+        (need, patience): (Need, Span),
     ) -> Result<Member, EngineError> {
         let failed = |error| EngineError::Control { drive: number, error };
         let part = Cell::new(if given.is_some() { Use::Whole } else { Use::Lost });
         let offer = match &given {
-            Some(given) => Offer::open(host.sim(), given, need).await.map_err(failed)?,
+            Some(given) => {
+                let offer = again((host.sim(), patience), async || Offer::open(host.sim(), given, need).await);
+                offer.await.map_err(failed)?
+            }
             None => Offer::Nothing,
         };
         let (sim, disk) = (host.sim().clone(), given.map(|given| Disk::new(host, given.io)));
@@ -139,6 +145,8 @@ impl Member {
             reads_at_token,
             changed,
             timeline,
+            patience,
+            recorded: Arc::default(),
         };
         member.open_zones().await?;
         Ok(member)
@@ -177,6 +185,11 @@ impl Member {
     /// Its clock.
     pub fn sim(&self) -> &Sim {
         &self.sim
+    }
+
+    /// Its clock, and how long work is done again that ends because it has no power.
+    pub(crate) fn waits(&self) -> (&Sim, Span) {
+        (&self.sim, self.patience)
     }
 
     /// Whether it has a token.
@@ -353,7 +366,7 @@ impl Member {
 
     /// The same for the engine itself.
     pub(crate) async fn read_background(&self, start: u64, len: usize) -> Result<Vec<u8>, EngineError> {
-        self.read_within((start, len), Attributes::default(), PATIENCE).await
+        self.read_within((start, len), Attributes::default(), self.patience).await
     }
 
     /// The same of bytes that may be damaged, from the beginning of a block: damaged pieces of `block` bytes are zeros.
@@ -364,7 +377,8 @@ impl Member {
 
     /// The same while zones may be getting new contents.
     pub(crate) async fn read_left_now(&self, start: u64, len: usize, block: usize) -> Result<Vec<u8>, EngineError> {
-        let read = async |start: u64, len: usize| self.read_now((start, len), Attributes::default(), PATIENCE).await;
+        let read =
+            async |start: u64, len: usize| self.read_now((start, len), Attributes::default(), self.patience).await;
         match read(start, len).await {
             Err(error) if error.is_damage() => {}
             read => return read,
@@ -385,7 +399,7 @@ impl Member {
     pub(crate) async fn read_all(&self, starts: &[u64], len: usize) -> Result<Vec<Option<Vec<u8>>>, EngineError> {
         let disk = self.in_use()?;
         let ranges: Vec<Range> = starts.iter().map(|start| Member::blocks(disk, *start, len).0).collect();
-        match disk.read_within(&ranges, PATIENCE).await {
+        match disk.read_within(&ranges, self.patience).await {
             Err(StoreError::Drive(Status::UNRECOVERED_READ_ERROR)) => {}
             read => return read.map(|all| all.into_iter().map(Some).collect()).map_err(|error| self.wrong(error)),
         }
@@ -411,7 +425,7 @@ impl Member {
             return self.write_in_order(start, bytes).await;
         }
         let slba = start / u64::from(disk.info.lba_bytes);
-        disk.write_placed_within(slba, bytes, handle, PATIENCE).await.map_err(|error| self.wrong(error))
+        disk.write_placed_within(slba, bytes, handle, self.patience).await.map_err(|error| self.wrong(error))
     }
 
     /// Has the drive forget whole blocks.
@@ -419,6 +433,6 @@ impl Member {
         let disk = self.in_use()?;
         let lba = u64::from(disk.info.lba_bytes);
         let range = Range { slba: start / lba, blocks: bytes / lba };
-        disk.deallocate_within(&[range], PATIENCE).await.map_err(|error| self.wrong(error))
+        disk.deallocate_within(&[range], self.patience).await.map_err(|error| self.wrong(error))
     }
 }

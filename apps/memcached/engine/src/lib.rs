@@ -17,6 +17,7 @@
 //! | `reclaim` | old segments are given up; eviction |
 //! | `open`, `recover` | making a store, and finding its items again |
 //! | `lost` | drives that are missing or fail |
+//! | `witness` | whether a drive that was out of reach is as the engine left it |
 //! | `rebuild` | drives that are made anew from the others of their group |
 //! | `record` | records and chunks as bytes |
 //! | `drives` | drives with tokens |
@@ -52,13 +53,15 @@ mod slots;
 mod state;
 #[cfg(test)]
 mod tail_tests;
+mod witness;
 mod zones;
 #[cfg(test)]
 mod zones_tests;
 
-pub use config::{Ack, Config};
+pub use config::{Ack, Config, PATIENCE_MS};
 pub use drives::{Given, Member};
 pub use engine::{Access, Engine, Expect, Item, MOST_KEY, Marks, New, Refused};
 pub use error::{EngineError, Event, OpenError};
 pub use placement::{PARITY_DRIVES, Placement};
 pub use state::Stats;
+pub use witness::{Witness, clear, is_of_a_store};

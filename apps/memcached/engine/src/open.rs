@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use nandscape_apps_store::Host;
 use nandscape_apps_store::bytes::{Put as _, Reader, is_sealed, seal};
+use nandscape_sim::Span;
 use nandscape_sim::signal::Signal;
 
 use crate::config::{Config, SEGMENT};
@@ -26,7 +27,7 @@ use crate::zones::{LEAST_ACTIVE, OWN};
 /// The first bytes of a drive of a store.
 const MAGIC: &[u8; 8] = b"NDENGIN2";
 /// Bytes of the structure that begins with them.
-const SUPER: usize = 64;
+pub(crate) const SUPER: usize = 64;
 /// Where its checksum is.
 const SUPER_CRC: usize = 8;
 /// The fewest slots of a drive.
@@ -54,7 +55,7 @@ pub(crate) struct Super {
 }
 
 impl Super {
-    fn to_bytes(self) -> Vec<u8> {
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.u32(0);
         [self.drives, self.number, self.replicas].into_iter().for_each(|number| bytes.u32(number));
@@ -64,7 +65,7 @@ impl Super {
         bytes
     }
 
-    fn of(bytes: &[u8]) -> Option<Super> {
+    pub(crate) fn of(bytes: &[u8]) -> Option<Super> {
         let mut reader = Reader(bytes);
         if reader.take(8)? != MAGIC || !is_sealed(bytes.get(..SUPER)?, SUPER_CRC) {
             return None;
@@ -77,7 +78,10 @@ impl Super {
 
     /// Records it on a drive.
     pub(crate) async fn write(self, member: &Member) -> Result<(), EngineError> {
-        member.write_record(&Super { number: member.number() as u32, ..self }.to_bytes()).await
+        member.recorded.begins(self.generation);
+        member.write_record(&Super { number: member.number() as u32, ..self }.to_bytes()).await?;
+        member.recorded.has(self.generation);
+        Ok(())
     }
 
     /// Whether another drive was lost when this was recorded.
@@ -122,7 +126,8 @@ impl Engine {
         let replicas = layout.width;
         let mut members = Vec::new();
         for (number, given) in drives.into_iter().enumerate() {
-            members.push(Rc::new(Member::new(host, number, given, policy.needs()).await?));
+            let wanted = (policy.needs(), Span::from_ms(config.patience_ms));
+            members.push(Rc::new(Member::new(host, number, given, wanted).await?));
         }
         let unit = |member: &Rc<Member>| {
             member.disk().map_or(0, |disk| disk.info.unit_bytes.max(disk.info.lba_bytes) as usize)
@@ -157,7 +162,7 @@ impl Engine {
         for pair in 0..count / replicas {
             engine.recover(pair, &parts[pair * replicas..][..replicas]).await?;
         }
-        engine.settle(&parts, is_even).await?;
+        engine.settle(&parts, is_even && !config.records_opening).await?;
         engine.begin_rebuilds(&parts);
         {
             let mut state = engine.state.borrow_mut();
@@ -169,7 +174,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Records which drives are missing or lack segments, before anything is served. `is_even` is that all others record the same.
+    /// Records which drives are missing or lack segments, before anything is served. `is_even` is that all others record the same, and
+    /// this opening needs no record.
     async fn settle(&self, parts: &[Part], is_even: bool) -> Result<(), OpenError> {
         let of = |part: Part| (0..parts.len()).filter(move |drive| parts[*drive] == part);
         let twin = |drive: usize| self.twin(drive);
@@ -292,6 +298,7 @@ async fn shape(
         if there.is_none() && block.iter().any(|byte| *byte != 0) {
             return Err(OpenError::Foreign(drive));
         }
+        there.iter().for_each(|there| member.recorded.is_found(there.generation));
         found.push(there);
     }
     let first = found.iter().rev().flatten().max_by_key(|one| one.generation).copied();

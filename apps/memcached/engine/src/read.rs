@@ -10,7 +10,7 @@ use std::task::Poll;
 use nandscape_sim::Span;
 use nandscape_wire_nvme::vendor::Attributes;
 
-use crate::drives::{Member, PATIENCE};
+use crate::drives::Member;
 use crate::engine::{Access, Engine, Item};
 use crate::error::EngineError;
 use crate::log::Spot;
@@ -124,7 +124,7 @@ impl Engine {
         let (member, apart) = (&self.members[drive], self.keeps_apart(pair));
         // A drive without power is waited for only if the other one has not answered either.
         let must = tries.bad.is_some() || self.others(pair, drive).next().is_none();
-        let patience = if must { PATIENCE } else { Span::ZERO };
+        let patience = if must { member.patience } else { Span::ZERO };
         match member.read(self.place(spot), apart, attributes, patience).await {
             Ok(bytes) => Some(bytes),
             Err(error) => {
@@ -147,7 +147,7 @@ impl Engine {
         let home = self.group(pair)[spot.drive as usize].clone();
         let has_failed = tries.bad == Some(home.number());
         let is_busy = tries.bad.is_none() && apart && home.has_token();
-        let patience = if tries.bad.is_some() { PATIENCE } else { Span::ZERO };
+        let patience = if tries.bad.is_some() { home.patience } else { Span::ZERO };
         let read = if home.is_incomplete() || has_failed || is_busy {
             tries.read = self.others(pair, home.number()).next().map(|other| other.number());
             self.reconstruct(pair, spot, apart, (attributes, patience)).await

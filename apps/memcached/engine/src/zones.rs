@@ -105,7 +105,7 @@ enum Appended {
 impl Zoned {
     pub(crate) async fn open(sim: &Sim, queues: (Rc<dyn Drive>, Rc<dyn Drive>)) -> Result<Zoned, Error> {
         let drive = Zones::open(sim, queues).await?;
-        let zones = again(sim, async || drive.all().await).await?;
+        let zones = drive.all().await?;
         let capacity = zones.iter().map(|zone| zone.capacity).min().unwrap_or(0);
         let written = RefCell::new(zones.iter().map(|zone| zone.written).collect());
         let (heads, aside) = (Lock::new(sim), Lock::new(sim));
@@ -229,7 +229,7 @@ impl Member {
         let Some(zoned) = self.zoned().filter(|zoned| zoned.written(zone) > 0) else { return Ok(()) };
         self.in_use()?;
         let reset = async || zoned.drive.reset(zone as u64).await;
-        again(self.sim(), reset).await.map_err(|error| self.failed(error))?;
+        again(self.waits(), reset).await.map_err(|error| self.failed(error))?;
         zoned.set_written(zone, 0);
         Ok(())
     }
@@ -238,7 +238,7 @@ impl Member {
         let Some(zoned) = self.zoned().filter(|zoned| zoned.is_active(zone)) else { return Ok(()) };
         self.in_use()?;
         let finish = async || zoned.drive.finish(zone as u64).await;
-        again(self.sim(), finish).await.map_err(|error| self.failed(error))?;
+        again(self.waits(), finish).await.map_err(|error| self.failed(error))?;
         zoned.set_written(zone, zoned.capacity);
         Ok(())
     }
@@ -303,7 +303,7 @@ impl Member {
         let Some(zoned) = self.zoned() else { return Ok(None) };
         self.sim().sleep(AGAIN).await;
         let report = async || zoned.drive.zone(zone as u64).await;
-        let now = again(self.sim(), report).await.map_err(|error| self.failed(error))?.written;
+        let now = again(self.waits(), report).await.map_err(|error| self.failed(error))?.written;
         let before = zoned.written(zone);
         let there = now.checked_sub(before).filter(|there| *there <= part.len() as u64);
         // What was acknowledged before is there.

@@ -35,7 +35,9 @@ impl Drive for Counting {
 
 async fn member(sim: &Sim, drive: Rc<dyn Drive>) -> Member {
     let given = Given { io: drive.clone(), admin: Some(drive) };
-    Member::new(&Host::free(sim), 0, Some(given), Need::Zones).await.expect("a drive with zones")
+    Member::new(&Host::free(sim), 0, Some(given), (Need::Zones, Span::from_ms(10_000)))
+        .await
+        .expect("a drive with zones")
 }
 
 /// Runs work at a drive until a number of commands have been given, and tears what is under way. Whether the work has ended before.

@@ -1,4 +1,4 @@
-//! The storage engine on several drives of this process.
+//! The storage engine on several drives.
 //!
 //! | file | what |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `uplink` | the uplink that drives share |
 //! | `live` | a server of memcached's protocols in wall time (Linux) |
 //!
-//! Left out: drives behind sockets; traces as loads.
+//! Left out: traces as loads.
 
 mod clients;
 #[cfg(target_os = "linux")]

@@ -15,8 +15,8 @@ use super::establish::{Established, keep_alive, probe};
 use super::queue::{Done, Queue, Quiet, Request};
 use super::target::Target;
 
-/// While commands are outstanding, the admin queue is polled in one of this many polls: reading its socket costs as
-/// much as reading that of an I/O queue, and it has data once in seconds.
+/// While I/O commands are outstanding and no admin command of a user is, the admin queue is polled in one of this many polls:
+/// reading its socket costs as much as reading that of an I/O queue, and it has data once in seconds.
 const ADMIN_EVERY: u32 = 16;
 
 /// See the file.
@@ -86,7 +86,7 @@ impl Association {
                 Err(reason) => problem = Some(reason),
             }
         }
-        if self.turns.next(is_busy) {
+        if self.turns.next(is_busy && self.admin.outstanding() == 0) {
             match self.receive_admin(done, now) {
                 Ok(some) => came |= some,
                 Err(reason) => problem = Some(reason),
@@ -134,7 +134,7 @@ impl Association {
 struct AdminTurns(u32);
 
 impl AdminTurns {
-    /// Whether this poll includes the admin queue. Without outstanding commands, polls are rare and follow a wake,
+    /// Whether this poll includes the admin queue. Without outstanding I/O commands, polls are rare and follow a wake,
     /// perhaps by the admin queue.
     fn next(&mut self, is_busy: bool) -> bool {
         self.0 = (self.0 + 1) % ADMIN_EVERY;

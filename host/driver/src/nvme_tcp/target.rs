@@ -9,6 +9,8 @@ use nandscape_wire_nvme::tcp::Digests;
 
 /// The beginning of a target's address.
 const SCHEME: &str = "nvme-tcp://";
+/// [`Target::patience`] unless it is chosen.
+const PATIENCE: Span = Span::from_s(600);
 
 /// A target: `nvme-tcp://HOST:PORT/NQN`, perhaps with options:
 /// `?namespace=2&queues=2&depth=256&digests=header,data&patience=60`.
@@ -52,7 +54,7 @@ impl Target {
             host_id: *b"nandscape host\0\x01",
             keep_alive: Span::from_s(5),
             keeps_data: true,
-            patience: Span::from_s(600),
+            patience: PATIENCE,
         }
     }
 
@@ -67,12 +69,12 @@ impl Target {
     pub fn is_one(text: &str) -> bool {
         text.starts_with(SCHEME)
     }
-}
 
-impl FromStr for Target {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Target, String> {
+    /// The target of a text, with this patience unless the text has another.
+    ///
+    /// # Errors
+    /// What is wrong with the text, and what would be valid.
+    pub fn parse(text: &str, patience: Span) -> Result<Target, String> {
         let bad = |problem: &str| format!("{text:?}: {problem}; a target is nvme-tcp://HOST:PORT/NQN");
         let rest = text.strip_prefix(SCHEME).ok_or_else(|| bad("it does not begin with nvme-tcp://"))?;
         let (address, rest) = rest.split_once('/').ok_or_else(|| bad("the NQN is missing"))?;
@@ -84,7 +86,7 @@ impl FromStr for Target {
         if !nqn.starts_with("nqn.") || nqn.len() > MAX_NQN {
             return Err(bad(&format!("an NQN begins with nqn. and has at most {MAX_NQN} bytes")));
         }
-        let mut target = Target::new(address, nqn);
+        let mut target = Target { patience, ..Target::new(address, nqn) };
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (key, value) = option.split_once('=').unwrap_or((option, ""));
             let number = |range: std::ops::RangeInclusive<u16>| {
@@ -103,6 +105,14 @@ impl FromStr for Target {
             }
         }
         Ok(target)
+    }
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Target, String> {
+        Target::parse(text, PATIENCE)
     }
 }
 
@@ -149,6 +159,9 @@ mod tests {
         assert_eq!((second.namespace, second.to_string().as_str()), (Some(2), "nvme-tcp://a:1/nqn.x?namespace=2"));
         assert_eq!((target.namespace, target.patience), (None, Span::from_s(9)));
         assert_eq!((target.patience, target.to_string().as_str()), (Span::from_s(9), "nvme-tcp://[::1]:4420/nqn.a:b"));
+        let patience = |text| Target::parse(text, Span::from_s(10)).unwrap().patience;
+        let of = ["nvme-tcp://a:1/nqn.x", "nvme-tcp://a:1/nqn.x?patience=9"].map(patience);
+        assert_eq!(of, [Span::from_s(10), Span::from_s(9)]);
     }
 
     #[test]

@@ -17,9 +17,9 @@ use nandscape_wire_nvme::identify::{DLFEAT_ZEROS, ONCS_DSM};
 use nandscape_wire_nvme::vendor::FAST_FAIL;
 
 use super::absent::Absent;
-use super::alone::as_array;
 use super::figures;
 use super::plain::{HINTS, Plain};
+use crate::alone::User;
 use crate::chain::{self, Chain, Instance, ManagedView};
 use crate::host_ftl::{HostedExport, HostedSpec};
 use crate::live::{DriveSpec, SsdExport};
@@ -133,7 +133,7 @@ impl MemberSpec {
                 let export = spec.build_in(sim, seed, file, progress).map_err(|error| error.to_string())?;
                 Place::Here(Rc::new(export))
             }
-            MemberSpec::Remote(spec) => Place::Elsewhere(Rc::new(Far::connect(&as_array(&spec.target))?)),
+            MemberSpec::Remote(spec) => Place::Elsewhere(Rc::new(Far::connect(&User::ARRAY.target(&spec.target))?)),
             MemberSpec::Hosted(spec) => Place::Hosted(Rc::new(spec.build(executor, seed, progress)?)),
             MemberSpec::Unreadable(_, problem) => return Err(problem.clone()),
             MemberSpec::Layered(below, chain) => {

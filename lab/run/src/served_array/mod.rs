@@ -6,7 +6,7 @@
 //! | `member` | the drives under it |
 //! | `absent` | one that is out of reach |
 //! | `plain` | one that knows nothing of TeaFA |
-//! | `alone` | no other array over the same drives |
+//! | `records` | a remote drive still has what the array wrote |
 //! | `open` | how the array comes to be |
 //! | `export` | the array as clients and operators see it |
 //! | `orders` | orders to an array at work |
@@ -18,13 +18,13 @@
 //! Left out: Flash on Rails, which keeps writes in the host's memory for seconds; recordings, which a [group](crate::GroupSpec) has.
 
 mod absent;
-mod alone;
 pub(crate) mod export;
 pub(crate) mod figures;
 mod member;
 mod open;
 pub(crate) mod orders;
 mod plain;
+mod records;
 
 use std::rc::Rc;
 
@@ -33,12 +33,13 @@ use nandscape_drive::{Drive, Names};
 use nandscape_layers_array::{Config, JournalMode, Shape};
 use nandscape_sim::{Executor, Seed, Span};
 
-use alone::look_again;
 pub use export::ArrayExport;
 pub use member::MemberSpec;
 use member::Under;
 use open::{Known, Opening, open};
+use records::look_for_records;
 
+use crate::alone::User;
 use crate::forwarded::Forwarded;
 use crate::live::{SsdExport, offers_of_array};
 use crate::remote::RemoteSpec;
@@ -145,7 +146,9 @@ impl ArraySpec {
         let array = array.and_then(|opened| opened).map_err(|problem| without(&under, problem))?;
         for (number, drive) in under.iter().enumerate() {
             if let Some(far) = drive.far() {
-                far.connection().look_again(look_again(drive.info(), array.witness(number)));
+                let (info, witness) = (drive.info(), array.witness(number));
+                let look = User::ARRAY.look_again(info.nsid, look_for_records(info, witness));
+                far.connection().look_again(look);
                 let array = Rc::downgrade(&array);
                 far.on_return(move || array.upgrade().iter().for_each(|array| array.drive_was_away(number)));
             }

@@ -9,8 +9,8 @@ use nandscape_wire_nvme::io::{DSM_DEALLOCATE, DsmRange};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
-use super::alone::check_alone;
 use super::member::Under;
+use crate::alone::User;
 
 /// What is done with the drives.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -48,7 +48,7 @@ pub(super) async fn open(
     let issuer = Issuer::new(&sim);
     let elsewhere = drives.iter().zip(&members).filter(|(drive, _)| drive.is_elsewhere);
     let elsewhere: Vec<(&str, &dyn Drive)> = elsewhere.map(|(drive, member)| (&*drive.name, &*member.io)).collect();
-    check_alone(&issuer, &elsewhere).await?;
+    User::ARRAY.check_alone(&issuer, &elsewhere).await?;
     if opening == Opening::Anew {
         for (number, member) in members.iter().enumerate() {
             empty(&issuer, &*member.io)

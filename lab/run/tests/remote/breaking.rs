@@ -2,6 +2,7 @@
 
 use nandscape_drive::HostMem;
 use nandscape_host_driver::nvme_tcp::Target;
+use nandscape_lab_run::{RemoteError, RemoteSpec};
 use nandscape_sim::{Seed, Span};
 use nandscape_wire_nvme::{IoOpcode, Status};
 
@@ -127,12 +128,11 @@ fn hosts_come_and_go_while_the_drive_is_out_of_reach() {
 #[test]
 fn a_target_that_cannot_be_reached_is_named() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let spec = nandscape_lab_run::RemoteSpec {
-        name: "far".to_owned(),
-        target: Target::new(&closed, "nqn.2026-11.org.nandscape:x"),
-        seed: 1,
-    };
+    let spec =
+        RemoteSpec { name: "far".to_owned(), target: Target::new(&closed, "nqn.2026-11.org.nandscape:x"), seed: 1 };
     let error = spec.connect(&nandscape_sim::Executor::new().sim()).err().unwrap();
+    assert!(matches!(error, RemoteError::OutOfReach(_)), "{error:?}");
+    let error = error.to_string();
     assert!(error.starts_with(&format!("nvme-tcp://{closed}/nqn.2026-11.org.nandscape:x: ")), "{error}");
     assert!(error.contains("refused"), "{error}");
 }

@@ -43,7 +43,7 @@ impl Policy for Fdp {
             member.deallocate(start, bytes).await?;
             let Some(placement) = member.placement() else { return Ok(()) };
             let place = async || begin(placement, bytes).await;
-            again(member.sim(), place).await.map_err(|error| member.failed(error))
+            again(member.waits(), place).await.map_err(|error| member.failed(error))
         })
     }
 

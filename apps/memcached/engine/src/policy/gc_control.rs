@@ -42,7 +42,9 @@ impl Policy for GcControl {
         Box::pin(async move {
             let Some(control) = member.control() else { return Ok(()) };
             let sim = member.sim();
-            again(sim, async || collect(sim, control, bytes).await).await.map_err(|error| member.failed(error))
+            again(member.waits(), async || collect(sim, control, bytes).await)
+                .await
+                .map_err(|error| member.failed(error))
         })
     }
 
@@ -50,7 +52,7 @@ impl Policy for GcControl {
         Box::pin(async move {
             let Some(control) = member.control() else { return Ok(()) };
             let sim = member.sim();
-            let is_ready = again(sim, async || become_ready(sim, control).await).await;
+            let is_ready = again(member.waits(), async || become_ready(sim, control).await).await;
             let is_ready = is_ready.map_err(|error| member.failed(error))?;
             if is_ready { Ok(()) } else { Err(member.is_not_ready(PATIENCE)) }
         })

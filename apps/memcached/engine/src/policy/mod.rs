@@ -33,7 +33,7 @@ pub(crate) use predictable_latency::Windows;
 pub use rails::{PERIOD, Rails};
 pub use zoned::Zoned;
 
-/// The longest wait for a drive that has lost power, or that is to end its internal work and frees no block meanwhile.
+/// The longest wait for a drive that is to end its internal work and frees no block meanwhile.
 const PATIENCE: Span = Span::from_ms(10_000);
 
 /// What a policy needs of its drives beyond reads and writes.
@@ -122,9 +122,12 @@ fn nothing<'a>() -> Work<'a> {
     Box::pin(async { Ok(()) })
 }
 
-/// Does work again that a power cut of the drive ended.
-pub(crate) async fn again<T>(sim: &Sim, work: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
-    let until = sim.now() + PATIENCE;
+/// Does work again that a power cut of the drive ended, for a time.
+pub(crate) async fn again<T>(
+    (sim, patience): (&Sim, Span),
+    work: impl AsyncFn() -> Result<T, Error>,
+) -> Result<T, Error> {
+    let until = sim.now() + patience;
     loop {
         match work().await {
             Err(Error::Rejected(Status::ABORTED_POWER_LOSS)) if sim.now() < until => sim.sleep(AGAIN).await,

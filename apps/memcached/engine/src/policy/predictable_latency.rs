@@ -71,7 +71,7 @@ impl Policy for PredictableLatency {
                 windows.mode.select(Window::NonDeterministic).await?;
                 Ok(window)
             };
-            let window = again(sim, begin).await.map_err(|error| member.failed(error))?;
+            let window = again(member.waits(), begin).await.map_err(|error| member.failed(error))?;
             let has_lapsed = windows.is_deterministic.replace(false) && window == Some(Window::NonDeterministic);
             windows.has_lapsed.set(has_lapsed);
             windows.lapses.set(windows.lapses.get() + u64::from(has_lapsed));
@@ -85,11 +85,11 @@ impl Policy for PredictableLatency {
         Box::pin(async move {
             let Some(windows) = member.windows() else { return Ok(()) };
             let (sim, failed) = (member.sim(), |error| member.failed(error));
-            let times = again(sim, async || windows.mode.times().await).await.map_err(failed)?;
+            let times = again(member.waits(), async || windows.mode.times().await).await.map_err(failed)?;
             let typical = times.writes_typical.saturating_mul(member.unit_bytes());
             let used = if windows.has_lapsed.get() { typical } else { windows.bytes.get() };
             sim.sleep_until(windows.begun.get() + work(times.work, used, typical)).await;
-            again(sim, async || windows.mode.select(Window::Deterministic).await).await.map_err(failed)?;
+            again(member.waits(), async || windows.mode.select(Window::Deterministic).await).await.map_err(failed)?;
             windows.is_deterministic.set(true);
             sim.sleep(times.work[0]).await;
             Ok(())

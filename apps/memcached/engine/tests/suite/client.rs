@@ -27,6 +27,8 @@ pub(crate) const SMALL: Config = Config {
     start_ns: 0,
     placement: nandscape_apps_memcached_engine::Placement::Copies,
     id: 7,
+    patience_ms: nandscape_apps_memcached_engine::PATIENCE_MS,
+    records_opening: false,
 };
 
 /// Empty disks of 4 MiB.

@@ -6,16 +6,17 @@ use std::rc::Rc;
 use nandscape_apps_memcached_engine::{EngineError, Event, Given};
 use nandscape_device_media::durable::{Owner, StoreFile};
 use nandscape_drive::{QueueDrive, QueueId};
-use nandscape_lab_run::{DriveSpec, SsdExport};
+use nandscape_lab_run::{DriveSpec, SsdExport, Target};
 use nandscape_sim::{Executor, Sim};
-use nandscape_transport_reactor::{Connect as _, Export as _};
+use nandscape_transport_reactor::{Connect as _, Export};
 
+use super::remote::Remote;
 use super::serve::{ServeError, other};
 
 /// A drive that is served from.
 pub struct ServedDrive {
-    /// Its description.
-    pub spec: DriveSpec,
+    /// Its name.
+    pub name: String,
     /// Where it is.
     pub place: Place,
 }
@@ -23,36 +24,85 @@ pub struct ServedDrive {
 /// Where a drive is.
 pub enum Place {
     /// In memory.
-    Memory,
+    Memory(DriveSpec),
     /// In a file.
-    File(PathBuf, Box<StoreFile>),
+    File(DriveSpec, PathBuf, Box<StoreFile>),
     /// Its file is missing.
     Missing(PathBuf),
+    /// At another server.
+    Remote(Target),
 }
 
 /// A drive at work, or one that is missing.
 pub(super) struct Drive {
     pub(super) name: String,
-    path: Option<PathBuf>,
-    pub(super) export: Option<Rc<SsdExport>>,
+    /// Its file or URL.
+    place: Option<String>,
+    body: Body,
+}
+
+enum Body {
+    Here(Rc<SsdExport>),
+    Elsewhere(Box<Remote>),
+    Missing,
 }
 
 impl Drive {
-    pub(super) fn build(sim: &Sim, served: ServedDrive, seed: u64) -> Result<Drive, ServeError> {
-        let ServedDrive { spec, place } = served;
-        let (path, file, is_there) = match place {
-            Place::Memory => (None, None, true),
-            Place::File(path, file) => (Some(path), Some(*file), true),
-            Place::Missing(path) => (Some(path), None, false),
+    /// `note` receives why a drive cannot be reached.
+    pub(super) fn build(
+        sim: &Sim,
+        ServedDrive { name, place }: ServedDrive,
+        seed: u64,
+        note: &dyn Fn(&str),
+    ) -> Result<Drive, ServeError> {
+        let here = |spec: DriveSpec, file| {
+            let built = spec.build_in(sim, seed, file, &());
+            built.map(|export| Body::Here(Rc::new(export))).map_err(other)
         };
-        let build = || spec.build_in(sim, seed, file, &()).map(Rc::new).map_err(other);
-        let export = is_there.then(build).transpose()?;
-        Ok(Drive { name: spec.name, path, export })
+        let of_file = |path: PathBuf| Some(path.display().to_string());
+        let (place, body) = match place {
+            Place::Memory(spec) => (None, here(spec, None)?),
+            Place::File(spec, path, file) => (of_file(path), here(spec, Some(*file))?),
+            Place::Missing(path) => (of_file(path), Body::Missing),
+            Place::Remote(target) => {
+                let body = match Remote::connect(sim, (&name, &target), seed)? {
+                    Ok(remote) => Body::Elsewhere(Box::new(remote)),
+                    Err(problem) => {
+                        note(&format!("drive {name} is out of reach: {problem}"));
+                        Body::Missing
+                    }
+                };
+                (Some(target.to_string()), body)
+            }
+        };
+        Ok(Drive { name, place, body })
+    }
+
+    /// What a loop serves of it.
+    pub(super) fn export(&self) -> Option<Rc<dyn Export>> {
+        match &self.body {
+            Body::Here(export) => Some(export.clone()),
+            Body::Elsewhere(remote) => Some(remote.export.clone()),
+            Body::Missing => None,
+        }
+    }
+
+    /// It, if it is at another server.
+    pub(super) fn remote(&self) -> Option<&Remote> {
+        if let Body::Elsewhere(remote) = &self.body { Some(remote) } else { None }
+    }
+
+    fn here(&self) -> Option<&Rc<SsdExport>> {
+        if let Body::Here(export) = &self.body { Some(export) } else { None }
     }
 
     /// Its queues, for an engine.
     pub(super) fn given(&self, sim: &Sim) -> Result<Option<Given>, ServeError> {
-        let Some(export) = &self.export else { return Ok(None) };
+        let export = match &self.body {
+            Body::Here(export) => export,
+            Body::Elsewhere(remote) => return Ok(Some(remote.given(sim))),
+            Body::Missing => return Ok(None),
+        };
         let io = export.connect().map_err(|status| other(format!("a drive has no queue pair: {status}")))?;
         let admin = QueueDrive::new(sim, export.ssd().controller(), QueueId::ADMIN, 32);
         let admin = admin.map_err(|status| other(format!("a drive has no admin queue: {status}")))?;
@@ -61,13 +111,13 @@ impl Drive {
 
     /// Marks its file as that of a member of the store. Why not, if so.
     pub(super) fn join(&self) -> Option<String> {
-        let joined = self.export.as_ref()?.ssd().join(Owner::Engine);
+        let joined = self.here()?.ssd().join(Owner::Engine);
         joined.err().map(|error| format!("the file of drive {} takes no mark of a member: {error}", self.name))
     }
 
     /// Turns it off in order, so that a drive in a file starts again at once. One that could not write before has been reported.
     pub(super) fn turn_off(&self, executor: &mut Executor) -> Result<(), ServeError> {
-        let Some(export) = &self.export else { return Ok(()) };
+        let Some(export) = self.here() else { return Ok(()) };
         let had_failed = export.ssd().store_failure().is_some();
         match export.turn_off(executor) {
             Err(error) if !had_failed => {
@@ -77,13 +127,15 @@ impl Drive {
         }
     }
 
-    /// Where it is, and why it takes no writes, if that is so.
+    /// Where it is, and why it is out of reach or takes no writes, if that is so.
     fn about(&self) -> Option<String> {
+        if let (Some(place), Some(problem)) = (&self.place, self.remote().and_then(Remote::problem)) {
+            return Some(format!("{place} is out of reach: {problem}"));
+        }
         let why = |export: &Rc<SsdExport>| export.ssd().store_failure().or_else(|| export.read_only());
-        let why = self.export.as_ref().and_then(why);
-        let place = self.path.as_ref().map(|path| path.display().to_string());
-        match (place, why) {
+        match (self.place.as_ref(), self.here().and_then(why)) {
             (Some(place), Some(why)) => Some(format!("{place} takes no writes: {why}")),
+            (Some(place), None) if Target::is_one(place) => Some(format!("it is {place}")),
             (Some(place), None) => Some(format!("its file is {place}")),
             (None, Some(why)) => Some(format!("it takes no writes: {why}")),
             (None, None) => None,

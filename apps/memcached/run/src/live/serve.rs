@@ -10,13 +10,13 @@ use nandscape_apps_memcached_engine::memcached::Server;
 use nandscape_apps_memcached_engine::policy::policy;
 use nandscape_apps_memcached_engine::{Config, Engine, Given, OpenError};
 use nandscape_apps_store::Host;
-use nandscape_lab_run::SsdExport;
 use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::listening::Accepting;
 use nandscape_transport_reactor::socket::Address;
 use nandscape_transport_reactor::{Connect, Export, Fronted, Handle, PollMode, Port, Reactor, Setup, Source};
 
 use super::drives::{Drive, ServedDrive};
+use super::remote::{self, Remotes};
 use super::sockets::{Door, OnFailure, Sockets};
 
 /// What is served.
@@ -35,6 +35,8 @@ pub struct ServeSpec {
     pub allow_remote: bool,
     /// Clients at a time: beyond, the one that was silent longest is cut off.
     pub most_clients: usize,
+    /// Whether remote drives are emptied first.
+    pub overwrites: bool,
     /// Seed of everything random.
     pub seed: u64,
     /// Hears why the server has failed, should it fail once clients can connect. [`Serving::stop`] is what remains to be called.
@@ -49,6 +51,9 @@ pub enum ServeError {
     /// The drives are not those of a store.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// A drive cannot be used for a store, or not alone.
+    #[error("{0}")]
+    Refused(String),
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -74,7 +79,7 @@ enum Begun {
 
 /// The first drive, with the server next to it.
 struct Front {
-    drive: Rc<SsdExport>,
+    drive: Rc<dyn Export>,
     sockets: Rc<Sockets>,
 }
 
@@ -90,7 +95,9 @@ impl Export for Front {
     }
 
     fn sources(&self) -> Vec<Rc<dyn Source>> {
-        vec![self.sockets.clone()]
+        let mut sources = self.drive.sources();
+        sources.push(self.sockets.clone());
+        sources
     }
 }
 
@@ -156,7 +163,8 @@ pub fn serve(spec: ServeSpec) -> Result<Serving, ServeError> {
 fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 'static)) -> Result<(), ServeError> {
     let executor = Executor::new();
     let sim = executor.sim();
-    let drives = spec.drives.into_iter().map(|drive| Drive::build(&sim, drive, spec.seed));
+    let log = spec.log.clone();
+    let drives = spec.drives.into_iter().map(|drive| Drive::build(&sim, drive, spec.seed, &|what| log(what)));
     let drives: Rc<[Drive]> = drives.collect::<Result<Vec<_>, _>>()?.into();
     let given = drives.iter().map(|drive| drive.given(&sim)).collect::<Result<Vec<_>, _>>()?;
     let (log, failed) = (spec.log.clone(), spec.failed.clone());
@@ -165,12 +173,15 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
     let door = sockets.door();
     let mut exports: Vec<Rc<dyn Export>> = Vec::new();
     let mut names = Vec::new();
-    for (drive, export) in drives.iter().filter_map(|drive| Some((drive, drive.export.clone()?))) {
+    for (drive, export) in drives.iter().filter_map(|drive| Some((drive, drive.export()?))) {
         names.push(drive.name.clone());
         exports.push(match exports.is_empty() {
             true => Rc::new(Front { drive: export, sockets: sockets.clone() }),
             false => export,
         });
+    }
+    if exports.is_empty() {
+        return Err(other("no drive can be reached"));
     }
     let port = Port::new(&sim, exports);
     let log = spec.log;
@@ -178,11 +189,11 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
     let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(move |what| log(what)) };
     let (reactor, handle) = Reactor::new(setup).map_err(other)?;
     tell(Ok(Begun::Loop(handle, door)));
-    let (policy, config, version) = (spec.policy, spec.config, spec.version);
+    let how = How { policy: spec.policy, config: spec.config, version: spec.version, overwrites: spec.overwrites };
     let members = drives.clone();
     let (clock, tell) = (sim.clone(), tell.clone());
     sim.spawn(async move {
-        let opened = open(&clock, given, policy, config, &version, &sockets).await;
+        let opened = open(&clock, (&members, given), &how, &sockets, &|what| note(what)).await;
         if opened.is_ok() {
             // Only now it is known that the drives are members. A failing one that takes no mark is served around.
             members.iter().filter_map(Drive::join).for_each(|why| note(&why));
@@ -193,20 +204,33 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
     drives.iter().try_for_each(|drive| drive.turn_off(&mut executor))
 }
 
+/// How the engine is opened.
+struct How {
+    policy: &'static str,
+    config: Config,
+    version: String,
+    overwrites: bool,
+}
+
 /// Opens the engine, and has clients served.
 async fn open(
     sim: &Sim,
-    drives: Vec<Option<Given>>,
-    name: &str,
-    config: Config,
-    version: &str,
+    (drives, given): (&[Drive], Vec<Option<Given>>),
+    how: &How,
     sockets: &Rc<Sockets>,
+    note: &dyn Fn(&str),
 ) -> Result<Begun, ServeError> {
-    let policy = policy(name).ok_or_else(|| other(format!("no policy {name}")))?;
-    let engine = Engine::open(&Host::free(sim), drives, policy, config).await?;
+    let policy = policy(how.policy).ok_or_else(|| other(format!("no policy {}", how.policy)))?;
+    let host = Host::free(sim);
+    let remotes = drives.iter().enumerate().filter_map(|(number, one)| Some((number, &*one.name, one.remote()?)));
+    let remotes: Remotes<'_> = remotes.collect();
+    remote::take(&host, &remotes, how.overwrites, note).await?;
+    let config = Config { records_opening: !remotes.is_empty(), ..how.config };
+    let engine = Engine::open(&host, given, policy, config).await?;
+    remote::look_again(&remotes, &engine);
     let (items, limit) = (engine.stats().items, engine.item_limit());
     sockets.report(&engine);
-    sockets.open(Server::new(engine, version));
+    sockets.open(Server::new(engine, &how.version));
     Ok(Begun::Open(items, limit))
 }
 

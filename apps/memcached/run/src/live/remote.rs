@@ -1,0 +1,185 @@
+//! A drive that another server exports over NVMe/TCP.
+//!
+//! The engine has it alone: it is marked and reserved ([`User`]), must be empty or of a store, and is looked at when it reconnects. While it
+//! is out of reach the engine treats it as a drive without power, so that reads ask the other drives at once and all else waits within the
+//! engine's patience.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+
+use nandscape_apps_memcached_engine::{Engine, Given, clear, is_of_a_store};
+use nandscape_apps_store::{Disk, Host};
+use nandscape_drive::io::Sink;
+use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Issuer, Token};
+use nandscape_host_driver::nvme_tcp::{NvmeTcp, Refusal, Target};
+use nandscape_lab_run::{Records, RemoteError, RemoteExport, RemoteSpec, User};
+use nandscape_sim::Sim;
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+
+use super::serve::{ServeError, other};
+
+/// How the engine is known to its drives.
+static USER: User = User::MEMCACHED;
+
+/// See the file.
+pub(super) struct Remote {
+    pub(super) export: Rc<RemoteExport>,
+    io: Rc<Away>,
+}
+
+impl Remote {
+    /// Connects to it; the error is why it is out of reach.
+    pub(super) fn connect(
+        sim: &Sim,
+        (name, target): (&str, &Target),
+        seed: u64,
+    ) -> Result<Result<Remote, String>, ServeError> {
+        let spec = RemoteSpec { name: name.to_owned(), target: USER.target(target), seed };
+        let export = match spec.connect(sim) {
+            Ok(export) => Rc::new(export),
+            Err(RemoteError::OutOfReach(problem)) => return Ok(Err(problem)),
+            Err(RemoteError::Unusable(problem)) => return Err(ServeError::Refused(format!("drive {name}: {problem}"))),
+        };
+        let io = Away::over(sim, &export, export.drive());
+        let given_back = Rc::downgrade(&io);
+        export.on_loss(move || given_back.upgrade().iter().for_each(|io| io.give_back()));
+        Ok(Ok(Remote { export, io }))
+    }
+
+    /// Its queues, for an engine.
+    pub(super) fn given(&self, sim: &Sim) -> Given {
+        let admin = Away::over(sim, &self.export, self.export.admin());
+        Given { io: self.io.clone(), admin: Some(admin) }
+    }
+
+    /// Why it is not connected to, if so.
+    pub(super) fn problem(&self) -> Option<String> {
+        let connection = self.export.connection();
+        connection.refusal().or_else(|| connection.problem())
+    }
+
+    /// Empties it, or checks that it is empty or of a store. `note` receives the progress of a long look.
+    async fn prepare(&self, host: &Host, name: &str, overwrites: bool, note: &dyn Fn(&str)) -> Result<(), ServeError> {
+        let failed = |error| other(format!("drive {name}: {error}"));
+        if overwrites {
+            return clear(host, self.io.clone()).await.map_err(failed);
+        }
+        let disk = Disk::new(host, self.io.clone());
+        if is_of_a_store(&disk).await.map_err(failed)? {
+            return Ok(());
+        }
+        let progress = |percent| note(&format!("drive {name}: {percent}% of it were read, and it is empty so far"));
+        match disk.first_data(progress).await.map_err(failed)? {
+            None => Ok(()),
+            Some(slba) => Err(ServeError::Refused(format!(
+                "drive {name}: block {slba} has data, and the drive is of no store; an empty drive is valid, and --overwrite empties \
+                 all remote drives"
+            ))),
+        }
+    }
+
+    /// Has it looked at when it reconnects: it must have what the engine has recorded on it.
+    fn look_again(&self, engine: &Engine, drive: usize) {
+        let (info, witness) = (self.io.info(), engine.witness(drive));
+        let records: Records = Box::new(move |execute| {
+            let first = SubmissionEntry::blocks(IoOpcode::READ, info.nsid, 0, 1);
+            let (status, block) = execute(first, &[], info.lba_bytes as usize)?;
+            match status.is_success() {
+                true => witness.look(&block).map_err(|why| Refusal::ForGood(why.to_owned())),
+                false => Err(Refusal::ForNow(format!("its first block cannot be read: {status}"))),
+            }
+        });
+        self.export.connection().look_again(USER.look_again(info.nsid, records));
+    }
+}
+
+/// Remote drives by their numbers and names.
+pub(super) type Remotes<'a> = Vec<(usize, &'a str, &'a Remote)>;
+
+/// Makes the engine the only user of its remote drives.
+pub(super) async fn take(
+    host: &Host,
+    remotes: &Remotes<'_>,
+    overwrites: bool,
+    note: &dyn Fn(&str),
+) -> Result<(), ServeError> {
+    let direct: Vec<_> = remotes.iter().map(|(_, name, remote)| (*name, remote.export.drive())).collect();
+    let direct: Vec<(&str, &dyn Drive)> = direct.iter().map(|(name, drive)| (*name, &**drive)).collect();
+    USER.check_alone(&Issuer::new(host.sim()), &direct).await.map_err(ServeError::Refused)?;
+    for (_, name, remote) in remotes {
+        remote.prepare(host, name, overwrites, note).await?;
+    }
+    Ok(())
+}
+
+/// Has all of them looked at when they reconnect.
+pub(super) fn look_again(remotes: &Remotes<'_>, engine: &Engine) {
+    remotes.iter().for_each(|(number, _, remote)| remote.look_again(engine, *number));
+}
+
+/// A queue of such a drive. Commands end as in a power cut while the drive is out of reach, also those that it has. Once it is out of reach
+/// for longer than the patience of its URL they fail.
+struct Away {
+    sim: Sim,
+    connection: Rc<NvmeTcp>,
+    below: Rc<dyn Drive>,
+    passing: RefCell<BTreeMap<u64, Token>>,
+    next: Cell<u64>,
+    me: Weak<Away>,
+}
+
+impl Away {
+    fn over(sim: &Sim, export: &RemoteExport, below: Rc<dyn Drive>) -> Rc<Away> {
+        let (sim, connection, passing) = (sim.clone(), export.connection().clone(), RefCell::default());
+        Rc::new_cyclic(|me| Away { sim, connection, below, passing, next: Cell::new(0), me: me.clone() })
+    }
+
+    fn sink(&self) -> Rc<dyn Sink> {
+        self.me.upgrade().expect("a queue in use is alive")
+    }
+
+    /// The connection is lost: the initiator does not wait with what the drive had.
+    fn give_back(&self) {
+        let (tags, sink): (Vec<u64>, _) = (self.passing.borrow().keys().copied().collect(), self.sink());
+        for tag in tags {
+            // One that has ended meanwhile is not found.
+            let _ = self.below.cancel(CommandRef::new(&sink, tag));
+        }
+    }
+}
+
+impl Drive for Away {
+    fn info(&self) -> DriveInfo {
+        self.below.info()
+    }
+
+    fn submit(&self, io: Io) {
+        if self.connection.is_lost() && !self.connection.has_given_up() {
+            return io.token.complete(Completion::of(Status::ABORTED_POWER_LOSS));
+        }
+        let tag = self.next.replace(self.next.get() + 1);
+        self.passing.borrow_mut().insert(tag, io.token);
+        self.below.submit(Io { command: io.command, mem: io.mem, token: Token::new(self.sink(), tag) });
+    }
+
+    fn cancel(&self, command: CommandRef) -> bool {
+        let found = self.passing.borrow().iter().find(|(_, token)| token.is_of(command)).map(|(tag, _)| *tag);
+        found.is_some_and(|tag| self.below.cancel(CommandRef::new(&self.sink(), tag)))
+    }
+}
+
+impl Sink for Away {
+    fn complete(&self, tag: u64, completion: Completion) {
+        let token = self.passing.borrow_mut().remove(&tag).expect("a command completes once");
+        let is_back = matches!(completion.status.meaning(), Status::HOST_PATHING_ERROR | Status::ABORT_REQUESTED);
+        token.complete(match is_back && !self.connection.has_given_up() {
+            true => Completion::of(Status::ABORTED_POWER_LOSS),
+            false => completion,
+        });
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.sim.is_stopped()
+    }
+}

@@ -1,0 +1,151 @@
+//! A program as the only user of its remote drives. It marks itself on each as a host of its kind, and reserves the drive for
+//! its own writes. It does not start if another program of its kind uses one of them, if another host has reserved one, or if one
+//! drive is given twice. After a reconnect it checks a drive again before commands continue: the drive may have lost its data, and
+//! another program may have started on it.
+//!
+//! The reservation stays when the program ends: other hosts, and the drive's own server, cannot write to the drive while the
+//! program would not notice.
+//!
+//! Left out: drives without reservations, which keep no mark.
+
+use std::sync::Arc;
+
+use nandscape_drive::{Drive, Issuer, mark};
+use nandscape_host_driver::nvme_tcp::{Execute, Look, Refusal, Target};
+use nandscape_wire_nvme::Status;
+
+/// What kind of program uses drives alone.
+#[derive(Debug)]
+pub struct User {
+    /// Its mark on a drive.
+    mark: u64,
+    /// Its host to the drives. It differs from those of other programs here, which may inspect the drives meanwhile.
+    host_nqn: &'static str,
+    host_id: [u8; 16],
+    /// What it is to other programs of its kind, with an article.
+    another: &'static str,
+    /// What a drive belongs to.
+    whole: &'static str,
+}
+
+/// How often a command is given to a drive whose connection may have broken while the others were connected to.
+const TRIES: u32 = 3;
+
+/// The check of what the program has written to a drive.
+pub type Records = Box<dyn Fn(Execute<'_>) -> Result<(), Refusal> + Send + Sync>;
+
+/// What a command answers once it has met a connection.
+async fn met<T>(mut command: impl AsyncFnMut() -> Result<T, Status>) -> Result<T, Status> {
+    for _ in 1..TRIES {
+        match command().await {
+            Err(Status::HOST_PATHING_ERROR) => {}
+            answer => return answer,
+        }
+    }
+    command().await
+}
+
+impl User {
+    /// A served array.
+    pub const ARRAY: User = User {
+        mark: u64::from_be_bytes(*b"ns array"),
+        host_nqn: "nqn.2026-11.org.nandscape:array",
+        host_id: *b"nandscape array\x01",
+        another: "another array",
+        whole: "an array",
+    };
+    /// A server of memcached's protocols.
+    pub const MEMCACHED: User = User {
+        mark: u64::from_be_bytes(*b"ns cache"),
+        host_nqn: "nqn.2026-11.org.nandscape:memcached",
+        host_id: *b"nandscape cache\x01",
+        another: "another memcached server",
+        whole: "a memcached server",
+    };
+
+    /// A drive as the program connects to it.
+    pub fn target(&self, target: &Target) -> Target {
+        Target { host_nqn: self.host_nqn.to_owned(), host_id: self.host_id, ..target.clone() }
+    }
+
+    /// Marks drives, by their names, and looks for other programs of the kind that have.
+    ///
+    /// # Errors
+    /// The drive that cannot be used alone, and why.
+    pub async fn check_alone(&self, issuer: &Issuer, drives: &[(&str, &dyn Drive)]) -> Result<(), String> {
+        let mut marked = Vec::new();
+        for (name, drive) in drives {
+            match met(async || mark::mark(issuer, *drive, self.mark).await).await {
+                Ok(()) => marked.push((name, drive)),
+                Err(Status::INVALID_OPCODE) => {}
+                Err(status) => return Err(format!("drive {name} takes no mark: {status}")),
+            }
+        }
+        for (name, drive) in marked {
+            match met(async || mark::marked(issuer, *drive, self.mark).await).await {
+                Ok(0 | 1) => met(async || mark::hold(issuer, *drive, self.mark).await)
+                    .await
+                    .map_err(|status| format!("drive {name} cannot be reserved: {}", unreserved(status)))?,
+                Ok(_) => {
+                    let whole = self.whole;
+                    return Err(format!(
+                        "drive {name} belongs to {whole} already: stop the other server, or name the drive once"
+                    ));
+                }
+                Err(status) => return Err(format!("drive {name} does not tell its hosts: {status}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// The checks after a reconnect of a drive. A program whose drive was taken over must stop trying: while it is connected, it
+    /// keeps the other one out as well. So `records` are checked first.
+    pub fn look_again(&'static self, nsid: u32, records: Records) -> Look {
+        Arc::new(move |execute| {
+            records(execute)?;
+            self.look_for_others(nsid, execute)
+        })
+    }
+
+    /// The checking connection is among the counted ones: all programs of the kind have the same host name, and marks are of a
+    /// host.
+    fn look_for_others(&self, nsid: u32, execute: Execute<'_>) -> Result<(), Refusal> {
+        let (entry, keys) = mark::marking(nsid, self.mark);
+        match execute(entry, &keys, 0)?.0.meaning() {
+            Status::SUCCESS => {}
+            Status::INVALID_OPCODE => return Ok(()),
+            status => return Err(Refusal::ForNow(format!("it takes no mark: {status}"))),
+        }
+        let (entry, room) = mark::asking(nsid);
+        match execute(entry, &[], room)? {
+            (status, told) if status.is_success() && mark::counted(&told, self.mark) <= 1 => {
+                self.reserve(nsid, execute)
+            }
+            // Or the connection that broke is not over for the drive.
+            (status, _) if status.is_success() => Err(Refusal::ForNow(format!("{} is on the drive", self.another))),
+            (status, _) => Err(Refusal::ForNow(format!("it does not tell its hosts: {status}"))),
+        }
+    }
+
+    fn reserve(&self, nsid: u32, execute: Execute<'_>) -> Result<(), Refusal> {
+        let [(persisting, new), (acquiring, keys)] = mark::holding(nsid, self.mark);
+        match execute(persisting, &new, 0)?.0.meaning() {
+            Status::SUCCESS | Status::INVALID_FIELD => {}
+            status => return Err(Refusal::ForNow(format!("it cannot be reserved: {status}"))),
+        }
+        match execute(acquiring, &keys, 0)?.0.meaning() {
+            Status::SUCCESS => Ok(()),
+            status => Err(Refusal::ForNow(format!("it cannot be reserved: {}", unreserved(status)))),
+        }
+    }
+}
+
+/// Why a drive cannot be reserved, and what would help.
+fn unreserved(status: Status) -> String {
+    match status {
+        Status::RESERVATION_CONFLICT => {
+            format!("{status}: another host has; it is to release the drive, and `nvme resv-report` names it")
+        }
+        status => status.to_string(),
+    }
+}
