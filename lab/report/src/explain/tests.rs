@@ -118,6 +118,19 @@ fn waits_for_retries_are_no_work_of_the_host_and_trouble_without_requests_is_tol
 }
 
 #[test]
+fn waits_for_faults_name_the_rules_that_take_time() {
+    let mut report = report(json!({"fault": 850.0, "host_read": 50.0}), keys(Value::Null));
+    let rule = |rule: &str, struck: u64| json!({"rule": rule, "matched": 90, "struck": struck});
+    let found = |report: &Value| told(report, Kind::Finding);
+    assert!(found(&report).contains("waiting for the die behind faults: slow operations, dies that do not answer"));
+    report["faults"] = json!([rule("fail program", 3), rule("slow read by=2ms", 5), rule("dead die=1", 0)]);
+    assert!(found(&report).contains("waiting for the die behind the fault rule \"slow read by=2ms\""));
+    report["faults"] = json!([rule("slow read by=2ms", 5), rule("stuck nth=7 timeout=1ms", 1)]);
+    let both = "waiting for the die behind the fault rules \"slow read by=2ms\", \"stuck nth=7 timeout=1ms\"";
+    assert!(found(&report).contains(both), "{}", found(&report));
+}
+
+#[test]
 fn of_an_array_busy_drives_writes_and_missing_members_are_told() {
     let of = |technique: &str, busy: [u64; 4], missing: Value| {
         let mut report = report(json!({}), keys(Value::Null));
