@@ -111,6 +111,9 @@ impl Export for RemoteExport {
     }
 }
 
+/// See [`Far::on_return`].
+type OnReturn = dyn Fn() -> Option<&'static str>;
+
 /// A drive behind NVMe/TCP, as commands and the loop of a server see it.
 pub(crate) struct Far {
     url: String,
@@ -125,8 +128,8 @@ pub(crate) struct Far {
     given_up: Cell<bool>,
     /// The drive is rejected, and the rejection is reported.
     refused: Cell<bool>,
-    /// Is called when there is a connection again.
-    on_return: RefCell<Option<Box<dyn Fn()>>>,
+    /// Is called when there is a connection again. Returns a warning for its user.
+    on_return: RefCell<Option<Box<OnReturn>>>,
 }
 
 impl Far {
@@ -147,8 +150,8 @@ impl Far {
         })
     }
 
-    /// Calls `act` after each reconnect.
-    pub(crate) fn on_return(&self, act: impl Fn() + 'static) {
+    /// Calls `act` after each reconnect. The report of the reconnect has the warning that it returns.
+    pub(crate) fn on_return(&self, act: impl Fn() -> Option<&'static str> + 'static) {
         self.on_return.replace(Some(Box::new(act)));
     }
 
@@ -248,8 +251,9 @@ impl Source for Far {
         Some(match self.drive.problem() {
             Some(reason) => format!("the connection to {} is lost: {reason}; reconnecting", self.url),
             None => {
-                self.on_return.borrow().iter().for_each(|act| act());
-                format!("connected to {} again", self.url)
+                let warning = self.on_return.borrow().as_ref().and_then(|act| act());
+                let warning = warning.map_or_else(String::new, |warning| format!("; {warning}"));
+                format!("connected to {} again{warning}", self.url)
             }
         })
     }

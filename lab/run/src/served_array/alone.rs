@@ -6,9 +6,10 @@
 //! The reservation stays when the array ends: other hosts, and the drive's own server, cannot write to a member while no array
 //! would notice.
 //!
-//! Left out: drives without reservations, which keep no mark.
+//! Left out: drives without reservations, which keep no mark: a warning names them, at the start and after a reconnect.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nandscape_drive::{Drive, DriveInfo, Issuer, mark};
 use nandscape_host_driver::nvme_tcp::{Execute, Look, Refusal, Target};
@@ -40,14 +41,17 @@ async fn met<T>(mut command: impl AsyncFnMut() -> Result<T, Status>) -> Result<T
     command().await
 }
 
-/// Marks drives, by their names, and looks for other arrays that have.
-pub(super) async fn check_alone(issuer: &Issuer, drives: &[(&str, &dyn Drive)]) -> Result<(), String> {
-    let mut marked = Vec::new();
+/// The warning of a drive that keeps no mark.
+pub(super) const UNMARKED: &str = "it has no reservations, so that another array or host over it goes unnoticed";
+
+/// Marks drives, by their names, and looks for other arrays that have. Returns the names of those that keep no mark.
+pub(super) async fn check_alone(issuer: &Issuer, drives: &[(&str, &dyn Drive)]) -> Result<Vec<String>, String> {
+    let (mut marked, mut unmarked) = (Vec::new(), Vec::new());
     for (name, drive) in drives {
         match met(async || mark::mark(issuer, *drive, MARK).await).await {
             Ok(()) => marked.push((name, drive)),
-            Err(Status::INVALID_OPCODE) => {}
-            Err(status) => return Err(format!("drive {name} takes no mark: {status}")),
+            Err(Status::INVALID_OPCODE) => unmarked.push((*name).to_owned()),
+            Err(status) => return Err(format!("drive {name} rejects a registration: {status}")),
         }
     }
     for (name, drive) in marked {
@@ -60,36 +64,38 @@ pub(super) async fn check_alone(issuer: &Issuer, drives: &[(&str, &dyn Drive)]) 
                     "drive {name} belongs to an array already: stop the other server, or name the drive once"
                 ));
             }
-            Err(status) => return Err(format!("drive {name} does not tell its hosts: {status}")),
+            Err(status) => return Err(format!("drive {name} does not report its hosts: {status}")),
         }
     }
-    Ok(())
+    Ok(unmarked)
 }
 
-/// The checks after a reconnect of a drive.
-pub(super) fn look_again(info: DriveInfo, witness: Option<Witness>) -> Look {
+/// The checks after a reconnect of a drive. They set `unmarked` if the drive keeps no mark.
+pub(super) fn look_again(info: DriveInfo, witness: Option<Witness>, unmarked: Arc<AtomicBool>) -> Look {
     Arc::new(move |execute| {
         // An array that another server has taken over must stop trying: while it is connected, it keeps the other array out as
         // well.
         witness.as_ref().map_or(Ok(()), |witness| look_for_records(info, witness, execute))?;
-        look_for_others(info.nsid, execute)
+        look_for_others(info.nsid, &unmarked, execute)
     })
 }
 
 /// The checking connection is among the counted ones: all arrays have the same host name, and marks are of a host.
-fn look_for_others(nsid: u32, execute: Execute<'_>) -> Result<(), Refusal> {
+fn look_for_others(nsid: u32, unmarked: &AtomicBool, execute: Execute<'_>) -> Result<(), Refusal> {
     let (entry, keys) = mark::marking(nsid, MARK);
-    match execute(entry, &keys, 0)?.0.meaning() {
+    let status = execute(entry, &keys, 0)?.0.meaning();
+    unmarked.store(status == Status::INVALID_OPCODE, Ordering::Relaxed);
+    match status {
         Status::SUCCESS => {}
         Status::INVALID_OPCODE => return Ok(()),
-        status => return Err(Refusal::ForNow(format!("it takes no mark: {status}"))),
+        status => return Err(Refusal::ForNow(format!("it rejects a registration: {status}"))),
     }
     let (entry, room) = mark::asking(nsid);
     match execute(entry, &[], room)? {
         (status, told) if status.is_success() && mark::counted(&told, MARK) <= 1 => reserve(nsid, execute),
         // Or the connection that broke is not over for the drive.
         (status, _) if status.is_success() => Err(Refusal::ForNow("another array is on the drive".to_owned())),
-        (status, _) => Err(Refusal::ForNow(format!("it does not tell its hosts: {status}"))),
+        (status, _) => Err(Refusal::ForNow(format!("it does not report its hosts: {status}"))),
     }
 }
 
@@ -135,5 +141,44 @@ fn look_for_records(info: DriveInfo, witness: &Witness, execute: Execute<'_>) ->
             "it has not what the array has written to it: it lost its data, or is as it was at an earlier time"
                 .to_owned(),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_drive::{Completion, Io};
+    use nandscape_drive::testing::INFO;
+    use nandscape_sim::Executor;
+
+    use super::*;
+
+    /// A drive that rejects all commands for reservations.
+    struct Plain;
+
+    impl Drive for Plain {
+        fn info(&self) -> DriveInfo {
+            INFO
+        }
+
+        fn submit(&self, io: Io) {
+            io.token.complete(Completion::of(Status::INVALID_OPCODE));
+        }
+    }
+
+    #[test]
+    fn a_drive_without_reservations_is_named() {
+        let mut executor = Executor::new();
+        let issuer = Issuer::new(&executor.sim());
+        let unmarked = executor.block_on(async { check_alone(&issuer, &[("far", &Plain)]).await });
+        assert_eq!(unmarked.unwrap(), Ok(vec!["far".to_owned()]));
+    }
+
+    #[test]
+    fn a_reconnect_notes_whether_the_drive_has_reservations() {
+        let unmarked = Arc::new(AtomicBool::new(false));
+        let look = look_again(Plain.info(), None, unmarked.clone());
+        let with = |status: Status| look(&mut |_, _, room| Ok((status, vec![0; room])));
+        assert!(with(Status::INVALID_OPCODE).is_ok() && unmarked.load(Ordering::Relaxed));
+        assert!(with(Status::SUCCESS).is_ok() && !unmarked.load(Ordering::Relaxed));
     }
 }

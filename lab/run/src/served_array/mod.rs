@@ -27,13 +27,15 @@ pub(crate) mod orders;
 mod plain;
 
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nandscape_device_media::durable::{Owner, StoreFile};
 use nandscape_drive::{Drive, Names};
 use nandscape_layers_array::{Config, JournalMode, Shape};
 use nandscape_sim::{Executor, Seed, Span};
 
-use alone::look_again;
+use alone::{UNMARKED, look_again};
 pub use export::ArrayExport;
 pub use member::MemberSpec;
 use member::Under;
@@ -142,17 +144,21 @@ impl ArraySpec {
             true => executor.block_on(task).map_err(|stalled| stalled.to_string()),
             false => settle(executor, (&self.name, PATIENCE), &remote, task),
         };
-        let array = array.and_then(|opened| opened).map_err(|problem| without(&under, problem))?;
+        let (array, unmarked) = array.and_then(|opened| opened).map_err(|problem| without(&under, problem))?;
         for (number, drive) in under.iter().enumerate() {
             if let Some(far) = drive.far() {
-                far.connection().look_again(look_again(drive.info(), array.witness(number)));
+                let is_unmarked = Arc::new(AtomicBool::new(false));
+                far.connection().look_again(look_again(drive.info(), array.witness(number), is_unmarked.clone()));
                 let array = Rc::downgrade(&array);
-                far.on_return(move || array.upgrade().iter().for_each(|array| array.drive_was_away(number)));
+                far.on_return(move || {
+                    array.upgrade().iter().for_each(|array| array.drive_was_away(number));
+                    is_unmarked.load(Ordering::Relaxed).then_some(UNMARKED)
+                });
             }
         }
         let offers = offers_of_array(&array.info());
         let front = Forwarded::new(&sim, array.clone(), offers, self.names(seed))?;
-        Ok(ArrayExport { array, under, front })
+        Ok(ArrayExport { array, under, front, unmarked })
     }
 
     /// A drive that is a member twice would be rebuilt over itself. Two ways of writing one URL are seen later, by its mark.
