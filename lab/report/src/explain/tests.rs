@@ -236,10 +236,12 @@ fn one_die_one_window_overload_and_few_requests_are_told() {
     );
     assert!(found.contains("does not keep up: 2,000 requests a second arrive and 1,000 complete"), "{found}");
     for part in
-        ["Run longer", "below 1,000 a second", "--set ftl.allocation=channel_die_plane", "Lower the rate of 2,000"]
+        ["Run longer (--io-count or --runtime): 900 reads are few", "below 1,000 a second", "--set ftl.allocation=channel_die_plane", "Lower the rate of 2,000"]
     {
         assert!(advice.contains(part), "{advice}");
     }
+    odd["latency_us"]["read"]["count"] = 1.into();
+    assert!(told(&odd, Kind::Advice).contains("1 read is few for p99.9"));
     let text = Explanation::of(&odd).text();
     assert!(text.contains("[arrivals.overloaded = true, arrivals.asked_iops = 2000.0"), "{text}");
 }
