@@ -33,6 +33,7 @@ const JOB_WORDS: [&str; 32] = [
     "fsync",
     "fdatasync",
     "sync",
+    "end_fsync",
     "thinktime",
     "thinktime_blocks",
     "thinktime_blocks_type",
