@@ -228,6 +228,7 @@ fn render(report: &WallReport) -> String {
         table::arrivals(report.arrivals.as_ref()),
         table::latencies(&report.latency_us, &report.latency_corrected_us, &report.operations_us),
     );
+    text.push_str(&table::flows(&report.flows, None));
     text.push_str(&block_words::render(report.block.as_ref()));
     text.push_str(&host_words::render_policy(report.completion.as_ref()));
     if let (None, rejected @ 1..) = (&report.block, report.rejected()) {

@@ -10,7 +10,7 @@ fn refused(args: &[&str], parts: &[&str]) {
 
 #[test]
 fn members_are_drives_that_are_written_anywhere() {
-    let zones = "drives of wd-zn540 have zones, and members are written anywhere".to_owned();
+    let zones = "drives of wd-zn540 have zones, and layers write anywhere".to_owned();
     let chunks = ["cnex-westlake", "dfc-mlc"].map(|profile| {
         (
             profile,

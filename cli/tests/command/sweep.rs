@@ -389,7 +389,7 @@ fn arrays_that_cannot_be_swept_are_told() {
         "{told}"
     );
     let told = list(&of(&["--vary", "drive=default,wd-zn540"]));
-    assert!(told.contains("have zones, and members are written anywhere"), "{told}");
+    assert!(told.contains("have zones, and layers write anywhere"), "{told}");
     let told = list(&of(&["--seeds", "1", "--set", "fault=drive-9=dead"]));
     assert!(told.contains("there is no drive \"drive-9\""), "{told}");
 }

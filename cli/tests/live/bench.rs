@@ -33,6 +33,9 @@ fn jobs_run_on_a_served_drive_and_the_server_counts_the_same() {
         assert_eq!(report.pointer(unknown), Some(&Value::Null), "{unknown}: {report:#}");
     }
     assert_eq!(report["endpoint"], uri.as_str());
+    let flows = report["flows"].as_array().expect("each of two jobs");
+    assert_eq!(flows.iter().map(|flow| number(flow, "/requests")).sum::<f64>(), 3_000.0);
+    assert_eq!(flows[1].pointer("/breakdown_us/read/array"), Some(&Value::Null));
     let figures = server.figures();
     assert_eq!(number(&figures, "/drives/0/reads/count") + number(&figures, "/drives/0/writes/count"), 3_100.0);
 }

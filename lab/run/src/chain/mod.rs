@@ -296,7 +296,7 @@ pub fn check_over(layers: &[Named], drive: &Resolved) -> Result<(), String> {
             Err(format!("drive {name} has chunks, and layers write anywhere; the layer ftl is valid as the lowest one"))
         }
         (false, Some(has)) => Err(format!(
-            "drives of {name} have {has}, and members are written anywhere; a profile with a block interface is valid, such as default"
+            "drives of {name} have {has}, and layers write anywhere; a profile with a block interface is valid, such as default"
         )),
     }
 }

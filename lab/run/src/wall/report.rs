@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use nandscape_drive::Stage;
-use nandscape_lab_workload::{Direction, Outcome, Tally, Workload};
+use nandscape_lab_workload::{Direction, Flow, Outcome, Tally, Workload};
 use nandscape_sim::Span;
 use serde::Serialize;
 use serde_json::Value;
@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::completion_report::CompletionReport;
 use super::endpoint::Endpoint;
 use crate::block::BlockReport;
+use crate::flow::FlowReport;
 use crate::host::{Moment, peak_rss_bytes};
 use crate::inputs::{iodepth, is_closed};
 use crate::latency::Latency;
@@ -69,6 +70,9 @@ pub struct WallReport {
     pub reserve_blocks: Option<u64>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<String, u64>,
+    /// Each of several jobs, or of one with a deadline; left out of others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowReport>,
     /// What the host's block layer has counted; left out without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<BlockReport>,
@@ -139,6 +143,7 @@ impl WallReport {
             over_provisioning: None,
             reserve_blocks: None,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
+            flows: outcome.flows.iter().map(|flow| of_job(flow, outcome)).collect(),
             block: None,
             completion: None,
             inputs: WallInputs {
@@ -173,6 +178,14 @@ impl WallReport {
     pub fn rejected(&self) -> u64 {
         rejected_of(&self.errors)
     }
+}
+
+/// The figures of a job, with the breakdown that the drive reports.
+fn of_job(flow: &Flow, outcome: &Outcome) -> FlowReport {
+    let mut figures = FlowReport::of(flow, outcome);
+    let ways = Direction::ALL.into_iter().filter(|way| figures.breakdown_us.contains_key(way.name()));
+    figures.breakdown_us = ways.map(|way| (way.name(), told(flow.tally(way)))).collect();
+    figures
 }
 
 /// The breakdown that the drive reports; null where it reports none.

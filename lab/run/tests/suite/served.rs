@@ -60,9 +60,26 @@ fn load() -> Workload {
     Workload { limit: Limit::Requests(4_000), ..Workload::of(job) }
 }
 
-/// The load on a drive, in simulated time.
-async fn outcome(sim: Sim, drive: Rc<dyn Drive>) -> Outcome {
-    let workload = load();
+/// An urgent job next to an idle one of more depth.
+fn classes() -> Workload {
+    let job = |name: &str, iodepth, class| {
+        let rw = "randrw".parse().unwrap();
+        JobSpec {
+            name: name.to_owned(),
+            rw,
+            bs: "4k".parse().unwrap(),
+            iodepth,
+            class,
+            tenant: 7,
+            ..JobSpec::default()
+        }
+    };
+    let jobs = vec![job("urgent", 2, 1), job("idle", 32, 15)];
+    Workload { limit: Limit::Requests(4_000), jobs, ..Workload::of(JobSpec::default()) }
+}
+
+/// A load on a drive, in simulated time.
+async fn outcome(sim: Sim, drive: Rc<dyn Drive>, workload: Workload) -> Outcome {
     let runner = Runner::new(&sim, &workload, Box::new(()));
     runner.run(&workload, Seed::new(SEED), |_, _| drive.clone()).await
 }
@@ -84,7 +101,7 @@ fn a_served_array_accounts_for_time_as_a_simulated_one() {
     let shape = "raid5:3".parse().unwrap();
     let mut rig = rig(MEMBERS);
     let array = array_on(&rig, shape, config.clone()).unwrap();
-    let simulated = rig.run(outcome(rig.sim().clone(), array)).unwrap();
+    let simulated = rig.run(outcome(rig.sim().clone(), array, load())).unwrap();
 
     let mut executor = Executor::new();
     let spec = ArraySpec {
@@ -97,28 +114,49 @@ fn a_served_array_accounts_for_time_as_a_simulated_one() {
         overwrites: false,
     };
     let export = spec.build(&mut executor, SEED, (0..MEMBERS).map(|_| None).collect(), &()).unwrap();
-    let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap())).unwrap();
+    let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap(), load())).unwrap();
     check(&served, &simulated, "array");
+}
+
+/// The same load on a block layer over a drive in a simulation, and on the same that is served.
+fn simulated_and_served(config: &nandscape_host_block::Config, chain: &str, load: fn() -> Workload) -> [Outcome; 2] {
+    let mut rig = rig(1);
+    let ssd = rig.ssds().next().unwrap().clone();
+    let layer = block_layer(rig.sim(), &ssd, resolved().priority(), config).unwrap();
+    let top = layer.over(rig.connect(0, 1_024).unwrap());
+    let simulated = rig.run(outcome(rig.sim().clone(), top, load())).unwrap();
+
+    let mut executor = Executor::new();
+    let model = Rc::new(spec(0).build(&executor.sim(), SEED, &()).unwrap());
+    let (chain, offers) = (chain.parse().unwrap(), offers_of_model(&model.info()));
+    let export =
+        LayersExport::over((&executor.sim(), SEED), "drive-0", (model.clone(), offers), Some(model), (&chain, &[]))
+            .unwrap();
+    let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap(), load())).unwrap();
+    [simulated, served]
 }
 
 #[test]
 fn a_served_block_layer_accounts_for_time_as_a_simulated_one() {
     // Where commands wait for others in the layer, their order depends on which of two that come at one instant is first.
-    let config = nandscape_host_block::Config::default();
-    let mut rig = rig(1);
-    let ssd = rig.ssds().next().unwrap().clone();
-    let layer = block_layer(rig.sim(), &ssd, resolved().priority(), &config).unwrap();
-    let top = layer.over(rig.connect(0, 1_024).unwrap());
-    let simulated = rig.run(outcome(rig.sim().clone(), top)).unwrap();
-
-    let mut executor = Executor::new();
-    let model = Rc::new(spec(0).build(&executor.sim(), SEED, &()).unwrap());
-    let (chain, offers) = ("block".parse().unwrap(), offers_of_model(&model.info()));
-    let export =
-        LayersExport::over((&executor.sim(), SEED), "drive-0", (model.clone(), offers), Some(model), (&chain, &[]))
-            .unwrap();
-    let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap())).unwrap();
+    let [simulated, served] = simulated_and_served(&nandscape_host_block::Config::default(), "block", load);
     check(&served, &simulated, "block");
+}
+
+#[test]
+fn a_served_block_layer_prefers_the_urgent_class_as_a_simulated_one() {
+    let mut config = nandscape_host_block::Config::default();
+    for change in ["block.scheduler=cfq", "block.depth=4"] {
+        config.set(change).unwrap();
+    }
+    let both = simulated_and_served(&config, "block,scheduler=cfq,depth=4", classes);
+    for way in [Direction::Read, Direction::Write] {
+        // Requests of the idle job that end while the urgent job runs, of which there are few.
+        let requests = |of: &Outcome, job: usize| of.flows[job].tally(way).latency.count() as f64;
+        let share = |of: &Outcome| requests(of, 0) / (requests(of, 0) + requests(of, 1));
+        let [simulated, served] = [&both[0], &both[1]].map(share);
+        assert!(simulated > 0.5 && (served / simulated - 1.0).abs() < 0.05, "{way:?}: {simulated}, served {served}");
+    }
 }
 
 /// Layers of a served drive, and of each drive of a served array.
@@ -184,7 +222,7 @@ fn layers_below_a_served_array_account_for_all_time() {
     let chain: Chain = "block".parse().unwrap();
     let mut executor = Executor::new();
     let export = array_over(&chain).build(&mut executor, SEED, (0..MEMBERS).map(|_| None).collect(), &()).unwrap();
-    let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap())).unwrap();
+    let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap(), load())).unwrap();
     for way in [Direction::Read, Direction::Write] {
         let tally = served.tally(way);
         let latency = tally.latency.mean_ns() * tally.latency.count() as f64;

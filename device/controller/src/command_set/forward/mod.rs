@@ -26,6 +26,7 @@ use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace 
 use nandscape_wire_nvme::io::{Cdw12, DEAC, FUA, LIMITED_RETRY};
 use nandscape_wire_nvme::log::CommandsAndEffects;
 use nandscape_wire_nvme::opcode::Transfer;
+use nandscape_wire_nvme::vendor::Attributes;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::nvm::command::NvmCommand;
@@ -34,6 +35,9 @@ use crate::arbiter::ArbiterKind;
 use crate::config::{BufferMode, ControllerConfig, Duplex, LinkConfig};
 use crate::namespace::{Namespace, lba_formats};
 use crate::refusal::Refusal;
+
+/// The bits of CDW2 that are passed on with every command.
+const CLASS_AND_TENANT: u32 = Attributes::of(0xf, 0xfff).0;
 
 /// The features of a drive beyond Read, Write and Flush.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -48,11 +52,12 @@ pub struct Offers {
     pub verify: bool,
     /// How deallocated blocks read (DLFEAT of Identify Namespace).
     pub dlfeat: u8,
-    /// Bits of CDW2 that it honours ([`Capabilities`](nandscape_wire_nvme::vendor::Capabilities)), which are passed on with reads.
+    /// Bits of CDW2 that it honours ([`Capabilities`](nandscape_wire_nvme::vendor::Capabilities)), which are passed on with reads. The
+    /// class and the tenant of every command are passed on.
     pub attributes: u32,
     /// Fields of completions that it fills, as there.
     pub hints: u32,
-    /// Whether it honours the deadline of CDW3, which is then passed on with reads.
+    /// Whether it honours the deadline of CDW3, which is then passed on with reads and writes.
     pub deadlines: bool,
 }
 
@@ -160,11 +165,11 @@ impl Forward {
             let bits = 0xffff | DEAC | FUA | LIMITED_RETRY;
             forward.cdw12 = (entry.cdw12.get() & bits).into();
         }
-        if IoOpcode(entry.opcode) == IoOpcode::READ {
-            forward.cdw2 = (entry.cdw2.get() & self.offers.attributes).into();
-            if self.offers.deadlines {
-                forward.cdw3 = entry.cdw3;
-            }
+        let (opcode, passed) = (IoOpcode(entry.opcode), self.offers.attributes | CLASS_AND_TENANT);
+        let passed = if opcode == IoOpcode::READ { passed } else { CLASS_AND_TENANT };
+        forward.cdw2 = (entry.cdw2.get() & passed).into();
+        if self.offers.deadlines && matches!(opcode, IoOpcode::READ | IoOpcode::WRITE) {
+            forward.cdw3 = entry.cdw3;
         }
         Ok(forward)
     }
