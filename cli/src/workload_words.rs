@@ -344,12 +344,8 @@ impl WorkloadWords {
             ids: self.plids.clone(),
             select: self.plid_select.clone(),
         };
-        let flushes = FlushWords {
-            fsync: self.fsync,
-            fdatasync: self.fdatasync,
-            sync: self.sync.clone(),
-            end: self.end_fsync,
-        };
+        let flushes =
+            FlushWords { fsync: self.fsync, fdatasync: self.fdatasync, sync: self.sync.clone(), end: self.end_fsync };
         let think = ThinkWords {
             time: self.thinktime,
             blocks: self.thinktime_blocks,

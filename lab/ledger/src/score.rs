@@ -74,7 +74,10 @@ impl Score {
         let words: Vec<(&str, String)> = words.collect();
         for (name, verdict) in sections(page) {
             let cell = words.iter().find(|(id, _)| *id == name).map_or("none", |(_, cell)| cell.as_str());
-            ensure!(cell == verdict, "{name}: the verdict of its section is \"{verdict}\", that of the table \"{cell}\"");
+            ensure!(
+                cell == verdict,
+                "{name}: the verdict of its section is \"{verdict}\", that of the table \"{cell}\""
+            );
         }
         Score::of_words(ledger, &words)
     }

@@ -41,8 +41,12 @@ const READERS: &[(&str, &str)] = &[
 ];
 
 /// Calls that read a file of any kind and length.
-const READS: [&str; 4] =
-    [concat!("fs::read", "("), concat!("fs::read_to_", "string("), concat!(" File::op", "en("), concat!("::File::op", "en(")];
+const READS: [&str; 4] = [
+    concat!("fs::read", "("),
+    concat!("fs::read_to_", "string("),
+    concat!(" File::op", "en("),
+    concat!("::File::op", "en("),
+];
 
 /// Kinds of source, by the start of their headers.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -208,7 +212,10 @@ mod tests {
     #[test]
     fn inputs_are_opened_through_one_crate() {
         for call in READS {
-            let text = format!("//! What this is.\nlet a ={}{call}path)?;\n", if call.starts_with(' ') { "" } else { " std::" });
+            let text = format!(
+                "//! What this is.\nlet a ={}{call}path)?;\n",
+                if call.starts_with(' ') { "" } else { " std::" }
+            );
             assert!(problems("a/src/b.rs", &text)[0].starts_with("a/src/b.rs:2: opens a file"), "{text}");
             for path in ["a/tests/b.rs", "a/src/b/tests.rs", "xtask/src/b.rs", READERS[0].0] {
                 assert!(problems(path, &text).is_empty(), "{path}");

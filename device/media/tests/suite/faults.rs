@@ -9,8 +9,8 @@ use nandscape_device_media::{
     Priority, ReadRetry, StoreKind, UnitId,
 };
 use nandscape_device_rig::TestFlash;
-use nandscape_drive::{Breakdown, Stage};
 use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Executor, Sim, Span, Who};
 

@@ -235,9 +235,12 @@ fn one_die_one_window_overload_and_few_requests_are_told() {
         "{found}"
     );
     assert!(found.contains("does not keep up: 2,000 requests a second arrive and 1,000 complete"), "{found}");
-    for part in
-        ["Run longer (--io-count or --runtime): 900 reads are few", "below 1,000 a second", "--set ftl.allocation=channel_die_plane", "Lower the rate of 2,000"]
-    {
+    for part in [
+        "Run longer (--io-count or --runtime): 900 reads are few",
+        "below 1,000 a second",
+        "--set ftl.allocation=channel_die_plane",
+        "Lower the rate of 2,000",
+    ] {
         assert!(advice.contains(part), "{advice}");
     }
     odd["latency_us"]["read"]["count"] = 1.into();

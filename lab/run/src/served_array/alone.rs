@@ -146,8 +146,8 @@ fn look_for_records(info: DriveInfo, witness: &Witness, execute: Execute<'_>) ->
 
 #[cfg(test)]
 mod tests {
-    use nandscape_drive::{Completion, Io};
     use nandscape_drive::testing::INFO;
+    use nandscape_drive::{Completion, Io};
     use nandscape_sim::Executor;
 
     use super::*;

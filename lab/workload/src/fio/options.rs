@@ -167,9 +167,7 @@ impl Read {
             "fill_device" | "fill_fs" if given.is_on() => {
                 return Err(wrong(given, "no job ends when the drive is full; give io_size instead"));
             }
-            "direct" | "odirect" | "buffered" | "fill_device" | "fill_fs" => {
-                self.left_out.push(given.key.clone())
-            }
+            "direct" | "odirect" | "buffered" | "fill_device" | "fill_fs" => self.left_out.push(given.key.clone()),
             "filesize" => return Err(wrong(given, "a job uses one part of the drive; give size instead")),
             key if LEFT_OUT.contains(&key) => self.left_out.push(key.to_owned()),
             key => match neutral(key) {
