@@ -29,7 +29,7 @@ pub(crate) fn render(block: Option<&BlockReport>) -> String {
         block.deadline_us.map_or("no deadline".to_owned(), |deadline| format!("deadline {} us", us(deadline)));
     let attached = match block.attached {
         0 => String::new(),
-        attached => format!("; {} would have been, and were served all the same", count(attached)),
+        attached => format!("; {} would have been, and were still served", count(attached)),
     };
     let mut text = format!(
         "block layer: scheduler {}, predictor {}, {deadline}; of {} reads {} were rejected at once, {} while they waited{attached}\n",

@@ -248,7 +248,8 @@ fn held(out: &Path) -> Result<Vec<Outcome>, Failure> {
     let folder = Folder::at(out);
     if !folder.path().is_dir() {
         return Err(Failure::Input(anyhow::anyhow!(
-            "--out {}: there is no such folder; `nandscape lab run all` makes lab-results",
+            "--out {}: there is no such folder; `nandscape lab run all` makes lab-results, and `nandscape lab score --page \
+             docs/validation/claims.md` counts the verdicts of the documentation",
             out.display()
         )));
     }

@@ -46,6 +46,7 @@ mod serve;
 mod shell;
 mod sim;
 mod sim_layers;
+mod spelling;
 mod state_words;
 mod store_drive;
 mod store_figures;
@@ -134,7 +135,7 @@ enum Command {
 
 fn main() -> ExitCode {
     shell::answer();
-    let cli = match Cli::try_parse_from(paper::in_full(std::env::args_os())) {
+    let cli = match Cli::try_parse_from(spelling::with_hyphens(paper::in_full(std::env::args_os()))) {
         Ok(cli) => cli,
         Err(error) => return output::usage(&error),
     };

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use nandscape_lab_sweep::this_program;
 
 /// Set by build.rs; empty where the sources are not in a git repository.
-const COMMIT: &str = env!("NANDSCAPE_COMMIT");
+pub(crate) const COMMIT: &str = env!("NANDSCAPE_COMMIT");
 
 /// The text after the program's name.
 pub(crate) fn version() -> &'static str {

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use nandscape_lab_workload::{
     Action, BlockSizes, Burst, Distribution, Each, FioJobs, FlushWords, JobSpec, Limit, Pattern, Pause, PlacementWords,
-    RateProcess, Share, ThinkWords, Workload, ZoneWords, count, load, load_fio, rates, runtime,
+    RateProcess, SYNCHRONOUS, Share, ThinkWords, Workload, ZoneWords, count, load, load_fio, rates, runtime,
 };
 use nandscape_sim::Span;
 
@@ -15,7 +15,7 @@ use crate::output;
 use crate::trace::TraceWords;
 
 /// The options that describe a job: a workload, a job file or a trace comes in their place.
-pub(crate) const JOB_WORDS: [&str; 31] = [
+pub(crate) const JOB_WORDS: [&str; 32] = [
     "rw",
     "bs",
     "iodepth",
@@ -40,6 +40,7 @@ pub(crate) const JOB_WORDS: [&str; 31] = [
     "fsync",
     "fdatasync",
     "sync",
+    "end_fsync",
     "thinktime",
     "thinktime_blocks",
     "thinktime_blocks_type",
@@ -132,6 +133,9 @@ pub(crate) struct WorkloadWords {
     /// Write with Force Unit Access: none (or 0), sync (or 1), dsync [default: none]
     #[arg(long, value_name = "HOW")]
     sync: Option<String>,
+    /// Flush after the last write of each job, as fio's fsync_on_close does as well
+    #[arg(long, visible_alias = "fsync-on-close", num_args = 0..=1, default_missing_value = "true", require_equals = true, value_name = "1", value_parser = clap::builder::FalseyValueParser::new())]
+    end_fsync: Option<bool>,
     /// Pause of each job, in which none of its requests is outstanding: 200us; a number alone is microseconds
     #[arg(long, value_name = "TIME")]
     thinktime: Option<Pause>,
@@ -158,6 +162,8 @@ pub(crate) struct WorkloadWords {
     /// Accepted as in fio: a job waits for those before it, which only a file of jobs has
     #[arg(long)]
     stonewall: bool,
+    #[command(flatten)]
+    fio: FioWords,
     /// Total requests of all jobs: 200000 or 200k [default: 1000000]
     #[arg(long, value_name = "N", conflicts_with = "runtime", value_parser = count, allow_negative_numbers = true)]
     io_count: Option<u64>,
@@ -170,6 +176,55 @@ pub(crate) struct WorkloadWords {
     /// Drive time before the measured phase: 20ms, 10s; a number alone is seconds [default: 0]
     #[arg(long, value_name = "TIME", value_parser = runtime)]
     ramp_time: Option<Span>,
+}
+
+/// Options of fio's command line that do not change the requests here. They are accepted, and a note names them.
+#[derive(Args)]
+struct FioWords {
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "1", require_equals = true, value_parser = unbuffered)]
+    direct: Option<String>,
+    #[arg(long, hide = true, value_parser = asynchronous)]
+    ioengine: Option<String>,
+    #[arg(long, hide = true)]
+    randseed: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "1", require_equals = true)]
+    group_reporting: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "1", require_equals = true)]
+    norandommap: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "1", require_equals = true, requires = "runtime")]
+    time_based: Option<String>,
+}
+
+impl FioWords {
+    /// The note of those that were given.
+    fn note(&self) -> Option<String> {
+        let each = [
+            ("--direct", &self.direct),
+            ("--ioengine", &self.ioengine),
+            ("--randseed", &self.randseed),
+            ("--group-reporting", &self.group_reporting),
+            ("--norandommap", &self.norandommap),
+            ("--time-based", &self.time_based),
+        ];
+        let given: Vec<&str> = each.iter().filter(|(_, value)| value.is_some()).map(|(word, _)| *word).collect();
+        (!given.is_empty()).then(|| format!("left out, as requests do not depend on them: {}", given.join(", ")))
+    }
+}
+
+/// The value of `--ioengine`.
+fn asynchronous(engine: &str) -> Result<String, String> {
+    match SYNCHRONOUS.contains(&engine) {
+        true => Err(format!("{engine} has one request outstanding; --iodepth 1 in its place is valid")),
+        false => Ok(engine.to_owned()),
+    }
+}
+
+/// The value of `--direct`.
+fn unbuffered(value: &str) -> Result<String, String> {
+    match value {
+        "0" | "false" => Err("no page cache is modelled; --direct=1 is valid".to_owned()),
+        _ => Ok(value.to_owned()),
+    }
 }
 
 impl WorkloadWords {
@@ -224,6 +279,7 @@ impl WorkloadWords {
         if let Some(ramp) = self.ramp_time {
             workload.ramp = ramp;
         }
+        self.fio.note().iter().for_each(|note| output::note(note));
         if self.stonewall && workload.groups().len() == 1 {
             output::note("--stonewall has no effect: no job comes before another");
         }
@@ -288,7 +344,8 @@ impl WorkloadWords {
             ids: self.plids.clone(),
             select: self.plid_select.clone(),
         };
-        let flushes = FlushWords { fsync: self.fsync, fdatasync: self.fdatasync, sync: self.sync.clone() };
+        let flushes =
+            FlushWords { fsync: self.fsync, fdatasync: self.fdatasync, sync: self.sync.clone(), end: self.end_fsync };
         let think = ThinkWords {
             time: self.thinktime,
             blocks: self.thinktime_blocks,

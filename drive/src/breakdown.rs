@@ -78,11 +78,13 @@ pub mod cause {
 
     /// A power cut: until power returns, the drive has restarted and its tables are loaded.
     pub const POWER: Cause = Cause::new(6);
-    /// Read retries of an uncorrectable page, and dies that hang until they are reset.
+    /// Read retries of an uncorrectable page.
     pub const RETRY: Cause = Cause::new(7);
+    /// Time that a rule of the fault plan adds: slow operations, and dies that hang until they are reset.
+    pub const FAULT: Cause = Cause::new(8);
 
     /// All, with their names in tables and JSON.
-    pub const ALL: [(Cause, &str); 8] = [
+    pub const ALL: [(Cause, &str); 9] = [
         (HOST_READ, "host_read"),
         (HOST_WRITE, "host_write"),
         (GC, "gc"),
@@ -91,6 +93,7 @@ pub mod cause {
         (READ_MODIFY_WRITE, "read_modify_write"),
         (POWER, "power"),
         (RETRY, "retry"),
+        (FAULT, "fault"),
     ];
 
     /// Whether the cause is trouble. Tables and JSON leave out trouble that delayed no command.
@@ -294,15 +297,15 @@ impl Breakdown {
         [&times.queue, &times.die_wait, &times.channel_wait].into_iter().any(|wait| !wait.by(cause).is_zero())
     }
 
-    /// Adds the times of a retry. Its waits are added unchanged; its own time becomes a wait behind [`cause::RETRY`]:
-    /// sensing and correction count as waits for the die, the transfer as a wait for the channel.
-    pub fn add_retry(&mut self, again: &Breakdown) {
-        let Some(theirs) = &again.0 else { return };
+    /// Adds the times of a step that is due to `cause`, such as a retry. Its waits are added unchanged; its own time becomes
+    /// a wait behind the cause: the array and correction count as waits for the die, the transfer as a wait for the channel.
+    pub fn add_behind(&mut self, cause: Cause, step: &Breakdown) {
+        let Some(theirs) = &step.0 else { return };
         let mine = self.times();
         mine.die_wait += &theirs.die_wait;
         mine.channel_wait += &theirs.channel_wait;
-        mine.die_wait.add(cause::RETRY, theirs.array + theirs.ecc);
-        mine.channel_wait.add(cause::RETRY, theirs.transfer);
+        mine.die_wait.add(cause, theirs.array + theirs.ecc);
+        mine.channel_wait.add(cause, theirs.transfer);
     }
 
     /// The command has met trouble number `number`: a rule of the fault plan, by its number, or [`POWER_CUT`]. Rules beyond
@@ -453,7 +456,7 @@ mod tests {
         again.spend(Stage::Ecc, Span::from_us(3));
         again.spend(Stage::Transfer, Span::from_us(20));
         again.waits(Stage::DieWait).add(cause::GC, Span::from_us(7));
-        one.add_retry(&again);
+        one.add_behind(cause::RETRY, &again);
         one.meet(2);
         one.meet(200);
         assert_eq!((one.total(), one.stage(Stage::Array)), (Span::from_us(115), Span::from_us(40)));

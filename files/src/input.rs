@@ -26,19 +26,44 @@ pub fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file that is read once, from beginning to end: a regular file, or a pipe, for whose writer it waits.
+/// Opens a file that is read once, from beginning to end: a regular file, or a pipe, for whose writer it waits. `what`
+/// names the file's kind in errors of reading.
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_stream(path: &Path) -> io::Result<File> {
+pub fn open_stream(path: &Path, what: &'static str) -> io::Result<Stream> {
     let found = path.metadata()?;
     if is_pipe(&found) {
-        return File::open(path);
+        return Ok(Stream { file: File::open(path)?, what });
     }
     if !found.is_file() {
         return Err(refused(&found, "a regular file or a pipe is valid"));
     }
-    open(path)
+    Ok(Stream { file: open(path)?, what })
+}
+
+/// A file that is read once.
+#[derive(Debug)]
+pub struct Stream {
+    file: File,
+    what: &'static str,
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.file.read(into).map_err(|error| endless(error, self.what))
+    }
+}
+
+/// The reason for the error of a read that does not block.
+fn endless(error: io::Error, what: &str) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => {
+            let problem = format!("the file is endless; a regular file is valid as a {what}");
+            io::Error::new(io::ErrorKind::InvalidInput, problem)
+        }
+        _ => error,
+    }
 }
 
 /// The bytes of a file, at most `most`. `what` names the file's kind in errors.
@@ -60,13 +85,7 @@ fn too_long(most: u64, what: &str) -> io::Error {
 /// Reads to the end. A file of /proc reports a wrong length, and some never end.
 fn whole(file: impl Read, most: u64, what: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    match file.take(most + 1).read_to_end(&mut bytes) {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            let problem = format!("the file is endless; a regular file is valid as a {what}");
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
-        }
-        read => read?,
-    };
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| endless(error, what))?;
     if bytes.len() as u64 > most { Err(too_long(most, what)) } else { Ok(bytes) }
 }
 
@@ -134,7 +153,7 @@ mod tests {
                 "{error}"
             );
         }
-        let error = open_stream(Path::new("/dev/zero")).unwrap_err().to_string();
+        let error = open_stream(Path::new("/dev/zero"), "trace").unwrap_err().to_string();
         assert_eq!(error, "it is a character device; a regular file or a pipe is valid");
         for name in ["file", "link"] {
             assert_eq!(text(&at(name), 4, "word").unwrap(), "text");

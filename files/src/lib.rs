@@ -1,5 +1,5 @@
 //! The files that a user names: every program and library here opens its inputs and creates its outputs through this
-//! crate.
+//! crate. `cargo xtask tidy` rejects other ways, and lists the few files that read `/proc` and the like.
 //!
 //! | file | what |
 //! |---|---|

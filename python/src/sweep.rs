@@ -89,6 +89,6 @@ fn measure(sweep: Sweep, out: &Path, runner: &mut dyn Runner, fresh: bool) -> Re
     drop(session.folder.lock().map_err(|error| Failure::Input(error.to_string()))?);
     let outcome = session.run(plan, runner, &mut ()).map_err(|error| Failure::Run(error.to_string()))?;
     let report = SweepReport::new(&outcome).map_err(Failure::Input)?;
-    report.write(out, "nandscape.sweep").map_err(|error| Failure::Run(error.to_string()))?;
+    report.write(out, "nandscape.sweep", "").map_err(|error| Failure::Run(error.to_string()))?;
     Ok(report.to_json())
 }

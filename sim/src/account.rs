@@ -10,7 +10,7 @@ use std::ops::AddAssign;
 use crate::time::{Span, Time};
 
 /// How many causes can be distinguished.
-pub const CAUSES: usize = 8;
+pub const CAUSES: usize = 9;
 /// How many priorities there are.
 pub const CLASSES: usize = 4;
 

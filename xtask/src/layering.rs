@@ -51,7 +51,7 @@ const LAYERS: &[Layer] = &[
     layer("device/controller", &["device/ftl", "device/media", "drive", "sim", "wire"], &["device", "lab/workload"]),
     layer("device/ssd", &["device", "drive", "files", "sim", "wire"], &["lab/workload"]),
     layer("transport", &["drive", "files", "sim", "transport/reactor", "wire"], &["device", "transport"]),
-    layer("host", &["drive", "host", "sim", "wire"], &["device", "lab/crash", "transport"]),
+    layer("host", &["drive", "files", "host", "sim", "wire"], &["device", "lab/crash", "transport"]),
     layer("layers", &["drive", "host", "layers", "sim", "wire"], &["device", "lab/crash", "transport"]),
     layer("apps/store", &["drive", "host", "sim", "wire"], &[]),
     layer("apps/kv/engine", ENGINE, ENGINE_TESTS),

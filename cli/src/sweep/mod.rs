@@ -26,6 +26,7 @@ use crate::files::Files;
 use crate::output;
 use crate::sweep::screen::Screen;
 use crate::sweep::words::{Seeds, Setting, Varied};
+use crate::version;
 
 /// Run a sweep: a simulation for every combination of chosen values, each with several seeds.
 ///
@@ -182,7 +183,7 @@ fn finish(args: &SweepArgs, outcome: &Outcome, out: &Path) -> Result<(), Failure
     let report = SweepReport::new(outcome).map_err(|problem| {
         Failure::Input(anyhow::anyhow!("{problem}; the points are kept: name another figure and run the sweep again"))
     })?;
-    report.write(out, &output::command()).map_err(Failure::run)?;
+    report.write(out, &output::command(), version::COMMIT).map_err(Failure::run)?;
     match args.json {
         true => output::result(&report.to_json()),
         false => output::result(&format!("{}\n{}: {}\n", table(&report), out.display(), report.counts())),

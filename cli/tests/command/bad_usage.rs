@@ -192,6 +192,9 @@ fn what_never_ends_is_no_profile_workload_or_report() {
         refuse(&["workloads", "show", path], &[path, problem]);
         refuse(&["sim", "--drive", "default", "--workload", path], &[path, problem]);
         refuse(&["sweep", path], &[path, problem]);
+        refuse(&["hosts", "show", path], &[path, problem]);
+        refuse(&["hosts", "measure", "--base", path], &[path, problem]);
+        refuse(&["sim", "--drive", "default", "--rw", "read", "--host", path], &[path, problem]);
         refuse(&["sim", "--drive", "default", path], &[path, problem]);
     }
     for path in [&zero, &pipe] {
@@ -210,7 +213,12 @@ fn what_never_ends_is_no_profile_workload_or_report() {
 #[test]
 fn the_log_of_the_kernel_is_no_profile() {
     refuse(&["sim", "--drive", "/proc/kmsg", "--rw", "read"], &["/proc/kmsg"]);
-    refuse(&["trace", "info", "/proc/kmsg"], &["/proc/kmsg"]);
+    refuse(&["hosts", "show", "/proc/kmsg"], &["/proc/kmsg"]);
+    let traced = run(&["trace", "info", "/proc/kmsg"]);
+    assert!(traced.code == 2 && !traced.err.contains("after line 0"), "{}", traced.err);
+    // Only root may read it.
+    let is_open = std::fs::File::open("/proc/kmsg").is_ok();
+    assert!(!is_open || traced.err.contains("the file is endless"), "{}", traced.err);
 }
 
 /// All options that write a file, with every kind of file that none of them replaces.

@@ -47,6 +47,24 @@ fn slow_reads_add_to_the_mean_what_they_are_slowed_by() {
     let sum = |report: &Value| number(report, "/latency_us/read/mean") * number(report, "/latency_us/read/count");
     let added = sum(&slow) - sum(&plain);
     assert!((added - struck * 2_000.0).abs() < 1.0, "{added} us for {struck} reads");
+    let part = |report: &Value, name: &str| number(report, &format!("/breakdown_us/read/{name}"));
+    assert_eq!(part(&slow, "array"), part(&plain, "array"), "the flash is as fast as before");
+    let by_fault = part(&slow, "die_wait_by/fault") * number(&slow, "/latency_us/read/count");
+    assert!((by_fault - struck * 2_000.0).abs() < 1.0, "{by_fault} us for {struck} reads");
+}
+
+/// The tail is due to the rule, for the reads that it strikes and for those behind them.
+#[test]
+fn the_tail_of_slow_reads_is_explained_by_their_rule() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let load = ["--set", "capacity=2GiB", "--rw", "randread", "--io-count", "30000", "--rate-iops", "20000"];
+    let report = sim(&[&load[..], &["--fault", "slow read by=2ms probability=1%", "--out", out]].concat());
+    let of = |cause: &str| number(&report, &format!("/breakdown_us/read/die_wait_by/{cause}"));
+    assert!(of("fault") > 20.0 && of("host_read") < 1.0, "{}", report["breakdown_us"]);
+    let text = succeed(&["explain", out]);
+    let part = "is waiting for the die behind the fault rule \"slow read by=2ms probability=1%\"";
+    assert!(text.contains(part) && !text.contains("is the flash itself"), "no {part:?} in {text}");
 }
 
 #[test]

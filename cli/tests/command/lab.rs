@@ -93,7 +93,7 @@ fn the_list_has_every_claim_and_shows_one_in_full() {
         }
     }
     let registers = list.lines().find(|line| line.contains(" femu-registers ")).expect("a line");
-    assert!(registers.contains(" two reads of one plane") && registers.contains(" 3 virtual "), "{registers}");
+    assert!(registers.contains(" two reads of one plane") && registers.contains(" 3 simulated "), "{registers}");
     let list = json(&["lab", "list", "--json", "--out", &out]);
     assert_eq!((&list["schema"], list["claims"].as_array().map(Vec::len)), (&1.into(), Some(CLAIMS.len())));
     assert!(!fs::exists(&out).unwrap(), "looking makes no folder");

@@ -142,6 +142,30 @@ fn flushes_pauses_and_groups_have_fios_meaning() {
     );
 }
 
+/// A line for fio: underscores, and options without effect here.
+#[test]
+fn a_command_line_in_fios_spelling_is_understood() {
+    let words =
+        ["--rw=randwrite", "--iodepth=4", "--direct=1", "--ioengine=io_uring", "--randseed=7", "--group_reporting"];
+    let of = |more: &[&str]| sim(&[&["--set", "buffer.mode=volatile"][..], &words, more].concat());
+    let report = of(&["--time_based", "--runtime=2ms", "--ramp_time=1ms", "--end_fsync=1"]);
+    assert_eq!(number(&report, "/latency_us/flush/count"), 1.0);
+    let lines = report["inputs"]["workload_lines"].to_string();
+    assert!(lines.contains(" ramp_time=1ms") && lines.contains(" end_fsync=1"), "{lines}");
+    assert_eq!(of(&["--io_count=50", "--fsync_on_close"])["latency_us"]["flush"]["count"], 1);
+    let ran = run(&["sim", "--drive", "default", "--set", "capacity=64MiB", "--rw=read", "--io_count=9", "--direct=1"]);
+    assert!(
+        ran.code == 0 && ran.err.contains("left out, as requests do not depend on them: --direct\n"),
+        "{}",
+        ran.err
+    );
+    refuse(
+        &["sim", "--drive", "default", "--rw=read", "--direct=0"],
+        &["no page cache is modelled; --direct=1 is valid"],
+    );
+    refuse(&["sim", "--drive", "default", "--rw=read", "--ioengine=psync"], &["psync has one request outstanding"]);
+}
+
 #[test]
 fn requests_are_written_one_by_one() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -10,7 +10,7 @@ use nandscape_sim::{Span, Who};
 
 use crate::fault::{MediaError, Operation, Struck};
 use crate::geometry::PageId;
-use crate::media::Media;
+use crate::media::{Media, Step};
 use crate::power::Underway;
 
 /// Watches reads.
@@ -56,16 +56,19 @@ impl Media {
         let watch = self.reads.get().expect("a watched read has a watch");
         if self.planes_together {
             let issued = || watch.issued(chip);
-            self.read_with_others(page, bytes, under_way.slow(), who, &issued, breakdown).await;
+            self.read_with_others(page, bytes, under_way.delay(), who, &issued, breakdown).await;
         } else {
             let mut register = self.lun(plane).sense(who, breakdown).await;
             if self.has_command_cycles() {
                 self.command(channel, who, breakdown).await;
             }
             watch.issued(chip);
-            let time = self.sensing(page, 0, under_way.slow());
+            let time = self.sensing(page, 0);
             register.array(time, breakdown).await;
             self.trace_array(plane, "read", time, page.0);
+            if let Some(delay) = under_way.delay() {
+                self.delay(&mut register, plane, Step::delay(delay, page.0, None), breakdown).await;
+            }
             register.move_out(breakdown).await;
             self.transfer(channel, self.read_transfer(bytes), who, breakdown).await;
             drop(register);

@@ -9,12 +9,29 @@ use smallvec::SmallVec;
 
 use crate::fault::{MediaError, Operation};
 use crate::geometry::BlockId;
-use crate::media::Media;
+use crate::media::{Media, Step};
 use crate::power::Underway;
 use crate::watch::For;
 
 /// Blocks that one command erases, of a LUN and of different planes.
 pub type ErasedTogether = SmallVec<[BlockId; 4]>;
+
+/// What slows an erase command: of each kind, the longest of its blocks.
+struct Slowed {
+    hang: Option<Span>,
+    longer: Span,
+    delay: Option<Span>,
+}
+
+impl Slowed {
+    fn of<'a>(erases: impl Iterator<Item = &'a Underway<'a>> + Clone) -> Slowed {
+        Slowed {
+            hang: erases.clone().filter_map(Underway::hang).max(),
+            longer: erases.clone().map(Underway::longer).max().unwrap_or(Span::ZERO),
+            delay: erases.filter_map(Underway::delay).max(),
+        }
+    }
+}
 
 impl Media {
     /// Erases a block.
@@ -28,7 +45,7 @@ impl Media {
             let _register = self.lun(self.geometry.plane_of(block)).erase(who, breakdown).await;
             return Box::pin(self.erase_elsewhere(&under_way, block)).await;
         }
-        self.erase_step_of(&[block], under_way.hang(), under_way.slow(), who, breakdown).await;
+        self.erase_step_of(&[block], Slowed::of(std::iter::once(&under_way)), who, breakdown).await;
         self.end_erase(&under_way, block)
     }
 
@@ -51,11 +68,10 @@ impl Media {
         }
         assert_eq!(self.erased_together(blocks).len(), 1, "{blocks:?} are of one LUN and of different planes");
         let begun: SmallVec<[_; 4]> = blocks.iter().map(|block| self.begin_erase(*block, who)).collect();
-        let under_way = || begun.iter().flatten();
-        let hang = under_way().filter_map(Underway::hang).max();
-        if under_way().next().is_some() {
-            let slow = under_way().map(Underway::slow).max().unwrap_or(Span::ZERO);
-            self.erase_step_of(blocks, hang, slow, who, breakdown).await;
+        let slowed = Slowed::of(begun.iter().flatten());
+        let hang = slowed.hang;
+        if begun.iter().any(Result::is_ok) {
+            self.erase_step_of(blocks, slowed, who, breakdown).await;
         }
         let end = |(begun, block): (&Result<Underway<'_>, MediaError>, &BlockId)| match begun {
             // A LUN that hangs has erased none of them.
@@ -87,15 +103,8 @@ impl Media {
     }
 
     /// The command and the array time; for a LUN that hangs, the time until its reset.
-    async fn erase_step_of(
-        &self,
-        blocks: &[BlockId],
-        hang: Option<Span>,
-        slow: Span,
-        who: Who,
-        breakdown: &mut Breakdown,
-    ) {
-        if let Some(time) = hang {
+    async fn erase_step_of(&self, blocks: &[BlockId], slowed: Slowed, who: Who, breakdown: &mut Breakdown) {
+        if let Some(time) = slowed.hang {
             return Box::pin(self.hang(self.geometry.page_at(blocks[0], 0), time, who, breakdown)).await;
         }
         let plane = self.geometry.plane_of(blocks[0]);
@@ -106,6 +115,11 @@ impl Media {
                 self.command(channel, who, breakdown).await;
             }
         }
-        self.array(&mut register, plane, self.erase_step(blocks[0], slow), breakdown).await;
+        let step = self.erase_step(blocks[0], slowed.longer);
+        self.array(&mut register, plane, step, breakdown).await;
+        if let Some(time) = slowed.delay {
+            let delay = Step::delay(time, step.detail, step.suspend);
+            Box::pin(self.delay(&mut register, plane, delay, breakdown)).await;
+        }
     }
 }

@@ -196,6 +196,15 @@ impl Lun {
         state.update_blame(self.sim.now());
     }
 
+    /// From now on, others wait behind `cause` for the operation in a register.
+    pub(super) fn charge(&self, id: RegisterId, cause: Cause) {
+        let mut state = self.state.borrow_mut();
+        if let Some(occupant) = state.occupant(id) {
+            occupant.cause = cause;
+        }
+        state.update_blame(self.sim.now());
+    }
+
     // ------------------------------------------------------------ suspension
 
     /// Whether the first waiter is a read that is more urgent than `class`.
@@ -404,6 +413,13 @@ impl<'a> Register<'a> {
 }
 
 impl Register<'_> {
+    /// From now on, others wait behind `cause` for what the holder does. Returns the cause so far.
+    pub(crate) fn charge_to(&mut self, cause: Cause) -> Cause {
+        let before = std::mem::replace(&mut self.who.cause, cause);
+        self.lun.charge(self.id, cause);
+        before
+    }
+
     /// The same, for a holder that needs no breakdown of its time.
     #[inline]
     pub(crate) fn array_unwatched(&self, time: Span) -> Occupy<'_> {

@@ -28,7 +28,7 @@ use crate::geometry::{BlockId, Geometry, PageId, PlaneId, UnitId};
 use crate::image::{Oob, PageImage};
 use crate::interleave::{Interleaving, Rows, Turn};
 use crate::lun::{Lun, Register};
-use crate::multi_plane::ReadTarget;
+use crate::multi_plane::{ReadTarget, Sensing};
 use crate::outcome::Broken;
 use crate::power::Underway;
 use crate::remote::Remote;
@@ -118,6 +118,13 @@ pub(crate) struct Step {
     pub(crate) detail: u32,
     /// The time to suspend it; `None` if it cannot be suspended.
     pub(crate) suspend: Option<Span>,
+}
+
+impl Step {
+    /// The time that a rule of the fault plan adds to a step with this detail.
+    pub(crate) fn delay(time: Span, detail: u32, suspend: Option<Span>) -> Step {
+        Step { name: "delayed", time, detail, suspend }
+    }
 }
 
 struct Tracks {
@@ -323,7 +330,7 @@ impl Media {
         let (plane, channel, _) = self.locate(page);
         let retries = self.retries_of(page, &under_way);
         if self.planes_together {
-            Box::pin(self.read_with_others(page, bytes, under_way.slow(), who, &|| (), breakdown)).await;
+            Box::pin(self.read_with_others(page, bytes, under_way.delay(), who, &|| (), breakdown)).await;
         } else {
             // 00h, address, 30h: the array senses the page into the data register, from where it moves on to the cache
             // register.
@@ -331,9 +338,12 @@ impl Media {
             if self.has_command_cycles() {
                 self.command(channel, who, breakdown).await;
             }
-            let time = self.sensing(page, 0, under_way.slow());
+            let time = self.sensing(page, 0);
             register.array(time, breakdown).await;
             self.trace_array(plane, "read", time, page.0);
+            if let Some(delay) = under_way.delay() {
+                Box::pin(self.delay(&mut register, plane, Step::delay(delay, page.0, None), breakdown)).await;
+            }
             register.move_out(breakdown).await;
 
             // 05h, address, E0h, data out: the channel moves the register to the controller, which corrects it.
@@ -360,7 +370,7 @@ impl Media {
             if self.has_command_cycles() {
                 self.command(channel, who, &mut again).await;
             }
-            let time = self.sensing(page, attempt, Span::ZERO);
+            let time = self.sensing(page, attempt);
             register.array(time, &mut again).await;
             self.trace_array(plane, "read", time, page.0);
             register.move_out(&mut again).await;
@@ -370,7 +380,7 @@ impl Media {
                 self.decode(channel, bytes, who, &mut again).await;
             }
         }
-        breakdown.add_retry(&again);
+        breakdown.add_behind(cause::RETRY, &again);
     }
 
     /// Reads the out-of-band areas of a page into the controller, one a unit: a read that moves [`Oob::SIZE`] bytes a unit.
@@ -394,7 +404,7 @@ impl Media {
         &self,
         page: PageId,
         bytes: u32,
-        slow: Span,
+        delay: Option<Span>,
         who: Who,
         issued: &dyn Fn(),
         breakdown: &mut Breakdown,
@@ -412,7 +422,8 @@ impl Media {
         }
         issued();
         let trace = |of: ReadTarget, time| self.trace_array(of.plane, "read", time, of.page.0);
-        register.sense_shared(target, self.sensing(page, 0, slow), breakdown, trace).await;
+        let times = Sensing { time: self.sensing(page, 0), delay: delay.unwrap_or(Span::ZERO) };
+        register.sense_shared(target, times, breakdown, trace).await;
 
         // 05h, address, E0h, data out.
         self.transfer(channel, self.read_transfer(bytes), who, breakdown).await;
@@ -473,8 +484,12 @@ impl Media {
 
         // 10h: the array programs the content of the register.
         register.move_in(breakdown).await;
-        let step = self.program_step(pages, under_way.slow());
+        let step = self.program_step(pages);
         self.array(&mut register, plane, step, breakdown).await;
+        if let Some(time) = under_way.delay() {
+            let delay = Step::delay(time, step.detail, step.suspend);
+            Box::pin(self.delay(&mut register, plane, delay, breakdown)).await;
+        }
         drop(register);
         self.end_program(&under_way, pages, image)
     }
@@ -629,6 +644,21 @@ impl Media {
         }
     }
 
+    /// Continues a step of the array for the time that a rule of the fault plan adds. For the operation, and for those that
+    /// wait for the LUN, it is a wait behind the fault.
+    pub(crate) async fn delay(
+        &self,
+        register: &mut Register<'_>,
+        plane: PlaneId,
+        step: Step,
+        breakdown: &mut Breakdown,
+    ) {
+        let (owner, mut delayed) = (register.charge_to(cause::FAULT), Breakdown::new());
+        self.array(register, plane, step, &mut delayed).await;
+        register.charge_to(owner);
+        breakdown.add_behind(cause::FAULT, &delayed);
+    }
+
     /// The LUN of a plane.
     #[inline]
     pub(crate) fn lun(&self, plane: PlaneId) -> &Lun {
@@ -661,21 +691,22 @@ impl Media {
 
     /// Array time to sense a page: the first time with `slow` added, or at a retry.
     #[inline]
-    pub(crate) fn sensing(&self, page: PageId, attempt: u32, slow: Span) -> Span {
+    pub(crate) fn sensing(&self, page: PageId, attempt: u32) -> Span {
         let time = self.page_times.read(self.geometry.page_in_block(page));
-        time + if attempt == 0 { slow } else { self.timing.features.read_retry.time }
+        time + if attempt == 0 { Span::ZERO } else { self.timing.features.read_retry.time }
     }
 
-    /// The array step of a program: the time of the slowest page, and `extra`.
-    pub(crate) fn program_step(&self, pages: &[PageId], extra: Span) -> Step {
+    /// The array step of a program: the time of the slowest page.
+    pub(crate) fn program_step(&self, pages: &[PageId]) -> Step {
         let time = |page: &PageId| self.page_times.program(self.geometry.page_in_block(*page));
-        let time = pages.iter().map(time).max().expect("at least one page is programmed") + extra;
+        let time = pages.iter().map(time).max().expect("at least one page is programmed");
         Step { name: "program", time, detail: pages[0].0, suspend: self.timing.features.suspend.program }
     }
 
-    pub(crate) fn erase_step(&self, block: BlockId, extra: Span) -> Step {
+    /// The array step of an erase, which takes `longer` in a worn block.
+    pub(crate) fn erase_step(&self, block: BlockId, longer: Span) -> Step {
         let suspend = self.timing.features.suspend.erase;
-        Step { name: "erase", time: self.timing.erase + extra, detail: block.0, suspend }
+        Step { name: "erase", time: self.timing.erase + longer, detail: block.0, suspend }
     }
 
     /// Uses pages up for one program command: all of them, or none.

@@ -10,6 +10,7 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
+use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::executor::TaskId;
 use nandscape_sim::{Cause, Class, Sim, Span, Time, Wait, Who};
@@ -53,9 +54,18 @@ struct Group {
     number: u32,
     members: SmallVec<[Member; 4]>,
     /// When the array began, how long it takes, and the cause of the command cycles that it waited for.
-    begun: Option<(Time, Span, Cause)>,
+    begun: Option<(Time, Sensing, Cause)>,
     /// The cause behind which the pages waited to move on.
     behind: Cause,
+}
+
+/// How long a page is sensed.
+#[derive(Copy, Clone, Default, Debug)]
+pub(crate) struct Sensing {
+    /// Without faults.
+    pub(crate) time: Span,
+    /// Time that rules of the fault plan add.
+    pub(crate) delay: Span,
 }
 
 struct Member {
@@ -68,9 +78,9 @@ struct Member {
 enum Progress {
     Commands,
     /// Its command cycles have ended; with its time of the array.
-    Ready(TaskId, Span),
+    Ready(TaskId, Sensing),
     /// Uses the array and moves the pages, or is about to.
-    Leads(Span),
+    Leads(Sensing),
     /// Its page can be sent.
     Sends,
 }
@@ -124,7 +134,7 @@ impl Group {
     }
 
     /// The turn of a member whose command cycles have ended: true to lead, false to send its page.
-    fn turn(&mut self, plane: PlaneId, sim: &Sim, time: Span) -> Poll<bool> {
+    fn turn(&mut self, plane: PlaneId, sim: &Sim, time: Sensing) -> Poll<bool> {
         let member = self.member(plane);
         match member.progress {
             Progress::Commands => member.progress = Progress::Ready(sim.current_task(), time),
@@ -152,15 +162,18 @@ impl Group {
         }
     }
 
-    /// Starts the array, or continues it under another leader: when it ends, and how long it takes in all.
-    fn start_array(&mut self, cause: Cause, now: Time) -> (Time, Span) {
+    /// Starts the array, or continues it under another leader: when it ends without faults, and how long it takes.
+    fn start_array(&mut self, cause: Cause, now: Time) -> (Time, Sensing) {
         let time = |member: &Member| match member.progress {
             Progress::Ready(_, time) | Progress::Leads(time) => time,
-            Progress::Commands | Progress::Sends => Span::ZERO,
+            Progress::Commands | Progress::Sends => Sensing::default(),
         };
-        let longest = self.members.iter().map(time).max().unwrap_or(Span::ZERO);
-        let (begun, time, _) = *self.begun.get_or_insert((now, longest, cause));
-        (begun + time, time)
+        let longest = self.members.iter().map(time).fold(Sensing::default(), |longest, of| Sensing {
+            time: longest.time.max(of.time),
+            delay: longest.delay.max(of.delay),
+        });
+        let (begun, times, _) = *self.begun.get_or_insert((now, longest, cause));
+        (begun + times.time, times)
     }
 
     /// Lets all members send their pages, in the order in which they entered.
@@ -217,31 +230,50 @@ impl Register<'_> {
     pub(crate) async fn sense_shared(
         &mut self,
         target: ReadTarget,
-        time: Span,
+        times: Sensing,
         breakdown: &mut Breakdown,
         sensed: impl Fn(ReadTarget, Span),
     ) {
         let Some(membership) = self.membership else {
-            self.array(time, breakdown).await;
-            return sensed(target, time);
+            self.array(times.time, breakdown).await;
+            self.sense_longer(times.delay).await;
+            breakdown.waits(Stage::DieWait).add(cause::FAULT, times.delay);
+            return sensed(target, times.time + times.delay);
         };
         let (lun, ready) = (self.lun, self.lun.sim.now());
-        let leads = poll_fn(|_| lun.state.borrow_mut().group(membership).turn(membership.plane, &lun.sim, time)).await;
+        let leads = poll_fn(|_| lun.state.borrow_mut().group(membership).turn(membership.plane, &lun.sim, times)).await;
         if leads {
             let now = lun.sim.now();
-            let (ends, time) = lun.state.borrow_mut().group(membership).start_array(self.who.cause, now);
+            let (ends, Sensing { time, delay }) =
+                lun.state.borrow_mut().group(membership).start_array(self.who.cause, now);
             if ends > now {
                 lun.array.occupy(ends - now, self.who, &mut Wait::default()).await;
+            }
+            let slowed = ends + delay;
+            if slowed > lun.sim.now() {
+                self.sense_longer(slowed - lun.sim.now()).await;
+            }
+            if slowed > now {
                 let state = &mut *lun.state.borrow_mut();
-                state.group(membership).members.iter().for_each(|member| sensed(member.target, time));
+                state.group(membership).members.iter().for_each(|member| sensed(member.target, time + delay));
             }
             poll_fn(|_| lun.move_group(membership)).await;
         }
         let mut state = lun.state.borrow_mut();
         let group = state.group(membership);
-        let (begun, time, last) = group.begun.expect("it was sensed");
+        let (begun, Sensing { time, delay }, last) = group.begun.expect("it was sensed");
         breakdown.waits(Stage::ChannelWait).add(last, begun - ready);
         breakdown.spend(Stage::Array, time);
-        breakdown.waits(Stage::ChannelWait).add(group.behind, lun.sim.now() - (begun + time));
+        breakdown.waits(Stage::DieWait).add(cause::FAULT, delay);
+        breakdown.waits(Stage::ChannelWait).add(group.behind, lun.sim.now() - (begun + time + delay));
+    }
+
+    /// Keeps the array busy for the time that a rule of the fault plan adds, for which others wait behind the fault.
+    async fn sense_longer(&mut self, delay: Span) {
+        if !delay.is_zero() {
+            let owner = self.charge_to(cause::FAULT);
+            self.array_unwatched(delay).await;
+            self.charge_to(owner);
+        }
     }
 }

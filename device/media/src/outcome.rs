@@ -143,13 +143,13 @@ impl Media {
     /// Keeps the LUN busy for `time` without an effect, as one that hangs until it is reset (FFh).
     pub(crate) async fn hang(&self, page: PageId, time: Span, who: Who, breakdown: &mut Breakdown) {
         let (plane, channel, _) = self.locate(page);
-        let (who, mut hanging) = (Who { cause: cause::RETRY, ..who }, Breakdown::new());
+        let (who, mut hanging) = (Who { cause: cause::FAULT, ..who }, Breakdown::new());
         let mut register = self.lun(plane).erase(who, breakdown).await;
         if self.has_command_cycles() {
             self.command(channel, who, breakdown).await;
         }
         register.array(time, &mut hanging).await;
-        breakdown.add_retry(&hanging);
+        breakdown.add_behind(cause::FAULT, &hanging);
         self.trace_array(plane, "no answer", time, page.0);
     }
 

@@ -180,10 +180,15 @@ impl Underway<'_> {
         }
     }
 
-    /// Time that a fault adds to the array's.
+    /// Time that rules of the fault plan add to the array's, if any.
     #[inline]
-    pub(crate) fn slow(&self) -> Span {
-        self.struck.as_ref().map_or(Span::ZERO, |struck| struck.slow)
+    pub(crate) fn delay(&self) -> Option<Span> {
+        self.struck.as_ref().map(|struck| struck.slow).filter(|time| !time.is_zero())
+    }
+
+    /// Time that wear adds to an erase.
+    pub(crate) fn longer(&self) -> Span {
+        self.struck.as_ref().map_or(Span::ZERO, |struck| struck.longer)
     }
 
     /// How long the LUN hangs, if at all.

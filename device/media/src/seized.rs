@@ -7,8 +7,9 @@
 //! Left out: the choice of held resources, and collections that stop the whole drive, which belong to the FTL.
 
 use nandscape_drive::Breakdown;
+use nandscape_drive::breakdown::cause;
 use nandscape_sim::resource::Hold;
-use nandscape_sim::{Span, Wait, Who};
+use nandscape_sim::{Cause, Span, Wait, Who};
 use smallvec::SmallVec;
 
 use crate::fault::{MediaError, Operation};
@@ -204,7 +205,13 @@ impl<'a> Seized<'a> {
         if self.media.has_command_cycles() {
             self.command().await;
         }
-        self.array("copyback read", reading.hang().unwrap_or(read + reading.slow()), from.0).await;
+        match reading.hang() {
+            Some(time) => self.no_answer(time, from.0).await,
+            None => {
+                self.array("copyback read", read, from.0).await;
+                self.delay(&reading, from.0, None).await;
+            }
+        }
         match crossing {
             Crossing::Nothing => {}
             Crossing::OutOfBand => self.read_out(geometry.units_per_page() * Oob::SIZE).await,
@@ -226,8 +233,13 @@ impl<'a> Seized<'a> {
             self.command().await;
         }
         let suspend = timing.features.suspend.program;
-        let time = programming.hang().unwrap_or(program + programming.slow());
-        self.step(Step { name: "copyback", time, detail: to.0, suspend }).await;
+        match programming.hang() {
+            Some(time) => self.no_answer(time, to.0).await,
+            None => {
+                self.step(Step { name: "copyback", time: program, detail: to.0, suspend }).await;
+                self.delay(&programming, to.0, suspend).await;
+            }
+        }
         programming.end().map_err(|error| Broken { error, page: to })?;
         let mut contents = contents.borrow_mut();
         contents.copy(geometry, from, to).map_err(|error| Broken { error, page: to })?;
@@ -270,7 +282,10 @@ impl<'a> Seized<'a> {
             if self.media.has_command_cycles() {
                 self.command().await;
             }
-            self.array("gc read", self.media.sensing(page, attempt, reading.slow()), page.0).await;
+            self.array("gc read", self.media.sensing(page, attempt), page.0).await;
+            if attempt == 0 {
+                self.delay(reading, page.0, None).await;
+            }
             self.transfer(self.media.read_transfer(bytes)).await;
             if self.media.corrects() {
                 self.decode(bytes).await;
@@ -307,8 +322,9 @@ impl<'a> Seized<'a> {
                 for _ in pages {
                     self.transfer(self.media.whole_page()).await;
                 }
-                let step = Step { name: "gc program", ..self.media.program_step(pages, programming.slow()) };
+                let step = Step { name: "gc program", ..self.media.program_step(pages) };
                 self.step(step).await;
+                self.delay(&programming, step.detail, step.suspend).await;
             }
         }
         self.media.end_program(&programming, pages, image)
@@ -347,8 +363,9 @@ impl<'a> Seized<'a> {
                 if self.media.has_command_cycles() {
                     self.command().await;
                 }
-                let step = self.media.erase_step(block, erasing.slow());
+                let step = self.media.erase_step(block, erasing.longer());
                 self.step(step).await;
+                self.delay(&erasing, step.detail, step.suspend).await;
             }
         }
         self.media.end_erase(&erasing, block)
@@ -359,7 +376,27 @@ impl<'a> Seized<'a> {
         if self.media.has_command_cycles() {
             self.command().await;
         }
+        self.no_answer(time, detail).await;
+    }
+
+    /// The LUN is busy for `time` until it is reset. Others wait behind the fault.
+    async fn no_answer(&mut self, time: Span, detail: u32) {
+        let owner = self.charge_to(cause::FAULT);
         self.array("no answer", time, detail).await;
+        self.charge_to(owner);
+    }
+
+    /// Continues a step for the time that a rule of the fault plan adds. Others wait behind the fault.
+    async fn delay(&mut self, under_way: &Underway<'_>, detail: u32, suspend: Option<Span>) {
+        if let Some(time) = under_way.delay() {
+            let owner = self.charge_to(cause::FAULT);
+            self.step(Step::delay(time, detail, suspend)).await;
+            self.charge_to(owner);
+        }
+    }
+
+    fn charge_to(&mut self, cause: Cause) -> Cause {
+        self.register.as_mut().map_or(cause, |register| register.charge_to(cause))
     }
 
     /// Work of the array that is not suspended.

@@ -49,6 +49,9 @@ pub struct Profile {
     pub given: BTreeMap<String, String>,
 }
 
+/// The maximum of bytes of a file with a host: a longer or endless file is none.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// Why there is no such host.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{origin}: {problem}")]
@@ -72,9 +75,10 @@ impl Profile {
             let names = names.join(", ");
             return Err(wrong(format!("no such host exists; valid are {names}, and a path to a .toml file")));
         }
-        let text = std::fs::read_to_string(name_or_path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-        let file = std::path::Path::new(name_or_path).file_stem();
-        let name = file.map_or_else(|| name_or_path.to_owned(), |stem| stem.to_string_lossy().into_owned());
+        let path = std::path::Path::new(name_or_path);
+        let text = nandscape_files::input::text(path, MAX_BYTES, "host");
+        let text = text.map_err(|error| wrong(format!("cannot be read: {error}")))?;
+        let name = path.file_stem().map_or_else(|| name_or_path.to_owned(), |stem| stem.to_string_lossy().into_owned());
         let profile = Profile::parse(name_or_path, &text)?;
         Ok(Profile { name, ..profile })
     }

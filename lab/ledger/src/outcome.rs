@@ -105,7 +105,7 @@ impl Outcome {
             }
             if inputs.program != this_program() {
                 let nandscape_lab_run::Program { version, sources } = &inputs.program;
-                notes.push(format!("measured by another program: version {version}, sources {sources}"));
+                notes.push(format!("measured by another program: version {version}, experiments {sources}"));
             }
             if inputs.machine.as_ref().is_some_and(|machine| machine.build != "release") {
                 notes.push(

@@ -60,7 +60,8 @@ impl Score {
     /// Of a page that `nandscape lab report` wrote.
     ///
     /// # Errors
-    /// When the page has no table of verdicts, or not the verdict of each experiment.
+    /// When the page has no table of verdicts, not the verdict of each experiment, or a section with another verdict than the
+    /// table.
     pub fn of_page(ledger: &Ledger, page: &str) -> Result<Score> {
         let (_, table) = page.split_once(HEAD).with_context(|| format!("there is no table of verdicts: {HEAD}"))?;
         let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
@@ -70,7 +71,15 @@ impl Score {
             let name = name.trim_start_matches('[').split(']').next().unwrap_or(name);
             (name, verdict.to_owned())
         });
-        Score::of_words(ledger, &words.collect::<Vec<_>>())
+        let words: Vec<(&str, String)> = words.collect();
+        for (name, verdict) in sections(page) {
+            let cell = words.iter().find(|(id, _)| *id == name).map_or("none", |(_, cell)| cell.as_str());
+            ensure!(
+                cell == verdict,
+                "{name}: the verdict of its section is \"{verdict}\", that of the table \"{cell}\""
+            );
+        }
+        Score::of_words(ledger, &words)
     }
 
     fn of_words(ledger: &Ledger, words: &[(&str, String)]) -> Result<Score> {
@@ -122,6 +131,15 @@ impl Score {
     pub fn block(&self) -> String {
         format!("{BEGIN}\n{}{END}\n", self.markdown())
     }
+}
+
+/// The verdicts of the sections of a page, by claim.
+fn sections(page: &str) -> impl Iterator<Item = (&str, &str)> {
+    page.split("\n## ").skip(1).filter_map(|section| {
+        let (name, text) = section.split_once('\n')?;
+        let (_, verdict) = text.split_once("\n- verdict: **")?;
+        Some((name, verdict.split("**").next()?))
+    })
 }
 
 /// A paper's name, with a link where it is published at one.

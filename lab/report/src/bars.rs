@@ -64,6 +64,7 @@ fn cause_color(name: &str) -> &'static str {
         "read_modify_write" => "--fill",
         "power" => "--power",
         "retry" => "--retry",
+        "fault" => "--fault",
         _ => "--metadata",
     }
 }
@@ -77,6 +78,7 @@ fn cause_words(name: &str) -> &str {
         "read_modify_write" => "read-modify-writes",
         "power" => "power outages",
         "retry" => "retries",
+        "fault" => "faults",
         other => other,
     }
 }

@@ -75,7 +75,7 @@ fn marks(details: &Details) -> Vec<Value> {
     let out = out.map(|text| context! { color => "--power", text });
     let fault = |of: &RuleMarks| {
         let struck = count(of.struck.iter().sum());
-        context! { color => "--retry", text => format!("on time axes: the fault \"{}\" struck, {struck} times", of.rule) }
+        context! { color => "--fault", text => format!("on time axes: the fault \"{}\" struck, {struck} times", of.rule) }
     };
     out.into_iter().chain(faults.iter().map(fault)).collect()
 }

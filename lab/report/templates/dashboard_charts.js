@@ -35,7 +35,7 @@ const lines = (() => {
 
   // As the pages of runs have them.
   const stages = { firmware: "--firmware", transfer: "--transfer", ecc: "--ecc", link: "--link" };
-  const causes = { host_read: ["host reads", "--read"], host_write: ["host writes", "--write"], gc: ["GC", "--gc"], wear: ["wear levelling", "--wear"], read_modify_write: ["read-modify-writes", "--fill"], metadata: ["tables and logs", "--metadata"], power: ["power outages", "--power"], retry: ["retries", "--retry"] };
+  const causes = { host_read: ["host reads", "--read"], host_write: ["host writes", "--write"], gc: ["GC", "--gc"], wear: ["wear levelling", "--wear"], read_modify_write: ["read-modify-writes", "--fill"], metadata: ["tables and logs", "--metadata"], power: ["power outages", "--power"], retry: ["retries", "--retry"], fault: ["faults", "--fault"] };
   const WORDS = { queue: "queue", die_wait: "die", channel_wait: "channel" };
   const part = ([stage, cause]) => cause === null
     ? { name: stage, color: stages[stage] ?? "--array", wait: false }

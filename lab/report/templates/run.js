@@ -40,7 +40,7 @@
   const { faults = [], outages = [] } = report.details.marks ?? {};
   const marks = [
     ...outages.map(({ from_s, until_s }) => ({ from: from_s, until: until_s, color: "--power" })),
-    ...faults.flatMap(({ at_s }) => at_s.map((at) => ({ from: at, until: at, color: "--retry" }))),
+    ...faults.flatMap(({ at_s }) => at_s.map((at) => ({ from: at, until: at, color: "--fault" }))),
   ];
   const x = { kind: "time", label: "drive time", short: "time", range: span, marks };
   for (const way of ["read", "write"]) {
@@ -57,7 +57,7 @@
   charts.add("bytes", { x, y: { kind: "bytes", label: "bytes a second" }, xs: middle, series: rates("bytes_per_s") });
 
   // The drive.
-  const causes = [["host_read", "host reads", "--read"], ["host_write", "host writes", "--program"], ["gc", "GC", "--gc"], ["wear", "wear levelling", "--wear"], ["metadata", "metadata", "--metadata"], ["read_modify_write", "read-modify-writes", "--fill"], ["retry", "retries", "--retry"]];
+  const causes = [["host_read", "host reads", "--read"], ["host_write", "host writes", "--program"], ["gc", "GC", "--gc"], ["wear", "wear levelling", "--wear"], ["metadata", "metadata", "--metadata"], ["read_modify_write", "read-modify-writes", "--fill"], ["retry", "retries", "--retry"], ["fault", "faults", "--fault"]];
   const there = causes.filter(([cause]) => drive.busy_die[cause]?.some((share) => share > 0));
   // Drawn from the top down, so that each covers what is below it: its own share and those under it.
   const stacked = there.map((_, upto) => drive.t_s.map((_, i) => drive.busy_die[there[0][0]][i] === null ? null : there.slice(0, upto + 1).reduce((sum, [cause]) => sum + drive.busy_die[cause][i], 0)));

@@ -6,9 +6,10 @@
 //! The reservation stays when the program ends: other hosts, and the drive's own server, cannot write to the drive while the
 //! program would not notice.
 //!
-//! Left out: drives without reservations, which keep no mark.
+//! Left out: drives without reservations, which keep no mark: a warning names them, at the start and after a reconnect.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nandscape_drive::{Drive, Issuer, mark};
 use nandscape_host_driver::nvme_tcp::{Execute, Look, Refusal, Target};
@@ -33,6 +34,9 @@ const TRIES: u32 = 3;
 
 /// The check of what the program has written to a drive.
 pub type Records = Box<dyn Fn(Execute<'_>) -> Result<(), Refusal> + Send + Sync>;
+
+/// The warning of a drive that keeps no mark.
+pub const UNMARKED: &str = "it has no reservations, so that another array or host over it goes unnoticed";
 
 /// What a command answers once it has met a connection.
 async fn met<T>(mut command: impl AsyncFnMut() -> Result<T, Status>) -> Result<T, Status> {
@@ -68,17 +72,18 @@ impl User {
         Target { host_nqn: self.host_nqn.to_owned(), host_id: self.host_id, ..target.clone() }
     }
 
-    /// Marks drives, by their names, and looks for other programs of the kind that have.
+    /// Marks drives, by their names, and looks for other programs of the kind that have. Returns the names of those that keep no
+    /// mark.
     ///
     /// # Errors
     /// The drive that cannot be used alone, and why.
-    pub async fn check_alone(&self, issuer: &Issuer, drives: &[(&str, &dyn Drive)]) -> Result<(), String> {
-        let mut marked = Vec::new();
+    pub async fn check_alone(&self, issuer: &Issuer, drives: &[(&str, &dyn Drive)]) -> Result<Vec<String>, String> {
+        let (mut marked, mut unmarked) = (Vec::new(), Vec::new());
         for (name, drive) in drives {
             match met(async || mark::mark(issuer, *drive, self.mark).await).await {
                 Ok(()) => marked.push((name, drive)),
-                Err(Status::INVALID_OPCODE) => {}
-                Err(status) => return Err(format!("drive {name} takes no mark: {status}")),
+                Err(Status::INVALID_OPCODE) => unmarked.push((*name).to_owned()),
+                Err(status) => return Err(format!("drive {name} rejects a registration: {status}")),
             }
         }
         for (name, drive) in marked {
@@ -92,29 +97,35 @@ impl User {
                         "drive {name} belongs to {whole} already: stop the other server, or name the drive once"
                     ));
                 }
-                Err(status) => return Err(format!("drive {name} does not tell its hosts: {status}")),
+                Err(status) => return Err(format!("drive {name} does not report its hosts: {status}")),
             }
         }
-        Ok(())
+        Ok(unmarked)
     }
 
     /// The checks after a reconnect of a drive. A program whose drive was taken over must stop trying: while it is connected, it
     /// keeps the other one out as well. So `records` are checked first.
-    pub fn look_again(&'static self, nsid: u32, records: Records) -> Look {
-        Arc::new(move |execute| {
+    /// With whether the drive keeps no mark, as the last check found.
+    pub fn look_again(&'static self, nsid: u32, records: Records) -> (Look, Arc<AtomicBool>) {
+        let unmarked = Arc::new(AtomicBool::new(false));
+        let found = unmarked.clone();
+        let look: Look = Arc::new(move |execute| {
             records(execute)?;
-            self.look_for_others(nsid, execute)
-        })
+            self.look_for_others(nsid, &found, execute)
+        });
+        (look, unmarked)
     }
 
     /// The checking connection is among the counted ones: all programs of the kind have the same host name, and marks are of a
     /// host.
-    fn look_for_others(&self, nsid: u32, execute: Execute<'_>) -> Result<(), Refusal> {
+    fn look_for_others(&self, nsid: u32, unmarked: &AtomicBool, execute: Execute<'_>) -> Result<(), Refusal> {
         let (entry, keys) = mark::marking(nsid, self.mark);
-        match execute(entry, &keys, 0)?.0.meaning() {
+        let status = execute(entry, &keys, 0)?.0.meaning();
+        unmarked.store(status == Status::INVALID_OPCODE, Ordering::Relaxed);
+        match status {
             Status::SUCCESS => {}
             Status::INVALID_OPCODE => return Ok(()),
-            status => return Err(Refusal::ForNow(format!("it takes no mark: {status}"))),
+            status => return Err(Refusal::ForNow(format!("it rejects a registration: {status}"))),
         }
         let (entry, room) = mark::asking(nsid);
         match execute(entry, &[], room)? {
@@ -123,7 +134,7 @@ impl User {
             }
             // Or the connection that broke is not over for the drive.
             (status, _) if status.is_success() => Err(Refusal::ForNow(format!("{} is on the drive", self.another))),
-            (status, _) => Err(Refusal::ForNow(format!("it does not tell its hosts: {status}"))),
+            (status, _) => Err(Refusal::ForNow(format!("it does not report its hosts: {status}"))),
         }
     }
 
@@ -147,5 +158,43 @@ fn unreserved(status: Status) -> String {
             format!("{status}: another host has; it is to release the drive, and `nvme resv-report` names it")
         }
         status => status.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_drive::testing::INFO;
+    use nandscape_drive::{Completion, DriveInfo, Io};
+    use nandscape_sim::Executor;
+
+    use super::*;
+
+    /// A drive that rejects all commands for reservations.
+    struct Plain;
+
+    impl Drive for Plain {
+        fn info(&self) -> DriveInfo {
+            INFO
+        }
+
+        fn submit(&self, io: Io) {
+            io.token.complete(Completion::of(Status::INVALID_OPCODE));
+        }
+    }
+
+    #[test]
+    fn a_drive_without_reservations_is_named() {
+        let mut executor = Executor::new();
+        let issuer = Issuer::new(&executor.sim());
+        let unmarked = executor.block_on(async { User::ARRAY.check_alone(&issuer, &[("far", &Plain)]).await });
+        assert_eq!(unmarked.unwrap(), Ok(vec!["far".to_owned()]));
+    }
+
+    #[test]
+    fn a_reconnect_notes_whether_the_drive_has_reservations() {
+        let (look, unmarked) = User::ARRAY.look_again(1, Box::new(|_| Ok(())));
+        let with = |status: Status| look(&mut |_, _, room| Ok((status, vec![0; room])));
+        assert!(with(Status::INVALID_OPCODE).is_ok() && unmarked.load(Ordering::Relaxed));
+        assert!(with(Status::SUCCESS).is_ok() && !unmarked.load(Ordering::Relaxed));
     }
 }

@@ -148,6 +148,9 @@ impl Export for RemoteExport {
     }
 }
 
+/// See [`Far::on_return`].
+type OnReturn = dyn Fn() -> Option<&'static str>;
+
 /// A drive behind NVMe/TCP, as commands and the loop of a server see it.
 pub(crate) struct Far {
     url: String,
@@ -164,8 +167,8 @@ pub(crate) struct Far {
     refused: Cell<bool>,
     /// Is called when the connection is lost.
     on_loss: RefCell<Option<Box<dyn Fn()>>>,
-    /// Is called when there is a connection again.
-    on_return: RefCell<Option<Box<dyn Fn()>>>,
+    /// Is called when there is a connection again. Returns a warning for its user.
+    on_return: RefCell<Option<Box<OnReturn>>>,
 }
 
 impl Far {
@@ -193,8 +196,8 @@ impl Far {
         })
     }
 
-    /// Calls `act` after each reconnect.
-    pub(crate) fn on_return(&self, act: impl Fn() + 'static) {
+    /// Calls `act` after each reconnect. The report of the reconnect has the warning that it returns.
+    pub(crate) fn on_return(&self, act: impl Fn() -> Option<&'static str> + 'static) {
         self.on_return.replace(Some(Box::new(act)));
     }
 
@@ -297,8 +300,9 @@ impl Source for Far {
                 format!("the connection to {} is lost: {reason}; reconnecting", self.url)
             }
             None => {
-                self.on_return.borrow().iter().for_each(|act| act());
-                format!("connected to {} again", self.url)
+                let warning = self.on_return.borrow().as_ref().and_then(|act| act());
+                let warning = warning.map_or_else(String::new, |warning| format!("; {warning}"));
+                format!("connected to {} again{warning}", self.url)
             }
         })
     }

@@ -8,7 +8,7 @@ use crate::spec::WorkloadFrom;
 use crate::value::Value;
 
 /// Keys of a job. Without a job's name they apply to all jobs.
-const JOB_WORDS: [&str; 32] = [
+const JOB_WORDS: [&str; 33] = [
     "rw",
     "bs",
     "iodepth",
@@ -33,6 +33,7 @@ const JOB_WORDS: [&str; 32] = [
     "fsync",
     "fdatasync",
     "sync",
+    "end_fsync",
     "thinktime",
     "thinktime_blocks",
     "thinktime_blocks_type",

@@ -15,7 +15,7 @@ pub enum TraceError {
         error: std::io::Error,
     },
     /// The file cannot be read or decompressed.
-    #[error("{origin}: cannot be read after line {line}: {error}")]
+    #[error("{origin}: cannot be read{}: {error}", after(*line))]
     Read {
         /// The trace.
         origin: String,
@@ -53,6 +53,11 @@ pub enum TraceError {
         /// The trace.
         origin: String,
     },
+}
+
+/// Where reading ended, unless that was before the first line.
+fn after(line: u64) -> String {
+    if line == 0 { String::new() } else { format!(" after line {line}") }
 }
 
 impl TraceError {

@@ -1,9 +1,10 @@
 //! Whether a format guessed by exclusion makes a trace impossibly fast or slow. Times in the wrong unit are wrong by a
 //! thousand or a million: a trace in seconds that is read in milliseconds requires the throughput of a thousand disks.
 //!
-//! The bounds leave room for everything ever recorded. Traces in milliseconds are of disks and servers (100,000
-//! requests a second), traces in nanoseconds of simulators and fast drives (5,000,000). Neither has more than 64 GiB/s,
-//! nor less than a request in an hour.
+//! Traces in milliseconds are of disks and servers: 100,000 requests a second leave room for everything ever recorded.
+//! Traces in nanoseconds are of simulators and fast drives. Their bound is 500,000: microseconds read as nanoseconds are
+//! above it from 500 requests a second on, while a faster trace has to name its format. Below the bound a note names the
+//! rate (`guessed`). No trace has more than 64 GiB/s, nor less than a request in an hour.
 
 use std::str::FromStr;
 
@@ -57,7 +58,7 @@ impl Stretch {
     /// The fitting formats, with the resulting rates of each.
     pub(crate) fn check(&self, guess: Format, fitting: &[Format]) -> Result<(), String> {
         let Some(meaning) = self.meaning(unit_s(guess), guess) else { return Ok(()) };
-        let most = if guess == Format::Mqsim { 5e6 } else { 1e5 };
+        let most = if guess == Format::Mqsim { 5e5 } else { 1e5 };
         if (SLOWEST..=most).contains(&meaning.requests) && meaning.bytes <= MOST_BYTES {
             return Ok(());
         }
@@ -67,15 +68,23 @@ impl Stretch {
             format!("\n  --format {format}: {meaning} ({})", format.layout())
         };
         let each: Vec<String> = fitting.iter().map(one).collect();
-        let in_seconds = told(self.meaning(1.0, guess));
-        let faster = (1.0 / unit_s(guess)).round();
+        let units: &[(&str, f64)] = match guess {
+            Format::Mqsim => &[("microseconds", 1e-6), ("seconds", 1.0)],
+            _ => &[("seconds", 1.0)],
+        };
+        let in_unit = |(name, seconds): &(&str, f64)| {
+            let faster = (seconds / unit_s(guess)).round();
+            let meaning = told(self.meaning(*seconds, guess));
+            format!("\n  times in {name}: {meaning}; replay it with --format {guess} --time-scale {}", 1.0 / faster)
+        };
+        let units: Vec<String> = units.iter().map(in_unit).collect();
         Err(format!(
             "has five numbers a line; only {guess} fits, but its first {} requests would be {}, which is implausible. Say which format it \
-             is:{}\n  times in seconds: {in_seconds}; replay it with --format {guess} --time-scale {}",
+             is:{}{}",
             self.requests,
             meaning.told(),
             each.concat(),
-            1.0 / faster
+            units.concat()
         ))
     }
 }
@@ -84,6 +93,22 @@ impl Meaning {
     fn told(&self) -> String {
         format!("{} at {} requests a second, {}/s", time(self.seconds), figure(self.requests), bytes(self.bytes))
     }
+}
+
+/// The rate from which a guess of nanoseconds is noted.
+const NOTED: f64 = 1e4;
+
+/// The note of a trace whose times were guessed to be nanoseconds, if microseconds are as likely.
+pub(crate) fn guessed(requests: u64, seconds: f64) -> Option<String> {
+    let rate = requests.saturating_sub(1) as f64 / seconds;
+    (requests >= LEAST && rate.is_finite() && rate >= NOTED).then(|| {
+        format!(
+            "the times of the trace were guessed to be nanoseconds: {} requests a second for {}; --format mqsim confirms that, and \
+             --time-scale 0.001 replays microseconds",
+            figure(rate),
+            time(seconds)
+        )
+    })
 }
 
 /// Seconds of a format's unit of time.

@@ -81,7 +81,7 @@ impl Origin {
         let failed = |error| TraceError::Open { path: self.path.clone(), error };
         let raw: Bytes = match self.path == Path::new("-") {
             true => Box::new(io::stdin()),
-            false => Box::new(input::open_stream(&self.path).map_err(failed)?),
+            false => Box::new(input::open_stream(&self.path, "trace").map_err(failed)?),
         };
         let read = |error| TraceError::Read { origin: self.name.clone(), line: 0, error };
         self.read.store(0, Ordering::Relaxed);

@@ -12,6 +12,7 @@ use nandscape_sim::Span;
 use crate::detect::detect;
 use crate::devices::Device;
 use crate::error::{Malformed, TraceError};
+use crate::fast;
 use crate::format::{Action, Format};
 use crate::input::Origin;
 use crate::lines::Lines;
@@ -279,6 +280,9 @@ impl Trace {
         }
         if self.origin.breaks_off() {
             notes.push("the recording breaks off; what there is of it was read".to_owned());
+        }
+        if self.options.format.is_none() && self.format == Format::Mqsim {
+            notes.extend(fast::guessed(self.totals.requests(), self.totals.duration_ns() as f64 / 1e9));
         }
         if self.format == Format::Tencent {
             notes.push("the trace has whole seconds; the requests of a second are spread evenly over it".to_owned());

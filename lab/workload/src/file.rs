@@ -136,6 +136,7 @@ struct JobKeys {
     fsync: Option<u32>,
     fdatasync: Option<u32>,
     sync: Option<SwitchOrText>,
+    end_fsync: Option<bool>,
     thinktime: Option<NumberOrText>,
     thinktime_blocks: Option<u32>,
     thinktime_blocks_type: Option<String>,
@@ -308,8 +309,12 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         finish: keys.zone_finish,
     };
     let placement = PlacementWords { fdp: keys.fdp, by: keys.dataplacement, ids: keys.plids, select: keys.plid_select };
-    let flushes =
-        FlushWords { fsync: keys.fsync, fdatasync: keys.fdatasync, sync: keys.sync.map(|sync| sync.to_string()) };
+    let flushes = FlushWords {
+        fsync: keys.fsync,
+        fdatasync: keys.fdatasync,
+        sync: keys.sync.map(|sync| sync.to_string()),
+        end: keys.end_fsync,
+    };
     let pause = |key: &str, given: Option<NumberOrText>| {
         let parsed = given.map(|given| given.to_string().parse::<Pause>());
         parsed.transpose().map_err(|wrong| at(key, wrong.to_string()))

@@ -1,7 +1,7 @@
-//! Jobs that make their writes durable, with fio's words: `fsync`, `fdatasync` and `sync`.
+//! Jobs that make their writes durable, with fio's words: `fsync`, `fdatasync`, `sync` and `end_fsync`.
 //!
 //! A flush follows every N-th write that a job issues. It takes a slot of `iodepth`, as with fio's `io_uring`, and is no part of
-//! `io_count`. A drive without a volatile cache gets neither a flush nor Force Unit Access: Linux sends it none.
+//! `io_count`. A flush at the end (`end_fsync`) follows the last request of the job's group. A drive without a volatile cache gets neither a flush nor Force Unit Access: Linux sends it none.
 //!
 //! A closed job with one slot commits as a database writes its log: from the submission of the write that a flush follows to the
 //! end of the flush, or of the write where none is sent. These times are the operation `commit`.
@@ -25,6 +25,8 @@ pub struct Flushes {
     pub fdatasync: u32,
     /// Whether each write has Force Unit Access (`sync`).
     pub sync: bool,
+    /// Whether a flush follows the last write of the job (`end_fsync`).
+    pub end: bool,
 }
 
 /// The words of a job about flushes, as given.
@@ -36,6 +38,8 @@ pub struct FlushWords {
     pub fdatasync: Option<u32>,
     /// `none` or 0, `sync` or 1, `dsync`.
     pub sync: Option<String>,
+    /// Whether a flush ends the job.
+    pub end: Option<bool>,
 }
 
 impl FlushWords {
@@ -49,7 +53,8 @@ impl FlushWords {
             Some("sync" | "1" | "dsync") => true,
             Some(other) => return Err(format!("sync = {other} is not known; none, sync and dsync are valid")),
         };
-        Ok(Flushes { fsync: self.fsync.unwrap_or(0), fdatasync: self.fdatasync.unwrap_or(0), sync })
+        let (fsync, fdatasync) = (self.fsync.unwrap_or(0), self.fdatasync.unwrap_or(0));
+        Ok(Flushes { fsync, fdatasync, sync, end: self.end.unwrap_or(false) })
     }
 }
 
@@ -61,7 +66,12 @@ impl Flushes {
 
     /// The words as a line has them; empty without any.
     pub fn describe(&self) -> String {
-        let each = [("fsync", self.fsync), ("fdatasync", self.fdatasync), ("sync", self.sync.into())];
+        let each = [
+            ("fsync", self.fsync),
+            ("fdatasync", self.fdatasync),
+            ("sync", self.sync.into()),
+            ("end_fsync", self.end.into()),
+        ];
         each.iter().filter(|(_, value)| *value > 0).map(|(word, value)| format!(" {word}={value}")).collect()
     }
 
@@ -71,8 +81,10 @@ impl Flushes {
             "fsync"
         } else if self.fdatasync > 0 {
             "fdatasync"
-        } else {
+        } else if self.sync {
             "sync"
+        } else {
+            "end_fsync"
         };
         if self.is_some() && job.source.is_some() {
             return Err(format!("{word} is for jobs of drawn requests"));
@@ -163,10 +175,10 @@ mod tests {
     #[test]
     fn words_have_their_meaning_or_valid_values() {
         let words = |fsync, fdatasync, sync: Option<&str>| {
-            FlushWords { fsync, fdatasync, sync: sync.map(str::to_owned) }.flushes()
+            FlushWords { fsync, fdatasync, sync: sync.map(str::to_owned), end: fsync.map(|_| true) }.flushes()
         };
         assert_eq!(words(None, None, None), Ok(Flushes::default()));
-        assert_eq!(words(Some(32), None, Some("dsync")).unwrap().describe(), " fsync=32 sync=1");
+        assert_eq!(words(Some(32), None, Some("dsync")).unwrap().describe(), " fsync=32 sync=1 end_fsync=1");
         assert_eq!(words(None, Some(4), Some("0")).unwrap().describe(), " fdatasync=4");
         assert!(words(None, None, Some("2")).unwrap_err().contains("none, sync and dsync are valid"));
     }
@@ -174,7 +186,7 @@ mod tests {
     /// fio issues one flush where both words ask for one.
     #[test]
     fn a_flush_follows_every_so_many_writes() {
-        let flushes = Flushes { fsync: 4, fdatasync: 6, sync: false };
+        let flushes = Flushes { fsync: 4, fdatasync: 6, ..Flushes::default() };
         let due: Vec<u64> = (1..=24).filter(|writes| flushes.is_due(*writes)).collect();
         assert_eq!(due, [4, 6, 8, 12, 16, 18, 20, 24]);
     }

@@ -75,7 +75,7 @@ pub use each::Each;
 pub use file::{BUILTIN, BuiltinWorkload, WorkloadError, is_workload, load, parse_table, text_of};
 pub use filebench::{Filebench, Personality};
 pub use filesystem::{FileId, FileSystem, Options as FileSystemOptions};
-pub use fio::{FioJobs, load_fio, parse_fio};
+pub use fio::{FioJobs, SYNCHRONOUS, load_fio, parse_fio};
 pub use flushes::{FlushWords, Flushes};
 pub use keys::shown;
 pub use load::{LoadKind, LoadSpec};

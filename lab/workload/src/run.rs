@@ -4,14 +4,15 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use nandscape_drive::{Completion, Drive};
+use nandscape_drive::{Completion, Drive, Issuer};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Seed, Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 
 use crate::arrivals::Arrivals;
 use crate::client::{Client, Meter, Over};
-use crate::flushes::Syncs;
+use crate::flight::Commands;
+use crate::flushes::{FLUSH, Syncs};
 use crate::job::Job;
 use crate::placement::{Placer, Placing};
 use crate::record::{Direction, Due, Flow, Outcome};
@@ -166,10 +167,13 @@ impl Runner {
         let (mut all, mut tables) = (Vec::new(), zoned::Tables::new());
         for (group, number) in workload.groups().into_iter().zip(0..) {
             self.begin_group(number, workload.limit_of(number));
+            let mut flushed = Vec::new();
             for job in group.clone() {
                 let seed = seed.child("job").nth(workload.first_job + job as u64);
                 let flow = has_flows.then_some(job);
                 let drives = std::mem::take(&mut drives[job]);
+                let ends = workload.jobs[job].flushes.end;
+                flushed.extend(drives.iter().filter(|_| ends).map(|drive| (drive.clone(), flow)));
                 match self.start_job(&workload.jobs[job], (flow, seed), drives, &mut tables).await {
                     Ok(jobs) => all.extend(jobs),
                     Err(NotStarted) => break,
@@ -183,6 +187,9 @@ impl Runner {
             }
             while self.outstanding.get() > 0 || (self.active.get() > 0 && !self.over.get()) {
                 self.idle.changed().await;
+            }
+            if !self.is_last.get() {
+                self.flush(flushed).await;
             }
             self.end_group(group);
             if self.is_last.get() || self.outcome.borrow().broken.is_some() {
@@ -244,6 +251,28 @@ impl Runner {
             }
         }
         Ok(jobs)
+    }
+
+    /// Flushes drives at the end of their jobs (fio's `end_fsync`), all at once: each with the job that has the figures.
+    async fn flush(self: &Rc<Runner>, drives: Vec<(Rc<dyn Drive>, Option<usize>)>) {
+        let measured = self.measured_from.get().is_some();
+        for (drive, flow) in drives.into_iter().filter(|(drive, _)| drive.info().volatile_cache) {
+            self.admit_preparation();
+            let runner = self.clone();
+            self.sim.spawn(async move {
+                let (issuer, submitted) = (Issuer::new(&runner.sim), runner.sim.now());
+                for (command, mem) in Commands::of(&FLUSH, &drive.info()) {
+                    let done = issuer.execute(&*drive, command, mem).await;
+                    runner.completed(&FLUSH, submitted, measured, &done);
+                    if let Some(flow) = flow.filter(|_| measured && done.status.is_success()) {
+                        runner.flowed(flow, &FLUSH, submitted, &done);
+                    }
+                }
+            });
+        }
+        while self.outstanding.get() > 0 {
+            self.idle.changed().await;
+        }
     }
 
     /// A group of jobs begins. Slots of the group before it that still wait for their time have ended.

@@ -110,6 +110,29 @@ fn flushes_count_per_job_and_only_its_writes() {
     assert_eq!((count(&outcome, Direction::Flush), asked.last().map(|last| last.at.ns())), (4, Some(16_000)));
 }
 
+/// It follows the last write, whatever ends the run, and one follows the jobs of each group.
+#[test]
+fn a_flush_at_the_end_is_the_last_command() {
+    let runtime = Limit::Runtime(Span::from_us(100));
+    for (lines, limit) in [
+        ("rw = \"randwrite\"\niodepth = 8\n", Limit::Requests(100)),
+        ("rw = \"randwrite\"\niodepth = 4\n", runtime),
+        ("rw = \"randwrite\"\nrate_iops = 1000000\n", Limit::Requests(17)),
+    ] {
+        let (outcome, asked) = run(&job(&format!("{lines}end_fsync = true\n"), limit));
+        let last = asked.last().expect("commands");
+        assert_eq!((last.opcode, asked[asked.len() - 2].opcode), (IoOpcode::FLUSH, IoOpcode::WRITE), "{lines}");
+        assert_eq!(outcome.ended, last.at + Span::from_us(10), "{lines}");
+    }
+    let two = "[a]\nrw=write\nsize=8k\nend_fsync=1\nnumjobs=2\n[b]\nstonewall\nrw=write\nsize=4k\nend_fsync=1\n";
+    let (outcome, asked) = run(&parse_fio("x.fio", two, None).expect("a job file").workload);
+    let opcodes: Vec<bool> = asked.iter().map(|one| one.opcode == IoOpcode::FLUSH).collect();
+    assert_eq!(opcodes, [false, false, false, false, true, true, false, true]);
+    assert_eq!(count(&outcome, Direction::Flush), 3);
+    let (_, asked) = run_on(testing::INFO, &job("rw = \"randwrite\"\nend_fsync = true\n", Limit::Requests(9)));
+    assert_eq!(asked.len(), 9, "without a volatile cache there is nothing to flush");
+}
+
 #[test]
 fn synchronous_writes_have_force_unit_access() {
     for (word, fua) in

@@ -18,6 +18,36 @@ const UNSAFE: &[(&str, &str)] = &[
     ("sim/src/table.rs", "maps memory for large tables"),
 ];
 
+/// Files that may open a file by its path without `nandscape_files`, each with its purpose: none of these paths comes
+/// from a user.
+const READERS: &[(&str, &str)] = &[
+    ("cli/src/documented.rs", "the pages of the documentation"),
+    ("cli/src/serve/memory.rs", "memory of the machine, from /proc"),
+    ("cli/src/serve/mod.rs", "memory of the process, from /proc"),
+    ("device/media/src/durable/store_file.rs", "a folder, to sync it"),
+    ("files/src/input.rs", "pipes, whose writer it waits for"),
+    ("lab/guest/src/guest.rs", "what a guest has printed, in a temporary folder"),
+    ("lab/guest/src/kit/tree.rs", "files of an unpacked package"),
+    ("lab/guest/src/pulse.rs", "processor time of a guest, from /proc"),
+    ("lab/guest/src/saved.rs", "processors, random bytes, and a file to sync"),
+    ("lab/host/src/calls.rs", "/dev/zero, to measure a system call"),
+    ("lab/host/src/processors.rs", "processors of the machine, from /proc and /sys"),
+    ("lab/ledger/build/digest.rs", "the sources, during a build"),
+    ("lab/ledger/src/machine.rs", "the machine, from /proc"),
+    ("papers/claims/src/wall/cores.rs", "processor time of a thread, from /proc"),
+    ("transport/control/src/dashboard/access.rs", "random bytes"),
+    ("transport/control/src/host.rs", "the name of the machine, from /proc"),
+    ("transport/reactor/src/socket.rs", "a folder, to name a socket in it"),
+];
+
+/// Calls that read a file of any kind and length.
+const READS: [&str; 4] = [
+    concat!("fs::read", "("),
+    concat!("fs::read_to_", "string("),
+    concat!(" File::op", "en("),
+    concat!("::File::op", "en("),
+];
+
 /// Kinds of source, by the start of their headers.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Kind {
@@ -62,7 +92,21 @@ pub(crate) fn check(file: &Text) -> Vec<Problem> {
         let listed: Vec<&str> = UNSAFE.iter().map(|(path, _)| *path).collect();
         problems.push(Problem::in_file(&file.path, format!("holds unsafe code; only {} may", listed.join(", "))));
     }
+    if kind == Kind::Rust && is_product(&file.path) && !READERS.iter().any(|(path, _)| *path == file.path) {
+        let code = file.text.lines().take_while(|line| !(line.starts_with("#[cfg(") && line.contains("test")));
+        let reads = |line: &str| READS.iter().any(|call| line.contains(call));
+        problems.extend(code.zip(1..).filter(|(line, _)| reads(line)).map(|(_, number)| {
+            let what = "opens a file of any kind and length; `nandscape_files::input` opens what a user names, and READERS of \
+                        tidy lists the exceptions";
+            Problem::at_line(&file.path, number, what)
+        }));
+    }
     problems
+}
+
+/// Whether a source is part of a program or a library that users run.
+fn is_product(path: &str) -> bool {
+    path.contains("/src/") && !path.starts_with("xtask/") && !path.contains("/tests/") && !path.ends_with("/tests.rs")
 }
 
 fn lines(file: &Text, kind: Kind) -> Vec<Problem> {
@@ -163,6 +207,22 @@ mod tests {
         assert!(problems("b.rs", "//! What this is. \n")[0].starts_with("b.rs:1: ends in blanks"));
         assert!(problems("b.toml", "a\t= 1\n")[0].starts_with("b.toml:1: holds a tab"));
         assert!(problems("Cargo.lock", "a\t= 1 \n").is_empty());
+    }
+
+    #[test]
+    fn inputs_are_opened_through_one_crate() {
+        for call in READS {
+            let text = format!(
+                "//! What this is.\nlet a ={}{call}path)?;\n",
+                if call.starts_with(' ') { "" } else { " std::" }
+            );
+            assert!(problems("a/src/b.rs", &text)[0].starts_with("a/src/b.rs:2: opens a file"), "{text}");
+            for path in ["a/tests/b.rs", "a/src/b/tests.rs", "xtask/src/b.rs", READERS[0].0] {
+                assert!(problems(path, &text).is_empty(), "{path}");
+            }
+        }
+        assert!(problems("a/src/b.rs", "//! What this is.\n#[cfg(test)]\nmod tests { std::fs::read(1) }\n").is_empty());
+        assert!(problems("a/src/b.rs", "//! What this is.\nlet a = StoreFile::open(path);\n").is_empty());
     }
 
     #[test]

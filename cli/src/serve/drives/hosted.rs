@@ -76,8 +76,12 @@ impl ServedDrive for Hosted {
             Flash::Model(_) => ", unless --save-state saves it",
             Flash::Remote(_) => "",
         };
+        let unmarked = match self.export.is_unmarked() {
+            true => "; the remote drive has no reservations, so that another FTL over it goes unnoticed",
+            false => "",
+        };
         Some(format!(
-            "drive {} is an FTL of this process over {}: {}; what it holds ends with this process{unless}",
+            "drive {} is an FTL of this process over {}: {}; what it holds ends with this process{unless}{unmarked}",
             self.spec.name,
             self.spec.flash,
             size(&*self.export)

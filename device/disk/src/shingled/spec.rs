@@ -67,7 +67,7 @@ impl ShingledSpec {
             return bad("cache", format!("{} tracks are not possible; {least} to half of {tracks} are", self.cache));
         }
         if self.idle > Span::from_s(3_600) {
-            return bad("idle", format!("{} is not possible; an hour at the most is", self.idle));
+            return bad("idle", format!("{} is not possible; at most an hour is", self.idle));
         }
         match self.bands() {
             0 => bad("band", format!("no band of {} tracks has room beside the cache of {}", self.band, self.cache)),

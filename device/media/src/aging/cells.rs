@@ -203,7 +203,7 @@ impl AgingCells {
             true => struck,
             false => {
                 let struck = struck.unwrap_or_default();
-                Some(Struck { slow: struck.slow + longer, ..struck })
+                Some(Struck { longer, ..struck })
             }
         };
         let share = failures.of_next(failures.erase, begun.erases, self.aging.rated);

@@ -67,8 +67,10 @@ pub struct RuleCount {
 /// The faults of an operation.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Struck {
-    /// Time added to the array's.
+    /// Time that rules add to the array's.
     pub(crate) slow: Span,
+    /// Time that wear adds to an erase.
+    pub(crate) longer: Span,
     /// Its error, if any.
     pub(crate) error: Option<MediaError>,
     /// How long the LUN hangs; zero for a watched read. Both leave the common path of operations.

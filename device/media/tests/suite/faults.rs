@@ -9,8 +9,8 @@ use nandscape_device_media::{
     Priority, ReadRetry, StoreKind, UnitId,
 };
 use nandscape_device_rig::TestFlash;
-use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Breakdown, Stage};
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Executor, Sim, Span, Who};
 
@@ -514,4 +514,51 @@ fn faults_of_a_multi_plane_read_are_of_each_page() {
     // While they are sensed; while the second is sent.
     assert_eq!(read_both(&[], Some(20)), [(A_READ, POWER_LOST), (A_READ + TRANSFER, POWER_LOST)]);
     assert_eq!(read_both(&[], Some(A_READ + 1)), [(A_READ, OK), (A_READ + TRANSFER, POWER_LOST)]);
+}
+
+/// The struck operation, and a read behind it: microseconds in the array, waiting behind the former, and behind the fault.
+fn waits_with(planes: PlaneMode, rule: &str, of: char) -> [(u64, u64, u64); 2] {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let media = media(&sim, planes, &[rule]);
+    let behind = Rc::new(RefCell::new(Breakdown::new()));
+    sim.spawn({
+        let (sim, media, behind) = (sim.clone(), media.clone(), behind.clone());
+        async move {
+            sim.sleep(Span::from_us(1)).await;
+            let mut breakdown = Breakdown::new();
+            let _ = media.read(PageId(1), 4_096, host(), &mut breakdown).await;
+            *behind.borrow_mut() = breakdown;
+        }
+    });
+    let struck = executor.block_on(async {
+        let mut breakdown = Breakdown::new();
+        let is_ok = match of {
+            'r' => media.read(PageId(0), 4_096, host(), &mut breakdown).await.is_ok(),
+            'p' => media.program(PageId(0), image(1), host(), &mut breakdown).await.is_ok(),
+            'e' => media.erase(BlockId(0), host(), &mut breakdown).await.is_ok(),
+            _ => media.seize(PlaneId(0), Holding::Plane, host()).await.erase(BlockId(0)).await.is_ok(),
+        };
+        assert_eq!(is_ok || of == 'r', rule.starts_with("slow") || of == 'r', "{rule} {of}");
+        sim.sleep(Span::from_ms(10)).await;
+        breakdown
+    });
+    let us = |span: Span| span.ns() / 1_000;
+    [struck.unwrap(), behind.take()].map(|of| {
+        let waited = |cause| us(of.waited(Stage::DieWait, cause));
+        (us(of.stage(Stage::Array)), waited(cause::HOST_WRITE), waited(cause::FAULT))
+    })
+}
+
+#[test]
+fn time_that_a_rule_adds_is_a_wait_behind_the_fault() {
+    for planes in [PlaneMode::Independent, PlaneMode::MultiPlane] {
+        let of = |rule: &str, of| waits_with(planes, rule, of);
+        assert_eq!(of("slow by=1ms nth=1", 'r'), [(READ, 0, 1_000), (READ, READ + TRANSFER - 1, 1_000)]);
+        assert_eq!(of("slow by=1ms nth=1", 'p'), [(PROGRAM, 0, 1_000), (READ, A_PROGRAM - 1, 1_000)]);
+        assert_eq!(of("slow by=1ms nth=1", 'e'), [(ERASE, 0, 1_000), (READ, ERASE - 1, 1_000)]);
+        assert_eq!(of("slow by=1ms nth=1", 'c'), [(0, 0, 0), (READ, ERASE - 1, 1_000)]);
+        assert_eq!(of("stuck timeout=3ms nth=1", 'r'), [(0, 0, 3_000), (READ, 0, 2_999)]);
+        assert_eq!(of("stuck timeout=3ms nth=1", 'c'), [(0, 0, 0), (READ, 0, 2_999)]);
+    }
 }

@@ -127,7 +127,10 @@ impl Inputs {
             return Some(format!("was measured with {effort}"));
         }
         if *program != self.program {
-            return Some(format!("was measured by another program ({}, sources {})", program.version, program.sources));
+            return Some(format!(
+                "was measured by another program ({}, experiments {})",
+                program.version, program.sources
+            ));
         }
         match machine {
             other if *other == self.machine => None,

@@ -19,7 +19,7 @@ pub fn list(outcomes: &[Outcome]) -> String {
         .iter()
         .map(|outcome| {
             let Experiment { claim, clock, points, .. } = outcome.experiment;
-            let points = format!("{} {}", points().len(), clock.name());
+            let points = format!("{} {}", points().len(), in_words(*clock));
             [claim.id.to_owned(), claim.says.to_owned(), points, results(outcome), outcome.verdict().to_owned()]
         })
         .collect();
@@ -37,6 +37,14 @@ pub fn list(outcomes: &[Outcome]) -> String {
         table.add_row([id, &beginning(subject, room), points, results, verdict]);
     }
     table.trim_fmt() + "\n"
+}
+
+/// The time of an experiment.
+fn in_words(clock: Clock) -> &'static str {
+    match clock {
+        Clock::Virtual => "simulated",
+        Clock::Wall => "wall",
+    }
 }
 
 /// As many whole words as there is room for.
@@ -73,7 +81,7 @@ pub fn entry(experiment: &Experiment) -> String {
         claim.must_show(),
         claim.ruling.map(|ruling| format!("ruling: {ruling}\n")).unwrap_or_default(),
         claim.check.name(),
-        if *clock == Clock::Wall { "real" } else { "virtual" },
+        in_words(*clock),
     );
     text.push_str("\nparameters\n");
     for Parameter { what, value, source } in *parameters {
@@ -162,7 +170,7 @@ fn beside(given: &verdict::Table) -> String {
 /// Seed, effort, and in real time the machine.
 pub(super) fn under(circumstances: &Circumstances) -> String {
     let Inputs { seed, effort, program, machine, .. } = &circumstances.inputs;
-    let mut text = format!("seed {seed}, {effort}; version {}, sources {}", program.version, program.sources);
+    let mut text = format!("seed {seed}, {effort}; version {}, experiments {}", program.version, program.sources);
     if let Some(machine) = machine {
         text.push_str(&format!("; {machine}"));
     }

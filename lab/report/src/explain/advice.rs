@@ -1,11 +1,10 @@
 //! Advice on changes, if the figures give a reason and the drive does not have the change already.
 
-use crate::format::plural;
 use serde_json::Value;
 
 use super::cite::{Cite, Sentence, at, number};
 use super::tail::{WAYS, omitted, tail_of};
-use crate::format::{count, percent};
+use crate::format::{count, counted, percent};
 
 /// The share of the tail that a wait must have for advice against it.
 const WORTH: f64 = 0.25;
@@ -78,9 +77,9 @@ fn few(report: &Value, way: &str) -> Option<Sentence> {
     let needed = 10_000.0;
     match missing || requests < needed {
         true => Some(cite.advice(format!(
-            "Run longer (--io-count or --runtime): {} {} are few for p99.9; with 10,000, ten lie above it.",
-            count(requests as u64),
-            plural(way)
+            "Run longer (--io-count or --runtime): {} {} few for p99.9; with 10,000, ten lie above it.",
+            counted(requests as u64, way),
+            if requests == 1.0 { "is" } else { "are" }
         ))),
         false => None,
     }

@@ -12,6 +12,14 @@ pub(super) fn sentences(report: &Value) -> Vec<Sentence> {
     struck.chain(outages(report)).chain(failures(report)).collect()
 }
 
+/// The rules that struck and add time to operations, which is the cause `fault` of waits.
+pub(super) fn delaying(report: &Value) -> Vec<&str> {
+    let rules = at(report, "faults").and_then(Value::as_array).into_iter().flatten();
+    let struck = rules.filter(|rule| rule["struck"].as_f64().is_some_and(|struck| struck > 0.0));
+    let texts = struck.filter_map(|rule| rule["rule"].as_str());
+    texts.filter(|rule| ["slow", "stuck", "dead"].iter().any(|kind| rule.starts_with(kind))).collect()
+}
+
 /// A rule that struck, and the requests that met it.
 fn struck(report: &Value, rule: usize) -> Option<Sentence> {
     let mut cite = Cite::of(report);

@@ -4,6 +4,7 @@ use crate::format::plural;
 use serde_json::Value;
 
 use super::cite::{Cite, Sentence, at, number};
+use super::faults::delaying;
 use super::words::parts;
 use crate::format::{count, percent, seconds, us};
 
@@ -111,7 +112,7 @@ fn waits(report: &Value, way: &str) -> Option<Sentence> {
     if mean <= 0.0 {
         return None;
     }
-    let parts = parts(at(report, &breakdown)?);
+    let parts = parts(at(report, &breakdown)?, &delaying(report));
     let told: Vec<String> = parts
         .iter()
         .take(MOST_PARTS)

@@ -118,6 +118,19 @@ fn waits_for_retries_are_no_work_of_the_host_and_trouble_without_requests_is_tol
 }
 
 #[test]
+fn waits_for_faults_name_the_rules_that_take_time() {
+    let mut report = report(json!({"fault": 850.0, "host_read": 50.0}), keys(Value::Null));
+    let rule = |rule: &str, struck: u64| json!({"rule": rule, "matched": 90, "struck": struck});
+    let found = |report: &Value| told(report, Kind::Finding);
+    assert!(found(&report).contains("waiting for the die behind faults: slow operations, dies that do not answer"));
+    report["faults"] = json!([rule("fail program", 3), rule("slow read by=2ms", 5), rule("dead die=1", 0)]);
+    assert!(found(&report).contains("waiting for the die behind the fault rule \"slow read by=2ms\""));
+    report["faults"] = json!([rule("slow read by=2ms", 5), rule("stuck nth=7 timeout=1ms", 1)]);
+    let both = "waiting for the die behind the fault rules \"slow read by=2ms\", \"stuck nth=7 timeout=1ms\"";
+    assert!(found(&report).contains(both), "{}", found(&report));
+}
+
+#[test]
 fn of_an_array_busy_drives_writes_and_missing_members_are_told() {
     let of = |technique: &str, busy: [u64; 4], missing: Value| {
         let mut report = report(json!({}), keys(Value::Null));
@@ -222,11 +235,16 @@ fn one_die_one_window_overload_and_few_requests_are_told() {
         "{found}"
     );
     assert!(found.contains("does not keep up: 2,000 requests a second arrive and 1,000 complete"), "{found}");
-    for part in
-        ["Run longer", "below 1,000 a second", "--set ftl.allocation=channel_die_plane", "Lower the rate of 2,000"]
-    {
+    for part in [
+        "Run longer (--io-count or --runtime): 900 reads are few",
+        "below 1,000 a second",
+        "--set ftl.allocation=channel_die_plane",
+        "Lower the rate of 2,000",
+    ] {
         assert!(advice.contains(part), "{advice}");
     }
+    odd["latency_us"]["read"]["count"] = 1.into();
+    assert!(told(&odd, Kind::Advice).contains("1 read is few for p99.9"));
     let text = Explanation::of(&odd).text();
     assert!(text.contains("[arrivals.overloaded = true, arrivals.asked_iops = 2000.0"), "{text}");
 }

@@ -9,8 +9,9 @@ pub(super) struct Part {
     pub(super) us: f64,
 }
 
-/// The parts of a breakdown, the longest first: waits by cause, other stages unchanged.
-pub(super) fn parts(breakdown: &Value) -> Vec<Part> {
+/// The parts of a breakdown, the longest first: waits by cause, other stages unchanged. `rules` are those of
+/// [`faults::delaying`](super::faults::delaying).
+pub(super) fn parts(breakdown: &Value, rules: &[&str]) -> Vec<Part> {
     let mut parts = Vec::new();
     for (key, value) in breakdown.as_object().into_iter().flatten() {
         match (key.strip_suffix("_by"), value) {
@@ -18,7 +19,7 @@ pub(super) fn parts(breakdown: &Value) -> Vec<Part> {
                 let of_cause = |(cause, us): (&String, &Value)| {
                     let words = match stage {
                         "host" => format!("the host: {}", in_host(cause)),
-                        _ => format!("{} behind {}", wait(stage), behind(cause)),
+                        _ => format!("{} behind {}", wait(stage), behind(cause, rules)),
                     };
                     Some(Part { path: format!("{key}.{cause}"), words, us: us.as_f64()? })
                 };
@@ -44,7 +45,19 @@ fn wait(stage: &str) -> String {
     }
 }
 
-fn behind(cause: &str) -> String {
+/// The rules of the fault plan that struck and take time.
+fn faults(rules: &[&str]) -> String {
+    match rules {
+        [] => "faults: slow operations, dies that do not answer".to_owned(),
+        [rule] => format!("the fault rule \"{rule}\""),
+        rules => {
+            let quoted: Vec<String> = rules.iter().map(|rule| format!("\"{rule}\"")).collect();
+            format!("the fault rules {}", quoted.join(", "))
+        }
+    }
+}
+
+fn behind(cause: &str, rules: &[&str]) -> String {
     match cause {
         "host_read" => "reads of the host".to_owned(),
         "host_write" => "writes of the host".to_owned(),
@@ -53,7 +66,8 @@ fn behind(cause: &str) -> String {
         "metadata" => "tables and logs".to_owned(),
         "read_modify_write" => "reads that complete partial writes".to_owned(),
         "power" => "power that was cut, until the drive had started again".to_owned(),
-        "retry" => "retries: pages that are read again, dies that do not answer".to_owned(),
+        "retry" => "retries: pages that are read again".to_owned(),
+        "fault" => faults(rules),
         other => other.replace('_', " "),
     }
 }

@@ -67,22 +67,23 @@ impl<'a> SweepReport<'a> {
         FILES.iter().chain(parquet).copied()
     }
 
-    /// Writes the tables and the page into an existing folder.
+    /// Writes the tables and the page into an existing folder. The page names the command and the commit of the program,
+    /// unless that is empty.
     ///
     /// # Errors
     /// The file that cannot be written, and why.
-    pub fn write(&self, folder: &Path, command: &str) -> Result<(), WriteError> {
+    pub fn write(&self, folder: &Path, command: &str, commit: &str) -> Result<(), WriteError> {
         let write = |name: &str, bytes: &[u8]| WriteError::writing(&folder.join(name), bytes);
         let table = table::of(self.outcome);
         write("sweep.csv", &csv::bytes(&table))?;
         #[cfg(feature = "parquet")]
         write("sweep.parquet", &crate::parquet::bytes(&table))?;
-        write("sweep.html", self.to_html(command).as_bytes())
+        write("sweep.html", self.to_html(command, commit).as_bytes())
     }
 
-    /// `sweep.html`.
-    pub fn to_html(&self, command: &str) -> String {
-        page::render(self, command)
+    /// `sweep.html`, by this command of a program of this commit.
+    pub fn to_html(&self, command: &str, commit: &str) -> String {
+        page::render(self, command, commit)
     }
 
     /// All points, as one JSON object.

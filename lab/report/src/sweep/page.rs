@@ -15,7 +15,7 @@ use crate::page;
 const SCRIPT: &str = include_str!("../../templates/sweep.js");
 
 /// The page.
-pub(super) fn render(report: &SweepReport<'_>, command: &str) -> String {
+pub(super) fn render(report: &SweepReport<'_>, command: &str, commit: &str) -> String {
     let sweep = &report.outcome.plan.sweep;
     let mut drawings = Vec::new();
     let figures: Vec<Value> = figures(report)
@@ -36,20 +36,21 @@ pub(super) fn render(report: &SweepReport<'_>, command: &str) -> String {
     let shown = context! {
         title => sweep.name, description => sweep.description, counts => report.counts(), method => METHOD,
         fewer_seeds => report.tells_seeds(), several_seeds => sweep.seeds.len() > 1, seeds => sweep.seeds.len(),
-        figures, heads, rows, failed, command, made => made(report),
+        figures, heads, rows, failed, command, made => made(report, commit),
     };
     page::render("sweep.html", SCRIPT, &json!({ "drawings": drawings }).to_string(), shown)
 }
 
 /// The origin of the results: the sweep, its drives, its seeds, and the program.
-fn made(report: &SweepReport<'_>) -> Vec<Value> {
+fn made(report: &SweepReport<'_>, commit: &str) -> Vec<Value> {
     let plan = &report.outcome.plan;
     let inputs = plan.points.iter().filter_map(|point| point.inputs.as_ref().ok());
     let drives: BTreeSet<&str> = inputs.map(|inputs| inputs.drive.name.as_str()).collect();
     let drives: Vec<&str> = drives.into_iter().collect();
     let seeds: Vec<String> = plan.sweep.seeds.iter().map(u64::to_string).collect();
     let Program { version, sources } = this_program();
-    let program = format!("nandscape {version}, sources {sources}; `nandscape --version` prints both with the commit");
+    let commit = if commit.is_empty() { String::new() } else { format!(" ({commit})") };
+    let program = format!("nandscape {version}{commit}, sources {sources}; `nandscape --version` prints the same");
     let row = |name: &str, value: String| context! { name, value };
     vec![
         row("sweep", plan.sweep.name.clone()),

@@ -71,6 +71,6 @@ mod tests {
         let report = SweepReport::new(&outcome).unwrap();
         let (heads, rows) = report.table();
         assert_eq!((heads[0].as_str(), rows[0][0].as_str()), ("seeds", "1 of 3"));
-        assert!(report.to_html("").contains("their seeds are not in the means"));
+        assert!(report.to_html("", "").contains("their seeds are not in the means"));
     }
 }

@@ -4,7 +4,7 @@
 //! of both can be saved, and the next server begins in it.
 //!
 //! A drive has one FTL at a time: an FTL marks the drive, and does not start if it finds the mark of another FTL that is
-//! connected. Drives without reservations keep no mark.
+//! connected. Drives without reservations keep no mark, which the note of the start reports.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -103,8 +103,8 @@ impl HostedSpec {
         let sim = executor.sim();
         let (node, lowest): (Rc<dyn Node>, Lowest) = match &self.flash {
             Flash::Remote(target) => {
-                let (node, far) = self.connect(&sim, target)?;
-                (Rc::new(node), Lowest::Remote(far))
+                let (node, far, is_marked) = self.connect(&sim, target)?;
+                (Rc::new(node), Lowest::Remote { far, is_marked })
             }
             Flash::Model(spec) => {
                 // Hosts reach the FTL, which brings its drive into the state.
@@ -139,8 +139,8 @@ impl HostedSpec {
         Ok(HostedExport { sim, model, ftl, instance, lowest })
     }
 
-    /// A remote drive as its FTL sees it.
-    fn connect(&self, sim: &Sim, target: &Target) -> Result<(FarChunks, Rc<Far>), String> {
+    /// A remote drive as its FTL sees it, and whether it keeps the mark of the FTL.
+    fn connect(&self, sim: &Sim, target: &Target) -> Result<(FarChunks, Rc<Far>, bool), String> {
         let (geometry, report) = self.prepare(target)?;
         let used = used_chunks(&report);
         if used > 0 {
@@ -153,10 +153,10 @@ impl HostedSpec {
         }
         let far = Rc::new(Far::connect(&as_ftl(target)).map_err(|problem| format!("--store {}={problem}", self.name))?);
         // Another one may have begun since it was asked: now both are connected.
-        self.ask(target, |host| async move { check_alone(&host, 2).await })?;
+        let is_marked = self.ask(target, |host| async move { check_alone(&host, 2).await })?;
         let queues = (Rc::new(FarAdmin::of(&far)) as Rc<dyn Drive>, far.clone() as Rc<dyn Drive>);
         let host = OpenChannel::with_geometry(sim, queues, geometry, Means::Rows);
-        Ok((FarChunks { info: far.info(), chunks: Chunks::new(host, report) }, far))
+        Ok((FarChunks { info: far.info(), chunks: Chunks::new(host, report) }, far, is_marked))
     }
 
     fn failed(&self, target: &Target, problem: String) -> String {
@@ -169,10 +169,10 @@ impl HostedSpec {
         self.ask(target, move |host| async move {
             match host.mark(MARK).await {
                 Err(error) if error.status != Status::INVALID_OPCODE => {
-                    return Err(format!("it takes no mark: {error}"));
+                    return Err(format!("it rejects a registration: {error}"));
                 }
                 _ => check_alone(&host, 1).await?,
-            }
+            };
             if resets {
                 let chunks = host.report().await.map_err(failed("it does not report its chunks"))?;
                 for chunk in chunks.iter().filter(|chunk| chunk.state != CHUNK_OFFLINE) {
@@ -236,22 +236,23 @@ fn failed(what: &'static str) -> impl Fn(Error) -> String {
     move |error| format!("{what}: {error}")
 }
 
-/// Whether a drive has no other FTL of a host; `own` controllers are of this one.
-async fn check_alone(host: &OpenChannel, own: usize) -> Result<(), String> {
+/// Checks that a drive has no other FTL of a host; `own` controllers are of this one. Returns whether the drive keeps marks.
+async fn check_alone(host: &OpenChannel, own: usize) -> Result<bool, String> {
     match host.marked(MARK).await {
         Ok(controllers) if controllers > own => {
             Err("another server has an FTL over the drive, and chunks have one owner; end \
                                                      that server first, or name another drive"
                 .to_owned())
         }
-        Err(error) if error.status != Status::INVALID_OPCODE => Err(format!("it does not tell its hosts: {error}")),
-        _ => Ok(()),
+        Ok(_) => Ok(true),
+        Err(error) if error.status == Status::INVALID_OPCODE => Ok(false),
+        Err(error) => Err(format!("it does not report its hosts: {error}")),
     }
 }
 
 /// The open-channel drive of an FTL that is served.
 enum Lowest {
-    Remote(Rc<Far>),
+    Remote { far: Rc<Far>, is_marked: bool },
     Model(Rc<SsdExport>),
 }
 
@@ -278,7 +279,12 @@ impl HostedExport {
 
     /// The remote drive whose flash it has.
     pub(crate) fn far(&self) -> Option<&Rc<Far>> {
-        if let Lowest::Remote(far) = &self.lowest { Some(far) } else { None }
+        if let Lowest::Remote { far, .. } = &self.lowest { Some(far) } else { None }
+    }
+
+    /// Whether its drive is a remote one that keeps no mark, so that another FTL over it goes unnoticed.
+    pub fn is_unmarked(&self) -> bool {
+        matches!(self.lowest, Lowest::Remote { is_marked: false, .. })
     }
 
     /// The model of its flash, if that is one.
@@ -383,7 +389,7 @@ impl Export for HostedExport {
         match (order, &self.lowest) {
             (Order::Set(_), _) => self.model.order(order),
             (Order::AddFault(_) | Order::ClearFaults, Lowest::Model(model)) => model.order(order),
-            (Order::AddFault(_) | Order::ClearFaults, Lowest::Remote(far)) => {
+            (Order::AddFault(_) | Order::ClearFaults, Lowest::Remote { far, .. }) => {
                 Err(format!("the flash is {}: faults are ordered where it is", far.url()))
             }
         }

@@ -13,6 +13,7 @@ use nandscape_wire_nvme::Status;
 use super::figures;
 use super::member::Under;
 use super::orders::{fault_of, obey};
+use crate::alone::UNMARKED;
 use crate::array_members::in_words;
 use crate::forwarded::Forwarded;
 use crate::live::SsdExport;
@@ -25,6 +26,8 @@ pub struct ArrayExport {
     pub(super) array: Rc<Array>,
     pub(super) under: Vec<Under>,
     pub(super) front: Forwarded,
+    /// The remote drives that keep no mark of an array.
+    pub(super) unmarked: Vec<String>,
 }
 
 impl ArrayExport {
@@ -77,6 +80,9 @@ impl ArrayExport {
         let deaf: Vec<&str> = self.under.iter().filter(|drive| !drive.fails_reads()).map(Under::name).collect();
         if config.technique.asks_to_fail() && !deaf.is_empty() {
             text += &format!("; reads wait in {}, which do not fail them as the technique asks", deaf.join(", "));
+        }
+        for name in &self.unmarked {
+            text += &format!("; drive {name}: {UNMARKED}");
         }
         for drive in self.array.older() {
             let name = drives[drive];

@@ -27,6 +27,7 @@ mod plain;
 mod records;
 
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
 use nandscape_device_media::durable::{Owner, StoreFile};
 use nandscape_drive::{Drive, Names};
@@ -39,7 +40,7 @@ use member::Under;
 use open::{Known, Opening, open};
 use records::look_for_records;
 
-use crate::alone::User;
+use crate::alone::{UNMARKED, User};
 use crate::forwarded::Forwarded;
 use crate::live::{SsdExport, offers_of_array};
 use crate::remote::RemoteSpec;
@@ -143,19 +144,22 @@ impl ArraySpec {
             true => executor.block_on(task).map_err(|stalled| stalled.to_string()),
             false => settle(executor, (&self.name, PATIENCE), &remote, task),
         };
-        let array = array.and_then(|opened| opened).map_err(|problem| without(&under, problem))?;
+        let (array, unmarked) = array.and_then(|opened| opened).map_err(|problem| without(&under, problem))?;
         for (number, drive) in under.iter().enumerate() {
             if let Some(far) = drive.far() {
                 let (info, witness) = (drive.info(), array.witness(number));
-                let look = User::ARRAY.look_again(info.nsid, look_for_records(info, witness));
+                let (look, is_unmarked) = User::ARRAY.look_again(info.nsid, look_for_records(info, witness));
                 far.connection().look_again(look);
                 let array = Rc::downgrade(&array);
-                far.on_return(move || array.upgrade().iter().for_each(|array| array.drive_was_away(number)));
+                far.on_return(move || {
+                    array.upgrade().iter().for_each(|array| array.drive_was_away(number));
+                    is_unmarked.load(Ordering::Relaxed).then_some(UNMARKED)
+                });
             }
         }
         let offers = offers_of_array(&array.info());
         let front = Forwarded::new(&sim, array.clone(), offers, self.names(seed))?;
-        Ok(ArrayExport { array, under, front })
+        Ok(ArrayExport { array, under, front, unmarked })
     }
 
     /// A drive that is a member twice would be rebuilt over itself. Two ways of writing one URL are seen later, by its mark.

@@ -38,17 +38,18 @@ impl Known {
     }
 }
 
-/// Makes or opens the array. Members beyond those of the shape are spares.
+/// Makes or opens the array, and returns it with the names of remote drives that keep no mark. Members beyond those of the
+/// shape are spares.
 pub(super) async fn open(
     sim: Sim,
     (shape, config): (Shape, Config),
     (members, drives): (Vec<Member>, Vec<Known>),
     (opening, overwrites): (Opening, bool),
-) -> Result<Rc<Array>, String> {
+) -> Result<(Rc<Array>, Vec<String>), String> {
     let issuer = Issuer::new(&sim);
     let elsewhere = drives.iter().zip(&members).filter(|(drive, _)| drive.is_elsewhere);
     let elsewhere: Vec<(&str, &dyn Drive)> = elsewhere.map(|(drive, member)| (&*drive.name, &*member.io)).collect();
-    User::ARRAY.check_alone(&issuer, &elsewhere).await?;
+    let unmarked = User::ARRAY.check_alone(&issuer, &elsewhere).await?;
     if opening == Opening::Anew {
         for (number, member) in members.iter().enumerate() {
             empty(&issuer, &*member.io)
@@ -62,7 +63,7 @@ pub(super) async fn open(
     if !has_windows {
         array.end_windows(&all).await;
     }
-    Ok(array)
+    Ok((array, unmarked))
 }
 
 /// The array.

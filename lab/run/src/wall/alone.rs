@@ -76,16 +76,16 @@ async fn check_alone(connection: &Connection, tell: Tell) -> Result<(), String> 
     match mark::mark(&issuer, drive, MARK).await {
         Ok(()) => {}
         Err(Status::INVALID_OPCODE) => {
-            tell("the drive has no reservations: nothing tells whether another client has a store on it");
+            tell("the drive has no reservations, so that another client with a store on it goes unnoticed");
             return Ok(());
         }
-        Err(status) => return Err(format!("it takes no mark: {status}")),
+        Err(status) => return Err(format!("it rejects a registration: {status}")),
     }
     match mark::marked(&issuer, drive, MARK).await {
         Ok(0 | 1) => Ok(()),
         Ok(_) => Err("another client has a store on the drive, and a store has one client at a time; end that one first, or name \
                       another drive"
             .to_owned()),
-        Err(status) => Err(format!("it does not tell its hosts: {status}")),
+        Err(status) => Err(format!("it does not report its hosts: {status}")),
     }
 }

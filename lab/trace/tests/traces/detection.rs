@@ -1,6 +1,6 @@
 //! Detection of a file's format.
 
-use nandscape_lab_trace::Format;
+use nandscape_lab_trace::{Format, Options, Trace};
 
 use crate::files::{SAMPLES, open, problem, read, sample};
 
@@ -82,8 +82,11 @@ fn a_guess_that_makes_a_trace_absurd_is_no_guess() {
     assert_eq!(read(lines(&seconds), Some(Format::Disksim), false).unwrap().len(), 200);
     // The same in milliseconds.
     assert_eq!(of(lines(&|n| format!("{}.5 0 {} 9 1\n", 242 + n, n * 9))), Ok(Format::Disksim));
-    // Microseconds are read as nanoseconds: 100 million a second.
+    // Microseconds are read as nanoseconds: 100 million a second, and a million.
     assert!(of(lines(&|n| format!("{} 0 {} 9 1\n", n * 10, n * 9))).unwrap_err().contains("only mqsim fits"));
+    let micros = of((1..=50).map(|n| format!("{} 0 {} 8 1\n", 242_000_000 + n * 1_000, n * 64 - 63)).collect());
+    let part = "times in microseconds: 49 ms at 1000 requests a second, 4.18 MB/s; replay it with --format mqsim --time-scale 0.001";
+    assert!(micros.as_ref().unwrap_err().contains(part), "{micros:?}");
     assert_eq!(of(lines(&|n| format!("{} 0 {} 9 1\n", n * 10_000, n * 9))), Ok(Format::Mqsim));
     // Nanoseconds are read as milliseconds: a request in three hours.
     let slow = of(lines(&|n| format!("{} 0 {} 40960 1\n", n * 10_000_000, n * 40_960)));
@@ -93,6 +96,21 @@ fn a_guess_that_makes_a_trace_absurd_is_no_guess() {
     // Too few to judge, and all at once.
     assert_eq!(of("0.5 0 8191 7 1\n0.500001 0 8191 7 1\n".to_owned()), Ok(Format::Disksim));
     assert_eq!(of("0.5 0 8191 7 1\n".repeat(99)), Ok(Format::Disksim));
+}
+
+/// Fewer requests a second may be of a fast drive, or of a slow one in microseconds.
+#[test]
+fn a_guess_of_nanoseconds_is_noted_where_it_may_be_wrong() {
+    let notes = |gap: u64, format: Option<Format>| {
+        let text: String = (0..50).map(|n| format!("{} 0 {} 8 1\n", n * gap, n * 64 + 1)).collect();
+        let (_folder, path) = crate::files::file(text);
+        Trace::open(Options { path, format, ..Options::default() }).expect("a trace").notes()
+    };
+    let note = "the times of the trace were guessed to be nanoseconds: 50000 requests a second for 980 us; --format mqsim confirms \
+                that, and --time-scale 0.001 replays microseconds";
+    assert_eq!(notes(20_000, None), [note]);
+    assert_eq!(notes(20_000, Some(Format::Mqsim)), [""; 0]);
+    assert_eq!(notes(1_000_000, None), [""; 0]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The supported options of job files, and those without effect here.
 
 /// Options of a job, in the order of messages. A test reads each.
-pub(super) const UNDERSTOOD: [&str; 44] = [
+pub(super) const UNDERSTOOD: [&str; 46] = [
     "rw",
     "bs",
     "bssplit",
@@ -30,6 +30,8 @@ pub(super) const UNDERSTOOD: [&str; 44] = [
     "fsync",
     "fdatasync",
     "sync",
+    "end_fsync",
+    "fsync_on_close",
     "stonewall",
     "exitall",
     "ioengine",

@@ -17,6 +17,8 @@ mod options;
 
 use nandscape_sim::Span;
 
+pub use options::SYNCHRONOUS;
+
 use crate::file::WorkloadError;
 use crate::spec::Workload;
 
@@ -329,10 +331,13 @@ size=50%
         let mix = parse_fio("x.fio", "[a]\nrw=randrw\nbs=4k,12k\nrwmixread=75\nsize=600k\n", None).unwrap();
         assert_eq!(mix.workload.limit, Limit::Requests(100));
         assert_eq!([size("rw=read\nbs=,16k\n"), size("rw=trim\nbs=,16k\n")], [4_096, 16_384]);
+        for word in ["end_fsync=1\n", "fsync_on_close\nend_fsync=0\n"] {
+            assert_eq!(job(&format!("rw=write\n{word}")).0.flushes.describe(), " end_fsync=1", "{word}");
+        }
+        assert_eq!(job("rw=write\nend_fsync=0\n").0.flushes.describe(), "");
         let error = |text: &str| parse_fio("x.fio", &format!("[a]\nrw=read\n{text}"), None).unwrap_err().to_string();
         assert!(error("direct=0\n").starts_with("x.fio:3: direct: no page cache"));
         assert!(error("buffered=1\n").starts_with("x.fio:3: buffered: no page cache"));
-        assert!(error("end_fsync=1\n").starts_with("x.fio:3: end_fsync"));
         assert!(error("fill_device=1\n").starts_with("x.fio:3: fill_device"));
         assert!(error("filesize=1m\n").starts_with("x.fio:3: filesize"));
         assert!(error("size=50%\n").starts_with("x.fio:3: a share of the drive: its size"));

@@ -17,7 +17,7 @@ use crate::words::{Action, Share};
 use crate::zoned::ZoneWords;
 
 /// Engines of fio with one outstanding request, whatever the `iodepth`. The first is fio's default.
-const SYNCHRONOUS: [&str; 7] = ["psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "sg"];
+pub const SYNCHRONOUS: [&str; 7] = ["psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "sg"];
 
 /// A job as read.
 pub(super) struct Read {
@@ -143,7 +143,7 @@ impl Read {
             }
             "runtime" | "timeout" => self.runtime = Some(time(given)?),
             "ramp_time" => self.ramp = time(given)?,
-            "fsync" | "fdatasync" | "sync" => self.set_flushes(given)?,
+            "fsync" | "fdatasync" | "sync" | "end_fsync" | "fsync_on_close" => self.set_flushes(given)?,
             "thinktime" | "thinktime_blocks" | "thinktime_blocks_type" | "thinktime_spin" => self.set_think(given)?,
             "stonewall" | "wait_for_previous" => spec.stonewall = given.is_on(),
             "class" => spec.class = word(given)?,
@@ -164,15 +164,10 @@ impl Read {
                 return Err(wrong(given, "no page cache is modelled; give direct=1"));
             }
             "buffered" if given.is_on() => return Err(wrong(given, "no page cache is modelled; give direct=1")),
-            "end_fsync" if given.is_on() => {
-                return Err(wrong(given, "a job has no flush at its end here; leave the option out"));
-            }
             "fill_device" | "fill_fs" if given.is_on() => {
                 return Err(wrong(given, "no job ends when the drive is full; give io_size instead"));
             }
-            "direct" | "odirect" | "buffered" | "end_fsync" | "fill_device" | "fill_fs" => {
-                self.left_out.push(given.key.clone())
-            }
+            "direct" | "odirect" | "buffered" | "fill_device" | "fill_fs" => self.left_out.push(given.key.clone()),
             "filesize" => return Err(wrong(given, "a job uses one part of the drive; give size instead")),
             key if LEFT_OUT.contains(&key) => self.left_out.push(key.to_owned()),
             key => match neutral(key) {
@@ -201,6 +196,10 @@ impl Read {
         match given.key.as_str() {
             "fsync" => self.flushes.fsync = Some(whole(given)?),
             "fdatasync" => self.flushes.fdatasync = Some(whole(given)?),
+            // A job has one file, which it closes at its end.
+            "end_fsync" | "fsync_on_close" => {
+                self.flushes.end = Some(given.is_on() || self.flushes.end == Some(true));
+            }
             _ => self.flushes.sync = Some(given.value.clone()),
         }
         Ok(())

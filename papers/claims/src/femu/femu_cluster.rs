@@ -69,7 +69,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "what collects",
             taken: "the job's own writes, on drives in steady state with 28% over-provisioning",
-            why: "the profile's; nothing else writes in the paper either, as far as it tells",
+            why: "the profile's; nothing else writes in the paper either, as far as it reports",
         },
         Choice {
             open: "how often",

@@ -68,7 +68,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "the memory that is polled",
-            taken: "judged: the page of doorbells; beside it: shadow buffers that are polled (--doorbells buffered)",
+            taken: "judged: the page of doorbells; shown in addition: shadow buffers that are polled (--doorbells buffered)",
             why: "FEMU's guest writes no doorbells and its thread polls the queue in memory; Li polls the shadow buffers. \
                   Both are polling",
         },

@@ -376,7 +376,7 @@ fn judge(results: &Results) -> Result<Judgement> {
     }
     judgement.notes.push(
         "published: half the throughput under GC (Li 5.7), and 3 K of 50 K IOPS (Li 3.4.3), both for collectors of Linux that move as \
-         fast as they can; how fast is not told. Here the collector has the rates above, and takes as much from the reads of a busy \
+         fast as they can; how fast is not given. Here the collector has the rates above, and takes as much from the reads of a busy \
          link. One that never waits is beside: the two ways move different amounts then"
             .to_owned(),
     );

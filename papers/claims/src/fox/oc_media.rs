@@ -204,11 +204,11 @@ fn judge(results: &Results) -> Result<Judgement> {
         first.map_or("none".to_owned(), |erases| format!("{erases:.0}")),
         worn.number("erase, last part")? / worn.number("erase, first part")?
     ));
-    judgement.reason = "A read waits for the program of the write before it, a high page's at the most, and then takes its own time. What is \
+    judgement.reason = "A read waits for the program of the write before it, at most that of a high page, and then takes its own time. What is \
                         beyond that the thesis puts down to reads that are tried again because writes disturb them, and tells no \
                         mechanism that could be modelled. In the \
                         third band are writes that find the register of their unit empty: those after reads, and of writes alone the first. \
-                        What writes back more of those, the thesis does not tell. When reads fail is a matter of the chip and its error correction: the rate of errors of this model is that of another \
+                        What writes back more of those, the thesis does not explain. When reads fail is a matter of the chip and its error correction: the rate of errors of this model is that of another \
                         chip, and was not fitted"
         .to_owned();
     Ok(judgement)

@@ -63,7 +63,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "the state at the start",
             taken: "full, in the steady state of uniform overwrites: collections come with the writes",
-            why: "the paper does not tell; its host collects as ours does",
+            why: "the paper does not give it; its host collects as ours does",
         },
         Choice {
             open: "without the improvements of 3.1.7",

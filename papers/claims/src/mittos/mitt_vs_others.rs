@@ -82,7 +82,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "a processor's work in the one-host setup",
             taken: "100 us for a get in the server, 25 us for a message in the client; in the cluster, 20 us and none",
-            why: "not told; MongoDB serves some 10,000 gets a second on a processor",
+            why: "not given; MongoDB serves some 10,000 gets a second on a processor",
         },
         Choice {
             open: "\"worse than Base\"",
@@ -209,7 +209,7 @@ fn judge(results: &Results) -> Result<Judgement> {
     judgement.tables.push(table(results)?);
     judgement.reason = "The noise is drawn, not that of the paper. Drives and processors of the cluster have room, so that the doubled load of Cloned and \
         Tied costs nothing, and with three replicas of which one in ten is disturbed two at once are both disturbed once in a hundred. With the p95 \
-        under noise as the deadline few reads are rejected: a drive with noise keeps a read for 4 ms at the most, and that p95 is not far below. On \
+        under noise as the deadline few reads are rejected: a drive with noise keeps a read for at most 4 ms, and that p95 is not far below. On \
         one host, processors serve without time slices: a thread that finds none free waits for the work before it, which is short"
         .to_owned();
     Ok(judgement)

@@ -64,7 +64,7 @@ pub(crate) const REJECTION: Choice = Choice {
 pub(crate) const BUFFER: Choice = Choice {
     open: "the write buffer",
     taken: "2 MiB, protected; chips serve first come first served",
-    why: "LightNVM's host-side FTL buffers writes; its size is not told",
+    why: "LightNVM's host-side FTL buffers writes; its size is not given",
 };
 
 /// Adds latencies and counts under a line's name.

@@ -77,7 +77,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "with durability",
             taken: "a drive of 128 MiB in both forms, for some 60 MiB of pages; the log of the conventional one takes all of it",
-            why: "cleaning was \"triggered during the entire experiment\"; how full either was is not told",
+            why: "cleaning was \"triggered during the entire experiment\"; how full either was is not given",
         },
         Choice {
             open: "processor time of the host's work",

@@ -71,7 +71,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "the cache",
             taken: "70% of the data, the smallest of 7.4.2",
-            why: "7.4.3 does not tell. One thread kept the controller busy for more than 80% of the time, so reads went to the drive",
+            why: "7.4.3 does not give it. One thread kept the controller busy for more than 80% of the time, so reads went to the drive",
         },
         Choice {
             open: "threads",
@@ -80,7 +80,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
             why: "the thesis varies cores and threads together",
         },
         Choice {
-            open: "work of the controller's processors besides",
+            open: "other work of the controller's processors",
             taken: "2.8 us a KiB over the fabric, 0.25 us a KiB to the flash or from it, 0.1 us a mapping unit, and as much for a page of \
                     a buffer or a batch",
             why: "assumptions of the keys controller.processors: the first is what leaves 7 cores busy with both ports (OX 3.5.1)",

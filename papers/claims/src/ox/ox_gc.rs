@@ -66,7 +66,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "write amplification",
             taken: "units of the host's data programmed, moved ones included, over those that the host has had programmed",
-            why: "the thesis counts how often data is duplicated by collection; log and tables are shown beside it",
+            why: "the thesis counts how often data is duplicated by collection; log and tables are shown in addition",
         },
         Choice {
             open: "reclaimed space",

@@ -48,7 +48,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "the drive at the end of a pair",
-            taken: "judged: a drive that completes each command at once; beside it: an NVMe controller, whose Flush has \
+            taken: "judged: a drive that completes each command at once; shown in addition: an NVMe controller, whose Flush has \
                     nothing to flush",
             why: "the thesis measures the queues alone. The other figure includes the work of an NVMe controller",
         },

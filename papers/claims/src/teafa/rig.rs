@@ -88,7 +88,7 @@ pub(crate) const WINDOW: Parameter =
 pub(crate) const CAPACITY: Choice = Choice {
     open: "what a host sees of a drive's 12 GiB",
     taken: "9,024 MiB: three quarters, less the collector's reserve",
-    why: "FEMU's default; the paper does not tell it",
+    why: "FEMU's default; the paper does not give it",
 };
 pub(crate) const LOADS: Choice = Choice {
     open: "the traces",

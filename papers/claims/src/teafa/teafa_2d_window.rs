@@ -56,7 +56,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "how data of a range is apart",
-            taken: "in planes of its own; beside it, in blocks of its own on all planes",
+            taken: "in separate planes; in addition, in separate blocks on all planes",
             why: "6.2 says that ranges mapped to rows of chips have no contention if data is moved within the chips, and leaves the rest \
                   to the future. In blocks alone a collection of one range keeps reads of all from its plane",
         },

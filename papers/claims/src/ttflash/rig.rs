@@ -79,7 +79,7 @@ pub(crate) const OVER_PROVISIONING: Choice = Choice {
 pub(crate) const FREE_BLOCKS: Choice = Choice {
     open: "free blocks from which a plane collects",
     taken: "4 on all lines",
-    why: "with rotating GC a plane waits for up to seven others, meanwhile it needs blocks; the paper tells no number",
+    why: "with rotating GC a plane waits for up to seven others, meanwhile it needs blocks; the paper gives no number",
 };
 pub(crate) const STATE: Choice = Choice {
     open: "the state at the start",

@@ -39,6 +39,16 @@ fn a_page_without_all_verdicts_has_no_score() {
 }
 
 #[test]
+fn the_verdict_of_a_section_is_that_of_the_table() {
+    let page = read("docs/validation/claims.md");
+    let bare = page.replacen("- verdict: **depends (not a verdict: other build)**", "- verdict: **depends**", 1);
+    assert_ne!(page, bare);
+    let error = Score::of_page(&LEDGER, &bare).unwrap_err().to_string();
+    let due = "the verdict of its section is \"depends\", that of the table \"depends (not a verdict: other build)\"";
+    assert!(error.contains(due), "{error}");
+}
+
+#[test]
 fn all_results_of_the_ledger_are_counted_once() {
     let head = "| claim | source | check | verdict |\n|---|---|---|---|\n";
     let row = |experiment: &&Experiment| format!("| {} | | | missed |\n", experiment.claim.id);

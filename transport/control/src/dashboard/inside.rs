@@ -60,7 +60,7 @@ impl Shares {
                 let busy: u64 = causes.iter().map(|cause| now[cause.index()] - before[cause.index()]).sum();
                 percent(busy, whole)
             };
-            shares.read.push(share(&[cause::HOST_READ, cause::RETRY]));
+            shares.read.push(share(&[cause::HOST_READ, cause::RETRY, cause::FAULT]));
             shares.write.push(share(&[cause::HOST_WRITE, cause::READ_MODIFY_WRITE]));
             shares.gc.push(share(&[cause::GC, cause::WEAR]));
             shares.tables.push(share(&[cause::METADATA]));

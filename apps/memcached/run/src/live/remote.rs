@@ -13,7 +13,7 @@ use nandscape_apps_store::{Disk, Host};
 use nandscape_drive::io::Sink;
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Issuer, Token};
 use nandscape_host_driver::nvme_tcp::{NvmeTcp, Refusal, Target};
-use nandscape_lab_run::{Records, RemoteError, RemoteExport, RemoteSpec, User};
+use nandscape_lab_run::{Records, RemoteError, RemoteExport, RemoteSpec, UNMARKED, User};
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
@@ -90,7 +90,9 @@ impl Remote {
                 false => Err(Refusal::ForNow(format!("its first block cannot be read: {status}"))),
             }
         });
-        self.export.connection().look_again(USER.look_again(info.nsid, records));
+        // The note of the start is enough: the drive is the same.
+        let (look, _) = USER.look_again(info.nsid, records);
+        self.export.connection().look_again(look);
     }
 }
 
@@ -106,7 +108,8 @@ pub(super) async fn take(
 ) -> Result<(), ServeError> {
     let direct: Vec<_> = remotes.iter().map(|(_, name, remote)| (*name, remote.export.drive())).collect();
     let direct: Vec<(&str, &dyn Drive)> = direct.iter().map(|(name, drive)| (*name, &**drive)).collect();
-    USER.check_alone(&Issuer::new(host.sim()), &direct).await.map_err(ServeError::Refused)?;
+    let unmarked = USER.check_alone(&Issuer::new(host.sim()), &direct).await.map_err(ServeError::Refused)?;
+    unmarked.iter().for_each(|name| note(&format!("drive {name}: {UNMARKED}")));
     for (_, name, remote) in remotes {
         remote.prepare(host, name, overwrites, note).await?;
     }

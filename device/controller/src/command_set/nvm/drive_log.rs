@@ -87,12 +87,12 @@ fn upkeep(counted: &Upkeep) -> UpkeepLog {
     }
 }
 
-/// The sums of several totals. Retries count as host reads: the log has no field for them.
+/// The sums of several totals. Retries and the time that faults add count as host reads: the log has no field for them.
 pub(crate) fn by_cause(totals: &[Totals]) -> [U64; CAUSES] {
     let sum = |cause| totals.iter().map(|totals| totals.by(cause).ns()).sum::<u64>();
     std::array::from_fn(|index| {
         let cause = cause::ALL[index].0;
-        let retries = if cause == cause::HOST_READ { sum(cause::RETRY) } else { 0 };
-        (sum(cause) + retries).into()
+        let trouble = if cause == cause::HOST_READ { sum(cause::RETRY) + sum(cause::FAULT) } else { 0 };
+        (sum(cause) + trouble).into()
     })
 }
