@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 
 use clap::{Args, ValueEnum};
 use nandscape_apps_memcached_engine::policy::{Need, POLICIES, policy};
-use nandscape_apps_memcached_engine::{Ack, Config, OpenError, Placement};
+use nandscape_apps_memcached_engine::{Ack, Config, MOST_SMALL, OpenError, Placement};
 use nandscape_apps_memcached_run::live::{Place, ServeError, ServeSpec, ServedDrive, serve};
 use nandscape_device_media::durable::{Membership, Owner, StoreFile};
 use nandscape_device_ssd::Resolved;
@@ -84,6 +84,10 @@ pub(crate) struct MemcachedArgs {
     /// 16MiB
     #[arg(long, value_name = "BYTES")]
     dirty: Option<Bytes>,
+    /// Items with at most so many bytes of key and value share blocks of 4 KiB, and memory has 32 bytes of a block in place of an entry of each
+    /// item. A change writes its block. 0 is no item; 1024 is the most
+    #[arg(long, value_name = "BYTES", default_value = "0", value_parser = small_items)]
+    small_items: Bytes,
     /// When a change counts as done: in memory, on one replica, or on all
     #[arg(long, value_enum, default_value = "cache")]
     ack: AckArg,
@@ -93,6 +97,12 @@ pub(crate) struct MemcachedArgs {
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
+}
+
+fn small_items(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    let most = MOST_SMALL as u64;
+    if bytes.0 > most { Err(format!("{bytes} is too much; 0 to {most} are valid")) } else { Ok(bytes) }
 }
 
 #[derive(Copy, Clone, ValueEnum)]
@@ -166,6 +176,7 @@ impl MemcachedArgs {
             ack,
             caches: true,
             placement: self.placement,
+            small: self.small_items.0,
             start_s: now.as_secs(),
             start_ns: now.subsec_nanos(),
             id: now.as_nanos() as u64 | 1,
