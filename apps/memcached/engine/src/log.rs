@@ -47,8 +47,8 @@ pub(crate) enum Queued {
     Key(Rc<[u8]>, u64),
     /// The time at which the item of a key expires.
     Touch(Rc<[u8]>, u64),
-    /// The bucket of a key. If `mask` is a version, and the key has no item outside of its bucket, then older ones outside are void.
-    Small { key: Rc<[u8]>, mask: Option<u64> },
+    /// The bucket of a key, and that its items outside of buckets are void, if that is to be written.
+    Small(Rc<[u8]>),
     /// The removal of all items. It replaces this many waiting changes.
     Clear(u64),
 }
@@ -57,7 +57,7 @@ impl Queued {
     /// Bytes of memory of its place: what is queued of one key many times is in the index once.
     fn bytes(&self) -> u64 {
         let key = match self {
-            Queued::Key(key, _) | Queued::Touch(key, _) | Queued::Small { key, .. } => key.len(),
+            Queued::Key(key, _) | Queued::Touch(key, _) | Queued::Small(key) => key.len(),
             Queued::Clear(_) => 0,
         };
         (size_of::<Queued>() + COUNTS + key) as u64

@@ -80,7 +80,17 @@ enum First {
     Move(Name),
 }
 
-/// The parts of a change, in the order in which they are packed. Most have only the first.
+impl First {
+    fn key(&self) -> Option<&Rc<[u8]>> {
+        match self {
+            First::Change(Queued::Clear(_)) | First::Move(Name::Bucket(_)) => None,
+            First::Change(Queued::Key(key, _) | Queued::Touch(key, _) | Queued::Small(key)) => Some(key),
+            First::Move(Name::Key(key)) => Some(key),
+        }
+    }
+}
+
+/// The parts of a change. Most have only the first.
 #[derive(Copy, Clone)]
 enum Part {
     /// The item of a key, and what else is not of a bucket.
@@ -112,7 +122,7 @@ impl State {
     pub(crate) fn pack(&mut self, pair: usize, form: Form, now_s: u64) {
         let mut filling: Option<Filling> = None;
         while let Some(first) = self.next_to_pack(pair) {
-            let mut parts = [Part::Own, Part::Bucket, Part::Mask].into_iter();
+            let mut parts = self.parts_of(&first, now_s).into_iter();
             if !parts.all(|part| self.pack_part(pair, form, &mut filling, (&first, part), now_s)) {
                 break;
             }
@@ -122,7 +132,12 @@ impl State {
                     log.moves.pop_front();
                     log.moves_packed += 1;
                 }
-                First::Change(_) => log.pop_change(),
+                First::Change(change) => {
+                    log.pop_change();
+                    if let Queued::Key(key, _) | Queued::Touch(key, _) = change {
+                        self.small.packed_outside(&key);
+                    }
+                }
             }
         }
         self.finish(pair, form, filling);
@@ -149,6 +164,13 @@ impl State {
         }
     }
 
+    /// The parts of a change or a move. An item that has become small is in its bucket before its own records are void; one that is gone, or
+    /// has grown, leaves its bucket afterwards.
+    fn parts_of(&mut self, first: &First, now_s: u64) -> [Part; 3] {
+        let is_small = first.key().and_then(|key| self.look(key, now_s)).is_some_and(|entry| entry.is_small);
+        if is_small { [Part::Own, Part::Bucket, Part::Mask] } else { [Part::Own, Part::Mask, Part::Bucket] }
+    }
+
     /// Packs a part of a change or a move. Whether nothing of it waits any longer.
     fn pack_part(
         &mut self,
@@ -161,7 +183,7 @@ impl State {
         let what = match part {
             Part::Own => self.own_part(first, now_s),
             Part::Bucket => self.bucket_part(first, now_s),
-            Part::Mask => self.mask_part(first, now_s),
+            Part::Mask => self.mask_part(first),
         };
         let is_move = matches!(first, First::Move(_));
         let len = match &what {
@@ -194,7 +216,7 @@ impl State {
             First::Change(Queued::Clear(_)) => return What::Clear,
             First::Change(Queued::Key(key, mask)) => (key, Some(*mask), false),
             First::Change(Queued::Touch(key, mask)) => (key, Some(*mask), true),
-            First::Change(Queued::Small { key, .. }) | First::Move(Name::Key(key)) => (key, None, false),
+            First::Change(Queued::Small(key)) | First::Move(Name::Key(key)) => (key, None, false),
             First::Move(Name::Bucket(number)) => {
                 let bytes = self.bucket_to_move(*number);
                 return bytes.map_or(What::Nothing, |bytes| What::Bucket(*number, bytes));
@@ -212,9 +234,7 @@ impl State {
 
     /// What is packed of a key's bucket.
     fn bucket_part(&self, first: &First, now_s: u64) -> What {
-        let (First::Change(Queued::Small { key, .. }) | First::Move(Name::Key(key))) = first else {
-            return What::Nothing;
-        };
+        let Some(key) = first.key() else { return What::Nothing };
         if !self.small.has_changed(key) {
             return What::Nothing;
         }
@@ -223,13 +243,15 @@ impl State {
     }
 
     /// What is packed so that a key's older items count no longer that are in no bucket.
-    fn mask_part(&mut self, first: &First, now_s: u64) -> What {
-        let First::Change(Queued::Small { key, mask: Some(mask) }) = first else { return What::Nothing };
-        // A newer one outside of its bucket hides them.
-        match self.look(key, now_s) {
-            Some(entry) if !entry.is_small => What::Nothing,
-            _ => What::Delete(key.clone(), *mask),
+    fn mask_part(&mut self, first: &First) -> What {
+        let Some(key) = first.key() else { return What::Nothing };
+        let Some(mask) = self.small.mask_of(key) else { return What::Nothing };
+        if self.index.get(key).is_some_and(|entry| !entry.is_small) {
+            // A newer one outside of its bucket hides them.
+            self.small.masked(key);
+            return What::Nothing;
         }
+        What::Delete(key.clone(), mask)
     }
 
     /// What is to be moved finds no room: it is evicted, unless a newer version waits in turn.
@@ -318,6 +340,9 @@ impl State {
             What::Clear => nothing.put(filling.bytes()),
             What::Delete(key, version) => {
                 Record { kind: Kind::Delete, version, key: &key, ..nothing }.put(filling.bytes());
+                if self.small.mask_of(&key).is_some_and(|mask| mask <= version) {
+                    self.small.masked(&key);
+                }
             }
             What::Touch(key) => {
                 let Entry { expiry, version, .. } = self.index[&key];

@@ -95,7 +95,11 @@ impl Engine {
         let mut state = self.state.borrow_mut();
         state.stats.unreadable += 1;
         if !tries.is_away {
-            state.remove(key);
+            // Its bucket may get the key: then drives are not to return this one.
+            match state.small.is_used() {
+                true => drop(state.delete(key, self.host.sim().now())),
+                false => drop(state.remove(key)),
+            }
         }
         Err(Miss::Absent)
     }

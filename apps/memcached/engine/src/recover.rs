@@ -13,6 +13,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use nandscape_sim::Time;
+
 use crate::engine::Engine;
 use crate::error::{Event, OpenError};
 use crate::log::{Segment, Spot};
@@ -56,11 +58,11 @@ impl Found {
 
 /// What was found so far, from the newest record on.
 #[derive(Default)]
-struct Replay {
+pub(crate) struct Replay {
     /// Keys whose newest record was found that is of no bucket, with a version: older ones are void.
     decided: BTreeMap<Rc<[u8]>, u64>,
     /// Keys of these that may be in a bucket that is newer.
-    doubts: BTreeMap<Rc<[u8]>, Doubt>,
+    pub(crate) doubts: BTreeMap<Rc<[u8]>, Doubt>,
     /// Buckets that are lost.
     lost: BTreeSet<u32>,
     touched: BTreeMap<Rc<[u8]>, (u64, u64)>,
@@ -80,6 +82,43 @@ struct Replay {
 }
 
 impl Replay {
+    /// Takes a record, which is older than those before. Its segment does not stay if something of it is missing.
+    pub(crate) fn take(
+        &mut self,
+        state: &mut State,
+        pair: usize,
+        (record, spot): (&Record<'_>, Spot),
+        (now, now_s): (Time, u64),
+    ) {
+        let stays = state.logs[pair].segments.contains_key(&spot.segment);
+        match record.kind {
+            Kind::Clear => self.is_cleared = true,
+            Kind::Touch => drop(self.touched.entry(record.key.into()).or_insert((record.version, record.expiry))),
+            Kind::Delete => drop(self.decides(record, state)),
+            Kind::Bucket => {
+                let Some(number) = bucket_number(record.key).filter(|number| !state.has_bucket(*number)) else {
+                    return;
+                };
+                state.found_bucket(pair, record, spot);
+                state.find_stale(pair, record, &self.decided, now);
+                if !stays {
+                    state.move_bucket(pair, number, record.value);
+                }
+            }
+            Kind::Put if self.decides(record, state) => {
+                let touched = self.touched.get(record.key).filter(|(version, _)| *version == record.version);
+                let expiry = touched.map_or(record.expiry, |(_, expiry)| *expiry);
+                if expiry == 0 || expiry > now_s {
+                    state.enter(record.key.into(), entry(record, expiry, spot, now_s));
+                    if !stays {
+                        state.move_item(record.key.into(), record.value);
+                    }
+                }
+            }
+            Kind::Put => {}
+        }
+    }
+
     /// Notes a record of a key, which is of no bucket. Whether it is the newest.
     fn decides(&mut self, record: &Record<'_>, state: &State) -> bool {
         if self.decided.contains_key(record.key) {
@@ -315,6 +354,7 @@ impl Engine {
 
     /// The same of a chunk.
     fn replay_chunk(&self, pair: usize, found: &Found, header: Header, replay: &mut Replay) {
+        let now = (self.host.sim().now(), self.now_s());
         let mut state = self.state.borrow_mut();
         replay.tail = replay.tail.max(header.tail);
         state.version = state.version.max(header.version);
@@ -332,40 +372,8 @@ impl Engine {
             let spot = Spot { segment: found.number, slot: found.slot, offset, len: record.len() as u32, drive };
             match replay.damage {
                 Some(_) => replay.drop_record(&record, &state),
-                None => self.replay_record(pair, (&record, spot), replay, &mut state),
+                None => replay.take(&mut state, pair, (&record, spot), now),
             }
-        }
-    }
-
-    /// The same of a record, whose segment does not stay if something of it is missing.
-    fn replay_record(&self, pair: usize, (record, spot): (&Record<'_>, Spot), replay: &mut Replay, state: &mut State) {
-        let stays = state.logs[pair].segments.contains_key(&spot.segment);
-        match record.kind {
-            Kind::Clear => replay.is_cleared = true,
-            Kind::Touch => drop(replay.touched.entry(record.key.into()).or_insert((record.version, record.expiry))),
-            Kind::Delete => drop(replay.decides(record, state)),
-            Kind::Bucket => {
-                let Some(number) = bucket_number(record.key).filter(|number| !state.has_bucket(*number)) else {
-                    return;
-                };
-                state.found_bucket(pair, record, spot);
-                state.find_stale(pair, record, &replay.decided, self.host.sim().now());
-                if !stays {
-                    state.move_bucket(pair, number, record.value);
-                }
-            }
-            Kind::Put if replay.decides(record, state) => {
-                let now_s = self.now_s();
-                let touched = replay.touched.get(record.key).filter(|(version, _)| *version == record.version);
-                let expiry = touched.map_or(record.expiry, |(_, expiry)| *expiry);
-                if expiry == 0 || expiry > now_s {
-                    state.enter(record.key.into(), entry(record, expiry, spot, now_s));
-                    if !stays {
-                        state.move_item(record.key.into(), record.value);
-                    }
-                }
-            }
-            Kind::Put => {}
         }
     }
 

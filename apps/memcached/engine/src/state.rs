@@ -278,14 +278,19 @@ impl State {
         self.enter(key.clone(), entry);
         let number = match is_small {
             true => {
-                let has_own = before.as_ref().is_some_and(|before| !before.is_small) || !self.logs[pair].is_certain();
-                self.change_small(key.clone(), has_own.then_some(version), now.0)
+                if before.as_ref().is_some_and(|before| !before.is_small) || self.may_be_outside(&key) {
+                    self.small.mask(key.clone(), version);
+                }
+                self.change_small(key.clone(), now.0)
             }
-            false => self.logs[pair].queue(Queued::Key(key.clone(), version + 1), now.0),
+            false => {
+                self.small.waits_outside(&key);
+                self.logs[pair].queue(Queued::Key(key.clone(), version + 1), now.0)
+            }
         };
         before.and_then(|before| before.spot).into_iter().for_each(|spot| self.logs[pair].replaces(spot));
         if !is_small && (self.small.may_have(&key) || self.small.has_changed(&key)) {
-            self.change_small(key, None, now.0);
+            self.change_small(key, now.0);
         }
         self.evict_values();
         number
@@ -318,12 +323,18 @@ impl State {
         if !self.small.is_used() {
             return self.logs[pair].queue(Queued::Key(key.into(), mask), now);
         }
-        let is_small = before.is_some_and(|before| before.is_small) && self.logs[pair].is_certain();
-        let mask = (!is_small).then_some(mask);
-        if self.small.may_have(key) || self.small.has_changed(key) {
-            return self.change_small(key.into(), mask, now);
+        if before.is_none_or(|before| !before.is_small) || self.may_be_outside(key) {
+            self.small.mask(key.into(), mask);
         }
-        self.logs[pair].queue(Queued::Small { key: key.into(), mask }, now)
+        if self.small.may_have(key) || self.small.has_changed(key) {
+            return self.change_small(key.into(), now);
+        }
+        self.logs[pair].queue(Queued::Small(key.into()), now)
+    }
+
+    /// Whether drives may have an item of a key, which the index has not, outside of its bucket.
+    fn may_be_outside(&self, key: &[u8]) -> bool {
+        self.small.is_outside(key) || self.small.mask_of(key).is_some() || !self.logs[self.pair(key)].is_certain()
     }
 
     /// Has an item wait to be packed because something of it has changed; the number of the change. A change of the time alone is a record
@@ -333,11 +344,12 @@ impl State {
         match self.index.get_mut(key) {
             Some(entry) if entry.is_small => {
                 self.copies_waiting += u64::from(!std::mem::replace(&mut entry.is_unpacked, true));
-                self.change_small(key.into(), None, now)
+                self.change_small(key.into(), now)
             }
             entry => {
-                let mask = entry.map_or(0, |entry| entry.version + 1);
-                self.logs[pair].queue(Queued::Touch(key.into(), mask), now)
+                let (key, mask) = (Rc::from(key), entry.map_or(0, |entry| entry.version + 1));
+                self.small.waits_outside(&key);
+                self.logs[pair].queue(Queued::Touch(key, mask), now)
             }
         }
     }

@@ -101,13 +101,30 @@ pub(crate) fn bytes(items: &[Packed<'_>]) -> Vec<u8> {
     bytes
 }
 
+/// How long an item stays in a full bucket.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Stay {
+    /// It was not asked for.
+    Shortest,
+    /// It was.
+    Longer,
+    /// An older version would be found.
+    Longest,
+}
+
+impl Stay {
+    pub(crate) fn of(is_asked: bool) -> Stay {
+        if is_asked { Stay::Longer } else { Stay::Shortest }
+    }
+}
+
 /// Takes out items, given oldest first, until the others fit: first those that were not asked for, then any, oldest first. Those that leave.
-pub(crate) fn make_fit<'a>(items: &mut Vec<(Packed<'a>, bool)>) -> Vec<Packed<'a>> {
+pub(crate) fn make_fit<'a>(items: &mut Vec<(Packed<'a>, Stay)>) -> Vec<Packed<'a>> {
     let mut bytes: usize = items.iter().map(|(item, _)| item.len()).sum();
     let mut gone = Vec::new();
-    for is_any in [false, true] {
-        items.retain(|(item, is_asked)| {
-            let stays = bytes <= ROOM || *is_asked && !is_any;
+    for leaves in [Stay::Shortest, Stay::Longer, Stay::Longest] {
+        items.retain(|(item, stay)| {
+            let stays = bytes <= ROOM || *stay > leaves;
             if !stays {
                 bytes -= item.len();
                 gone.push(*item);
@@ -141,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_oldest_leave_that_were_not_asked_for() {
-        let asked = |version: u64| version == 0 || version == 2;
+        let asked = |version: u64| Stay::of(version == 0 || version == 2);
         let all = |count: u64| (0..count).map(|version| (item(b"key", &[1; 900], version), asked(version)));
         let mut items: Vec<_> = all(4).collect();
         assert!(make_fit(&mut items).is_empty());
@@ -149,8 +166,9 @@ mod tests {
         let gone: Vec<u64> = make_fit(&mut items).iter().map(|item| item.version).collect();
         assert_eq!(gone, [1, 3]);
         assert_eq!(items.iter().map(|(item, _)| item.version).collect::<Vec<_>>(), [0, 2, 4, 5]);
-        let mut items: Vec<_> = all(6).map(|(item, _)| (item, true)).collect();
+        let mut items: Vec<_> = all(6).map(|(item, _)| (item, Stay::Longer)).collect();
+        items[0].1 = Stay::Longest;
         let gone: Vec<u64> = make_fit(&mut items).iter().map(|item| item.version).collect();
-        assert_eq!(gone, [0, 1]);
+        assert_eq!(gone, [1, 2]);
     }
 }

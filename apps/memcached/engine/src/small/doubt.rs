@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use nandscape_sim::Time;
+
 use super::bucket::items;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -22,19 +24,26 @@ pub(crate) struct Doubt {
 }
 
 impl State {
+    /// Settles a doubt about a key whose bucket has these bytes.
+    pub(crate) fn settle_doubt(&mut self, pair: usize, (key, doubt): (Rc<[u8]>, Doubt), bytes: &[u8], now: Time) {
+        let Some(item) = items(bytes).find(|item| *item.key == *key) else { return };
+        if item.version < doubt.version {
+            self.change_small(key, now);
+        } else if doubt.is_item {
+            // Its bucket was written after it: records outside of the bucket are void.
+            self.remove(&key);
+            self.small.mask(key.clone(), item.version);
+            self.logs[pair].queue(Queued::Small(key), now);
+        }
+    }
+
     /// Items of a bucket that keys have newer records of are taken out of it. `newest` has the versions of these.
-    pub(crate) fn find_stale(
-        &mut self,
-        pair: usize,
-        record: &Record<'_>,
-        newest: &BTreeMap<Rc<[u8]>, u64>,
-        now: nandscape_sim::Time,
-    ) {
+    pub(crate) fn find_stale(&mut self, pair: usize, record: &Record<'_>, newest: &BTreeMap<Rc<[u8]>, u64>, now: Time) {
         let is_stale = |key: &[u8], version: u64| newest.get(key).is_some_and(|newest| *newest > version);
         for item in items(record.value).filter(|item| is_stale(item.key, item.version)) {
             let key: Rc<[u8]> = item.key.into();
             self.small.change(key.clone());
-            self.logs[pair].queue(Queued::Small { key, mask: None }, now);
+            self.logs[pair].queue(Queued::Small(key), now);
         }
     }
 }
@@ -63,18 +72,7 @@ impl Engine {
             };
             let Some(bytes) = bytes else { continue };
             let now = self.host.sim().now();
-            for (key, doubt) in doubts {
-                let Some(item) = items(&bytes).find(|item| *item.key == *key) else { continue };
-                let mut state = self.state.borrow_mut();
-                if item.version < doubt.version {
-                    state.change_small(key, None, now);
-                } else if doubt.is_item {
-                    // Its bucket is the last that was written of it: its own records are void.
-                    state.remove(&key);
-                    let mask = Some(item.version);
-                    state.logs[pair].queue(Queued::Small { key, mask }, now);
-                }
-            }
+            doubts.into_iter().for_each(|doubt| self.state.borrow_mut().settle_doubt(pair, doubt, &bytes, now));
             self.host.tick().await;
         }
         Ok(())

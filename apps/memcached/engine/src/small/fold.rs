@@ -4,14 +4,16 @@
 //! the first one of its bucket that waits.
 //!
 //! An item may leave its bucket, because it has grown: its own record is packed first, and only then its bucket without it. In the other
-//! direction its bucket is packed first, and then that its own records are void. In both, versions decide which of the two counts if a crash comes
-//! between them.
+//! direction its bucket is packed first, then a *mask*, that its own records are void, and only then may the item leave its bucket. If a crash comes
+//! between two of these records, versions decide which item counts.
 
 use std::rc::Rc;
 
-use super::bucket::{Packed, bytes, items, make_fit};
+use nandscape_sim::Time;
+
+use super::bucket::{Packed, Stay, bytes, items, make_fit};
 use super::{Known, Small};
-use crate::log::{Name, Spot};
+use crate::log::{Name, Queued, Spot};
 use crate::record::Record;
 use crate::state::{Entry, State};
 
@@ -29,7 +31,8 @@ pub(crate) struct Folded {
 enum Change<'a> {
     /// The index has a newer one that goes to this bucket.
     Newer(Packed<'a>),
-    /// The index has a newer one for itself, which is not packed: until then drives have no other.
+    /// The index has a newer one for itself, which is not packed: until then drives have no other. Or there is none, and drives may have an
+    /// older one outside of the bucket, which would count.
     Stays,
     Gone,
 }
@@ -46,6 +49,7 @@ impl State {
         match self.index.get(key).filter(is_there) {
             Some(entry) if entry.is_small => Change::Newer(packed(key, entry)),
             Some(entry) if entry.spot.is_none() => Change::Stays,
+            None if self.small.mask_of(key).is_some() => Change::Stays,
             _ => Change::Gone,
         }
     }
@@ -64,7 +68,7 @@ impl State {
         let (mut all, mut newer, mut done) = (Vec::new(), Vec::new(), Vec::new());
         for key in keys {
             match self.change_of(key, now_s) {
-                Change::Newer(item) => newer.push((item, false)),
+                Change::Newer(item) => newer.push((item, Stay::Shortest)),
                 Change::Stays => continue,
                 Change::Gone => {}
             }
@@ -77,7 +81,9 @@ impl State {
                 continue;
             }
             let is_hot = self.index.get(item.key).is_some_and(|entry| entry.is_small && entry.is_hot);
-            all.push((item, is_hot || asked >> place.min(15) & 1 == 1));
+            let is_asked = is_hot || asked >> place.min(15) & 1 == 1;
+            let stay = if self.small.mask_of(item.key).is_some() { Stay::Longest } else { Stay::of(is_asked) };
+            all.push((item, stay));
         }
         newer.sort_by_key(|(item, _)| item.version);
         all.extend(newer);
@@ -151,12 +157,11 @@ impl State {
         items
     }
 
-    /// The index has a newer item of a small one, or none, that waits to be folded; the number of the change. With a version, the item's own
-    /// records that are older are void.
-    pub(crate) fn change_small(&mut self, key: Rc<[u8]>, mask: Option<u64>, now: nandscape_sim::Time) -> u64 {
+    /// The index has a newer item of a small one, or none, that waits to be folded; the number of the change.
+    pub(crate) fn change_small(&mut self, key: Rc<[u8]>, now: Time) -> u64 {
         let pair = self.pair(&key);
         self.small.change(key.clone());
-        self.logs[pair].queue(crate::log::Queued::Small { key, mask }, now)
+        self.logs[pair].queue(Queued::Small(key), now)
     }
 
     /// A bucket was found after a crash, at its place.

@@ -218,7 +218,7 @@ impl Engine {
 
 impl Entry {
     /// A copy of an item in a bucket.
-    fn of_small(item: &Packed<'_>, now_s: u64) -> Entry {
+    pub(crate) fn of_small(item: &Packed<'_>, now_s: u64) -> Entry {
         let Packed { value, flags, expiry, version, marks, is_fetched, .. } = *item;
         Entry {
             version,

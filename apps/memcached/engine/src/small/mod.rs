@@ -11,11 +11,14 @@
 //! | `fold` | changes become the next record of their bucket |
 //! | `load` | buckets are read: for clients, and before changes are folded |
 //! | `doubt` | after a crash: items in a bucket and outside of it |
+//! | `tests` | all ends of a log between any two records; what a log without a rule would lose |
 
 mod bucket;
 mod doubt;
 mod fold;
 mod load;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -111,6 +114,11 @@ pub(crate) struct Small {
     loaded: BTreeMap<u32, Loaded>,
     /// Keys whose bucket is to be written: their item in the index is newer, or they have none.
     changed: BTreeMap<u32, BTreeSet<Rc<[u8]>>>,
+    /// Keys of which drives may have items outside of buckets, with the version below which these are void. Each is to be written before
+    /// the key's item leaves its bucket.
+    masks: BTreeMap<Rc<[u8]>, u64>,
+    /// Keys that wait to be packed outside of buckets, and how often.
+    outside: BTreeMap<Rc<[u8]>, u32>,
     loaded_bytes: u64,
     serial: u64,
     items: u64,
@@ -177,11 +185,50 @@ impl Small {
         self.changed.entry(self.number(&key)).or_default().insert(key);
     }
 
+    /// Items of a key outside of its bucket are void below a version.
+    pub(crate) fn mask(&mut self, key: Rc<[u8]>, version: u64) {
+        self.masks.insert(key, version);
+    }
+
+    /// The version below which a key's items outside of its bucket are void, if that is to be written.
+    pub(crate) fn mask_of(&self, key: &[u8]) -> Option<u64> {
+        self.masks.get(key).copied()
+    }
+
+    /// That a key's items are void is written, or a newer one outside of its bucket says so.
+    pub(crate) fn masked(&mut self, key: &[u8]) {
+        self.masks.remove(key);
+    }
+
+    /// A key waits to be packed outside of buckets.
+    pub(crate) fn waits_outside(&mut self, key: &Rc<[u8]>) {
+        if self.is_used() {
+            *self.outside.entry(key.clone()).or_default() += 1;
+        }
+    }
+
+    /// It has been packed, or that is void.
+    pub(crate) fn packed_outside(&mut self, key: &[u8]) {
+        if let Some(count) = self.outside.get_mut(key) {
+            *count -= 1;
+            if *count == 0 {
+                self.outside.remove(key);
+            }
+        }
+    }
+
+    /// Whether a key waits to be packed outside of buckets.
+    pub(crate) fn is_outside(&self, key: &[u8]) -> bool {
+        self.outside.contains_key(key)
+    }
+
     /// All items are gone.
     pub(crate) fn clear(&mut self) {
         self.table.fill(Known::default());
         self.loaded.clear();
         self.changed.clear();
+        self.masks.clear();
+        self.outside.clear();
         (self.loaded_bytes, self.items) = (0, 0);
     }
 
@@ -258,37 +305,5 @@ impl Small {
     /// Whether an item of a bucket was asked for since it was written.
     pub(crate) fn is_hot(&self, number: u32) -> bool {
         self.known(number).is_some_and(|known| known.asked != 0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_has_thirty_two_bytes_of_a_bucket() {
-        assert_eq!(size_of::<Known>(), 32);
-    }
-
-    /// 16 keys in 128 bits, 4 bits a key: some 2% of other keys are taken for one of them.
-    #[test]
-    fn a_filter_has_each_of_its_keys_and_few_others() {
-        let spot = Spot { segment: 3, slot: 4, offset: 5, len: 600, drive: 2 };
-        let key = |number: u32| number.to_le_bytes();
-        let keys: Vec<[u8; 4]> = (0..16).map(key).collect();
-        let marks = crate::engine::Marks::default();
-        let all: Vec<bucket::Packed<'_>> = keys
-            .iter()
-            .map(|key| bucket::Packed { key, value: b"", flags: 0, expiry: 0, version: 1, marks, is_fetched: false })
-            .collect();
-        let known = Known::at(spot, &bucket::bytes(&all));
-        let has = |key: &[u8]| {
-            let [low, high] = bits(key);
-            known.filter[0] & low == low && known.filter[1] & high == high
-        };
-        assert_eq!(known.count(), 16);
-        assert!((0..16).all(|number| has(&key(number))));
-        let wrong = (16..10_016).filter(|number| has(&key(*number))).count();
-        assert!((100..500).contains(&wrong), "{wrong} of 10,000");
     }
 }

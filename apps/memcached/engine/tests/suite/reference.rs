@@ -73,7 +73,7 @@ impl Model {
             }
             8 => {
                 let (value, is_append) = (text(rng, 50), rng.chance(0.5));
-                let found = self.get(&key).filter(|(_, _, there)| there.len() < 20_000).map(|(_, _, there)| {
+                let found = self.get(&key).filter(|(_, _, there)| there.len() < 30_000).map(|(_, _, there)| {
                     let parts: [&[u8]; 2] =
                         if is_append { [there, value.as_bytes()] } else { [value.as_bytes(), there] };
                     *there = parts.concat();

@@ -12,9 +12,9 @@ use crate::client::{NOW_S, SMALL};
 use crate::crash::{History, live, live_as, live_until, live_without, open_only};
 
 /// The limits of small items: values have up to 2,000 bytes, and some more.
-const LIMITS: [u64; 4] = [0, 600, 1_000, 1_024];
+const LIMITS: [u64; 4] = [0, 200, 400, 600];
 const KEYS: u64 = 200;
-const CONFIG: Config = Config { memory: 1 << 20, small: 1_000, ..SMALL };
+const CONFIG: Config = Config { memory: 1 << 20, small: 600, ..SMALL };
 
 fn small_disks(placement: Placement) -> Vec<Rc<Disk>> {
     let count = if placement == Placement::Parity { 3 } else { 2 };
