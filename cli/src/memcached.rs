@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 
 use clap::{Args, ValueEnum};
 use nandscape_apps_memcached_engine::policy::{Need, POLICIES, policy};
-use nandscape_apps_memcached_engine::{Ack, Config, MOST_SMALL, OpenError, Placement};
+use nandscape_apps_memcached_engine::{Ack, Config, OpenError, Placement};
 use nandscape_apps_memcached_run::live::{Place, ServeError, ServeSpec, ServedDrive, serve};
 use nandscape_device_media::durable::{Membership, Owner, StoreFile};
 use nandscape_device_ssd::Resolved;
@@ -15,7 +15,7 @@ use nandscape_lab_run::{DriveSpec, Precondition};
 use nandscape_sim::units::Bytes;
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
 
-use crate::engine::{check_drives, drive_of, known, placement};
+use crate::engine::{check_drives, drive_of, known, placement, small_items};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::output;
@@ -97,12 +97,6 @@ pub(crate) struct MemcachedArgs {
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
-}
-
-fn small_items(text: &str) -> Result<Bytes, String> {
-    let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
-    let most = MOST_SMALL as u64;
-    if bytes.0 > most { Err(format!("{bytes} is too much; 0 to {most} are valid")) } else { Ok(bytes) }
 }
 
 #[derive(Copy, Clone, ValueEnum)]

@@ -169,7 +169,7 @@ impl Engine {
         Stats {
             items: state.items().0,
             small_items: state.items().1,
-            buckets: state.small.used(),
+            buckets: state.small.buckets(),
             live_bytes: state.logs.iter().map(|log| log.live).sum(),
             log_bytes: state.logs.iter().map(|log| log.bytes(log.slots.into(), self.segment)).sum(),
             index_bytes: state.index_bytes(),

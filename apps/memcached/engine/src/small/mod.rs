@@ -122,6 +122,7 @@ pub(crate) struct Small {
     loaded_bytes: u64,
     serial: u64,
     items: u64,
+    buckets: u64,
 }
 
 impl Small {
@@ -229,7 +230,7 @@ impl Small {
         self.changed.clear();
         self.masks.clear();
         self.outside.clear();
-        (self.loaded_bytes, self.items) = (0, 0);
+        (self.loaded_bytes, self.items, self.buckets) = (0, 0, 0);
     }
 
     /// Items in buckets.
@@ -237,9 +238,9 @@ impl Small {
         self.items
     }
 
-    /// Buckets that have been written.
-    pub(crate) fn used(&self) -> u64 {
-        self.table.iter().filter(|known| known.len > 0).count() as u64
+    /// Buckets that are written.
+    pub(crate) fn buckets(&self) -> u64 {
+        self.buckets
     }
 
     /// Bytes of memory of the table.
@@ -266,6 +267,7 @@ impl Small {
     fn set(&mut self, number: u32, known: Known) {
         if let Some(before) = self.table.get_mut(number as usize) {
             self.items = self.items + known.count() - before.count();
+            self.buckets = self.buckets + u64::from(known.len > 0) - u64::from(before.len > 0);
             *before = known;
         }
     }
