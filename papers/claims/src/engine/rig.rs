@@ -114,7 +114,8 @@ pub(crate) fn measure_clients(run: &Run<'_>, policy: &'static str, workload: &'s
     let is_full = run.effort.requests_percent >= Effort::FULL.requests_percent;
     let (capacity, write_bytes, pages) = if is_full { FULL } else { FEW };
     let (reads, passes, fill) = if is_full { (OPERATIONS[0], 1, 50) } else { (OPERATIONS[1], 0, 10) };
-    let load = Load { readers: CLIENTS, read_bytes: RECORD, writers: 0, write_bytes: 0, reads, fill, small: 0, absent: 0 };
+    let load =
+        Load { readers: CLIENTS, read_bytes: RECORD, writers: 0, write_bytes: 0, reads, fill, small: 0, absent: 0 };
     let spec = spec(run, drive(capacity, pages)?, policy, (load, passes, 16 * write_bytes));
     let message = run.cost("message", Span::from_us(12));
     let served = serve_clients(&spec, &Clients { workload, cached: 10, network: 500_000_000, message })?;

@@ -160,7 +160,10 @@ impl Engine {
             return Ok(());
         }
         match bytes {
-            Some(bytes) => drop(state.small.load(number, bytes, false, 0)),
+            Some(bytes) => {
+                state.small.load(number, bytes, false, 0);
+                state.evict_values();
+            }
             None => {
                 let lost = state.drop_bucket(pair, number);
                 state.stats.unreadable += lost;
