@@ -16,7 +16,7 @@ use crate::error::EngineError;
 use crate::log::Spot;
 use crate::placement::xor;
 use crate::record::{Kind, Record};
-use crate::small::Found;
+use crate::small::{BUCKET, Found};
 
 /// How often an item is looked for that moves while it is read.
 pub(crate) const TRIES: usize = 8;
@@ -70,7 +70,7 @@ impl Engine {
             let Some((found, spot)) = self.begin(key, access)? else {
                 match self.load(key, (attributes, access, false)).await {
                     Found::Item(item) => {
-                        self.host.bytes(item.value.len()).await;
+                        self.host.bytes(BUCKET).await;
                         self.state.borrow_mut().stats.drive_hits += 1;
                         return Ok(item);
                     }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use nandscape_wire_nvme::vendor::Attributes;
 
-use super::bucket::{Packed, items};
+use super::bucket::{BUCKET, Packed, items};
 use super::fold::bucket_number;
 use crate::engine::{Access, Engine, Item};
 use crate::error::EngineError;
@@ -154,6 +154,7 @@ impl Engine {
         let others = (0..self.layout.width).filter(|other| !drives.contains(other));
         let order: Vec<usize> = drives.iter().copied().chain(others).collect();
         let bytes = self.read_bucket(pair, (number, spot), &order).await?;
+        self.host.bytes(BUCKET).await;
         let mut state = self.state.borrow_mut();
         let is_there = state.small.spot(number, &state.logs[pair]) == Some(spot);
         if !is_there || state.small.loaded.contains_key(&number) {

@@ -27,9 +27,8 @@ use nandscape_sim::rng::mix;
 
 use crate::log::{Log, Spot};
 use crate::state::hash;
-use bucket::BUCKET;
 
-pub(crate) use bucket::items;
+pub(crate) use bucket::{BUCKET, items};
 pub(crate) use doubt::Doubt;
 pub(crate) use fold::{Folded, bucket_number};
 pub(crate) use load::Found;

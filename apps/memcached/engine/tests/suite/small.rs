@@ -9,7 +9,7 @@ use nandscape_lab_crash::each;
 use nandscape_sim::{Executor, Rng, Seed, Span};
 use nandscape_wire_nvme::vendor::Attributes;
 
-use crate::client::{NOW_S, SMALL, disks, drives, open};
+use crate::client::{NOW_S, SMALL, disks, drives, open, zoned_disks};
 use crate::crash::{History, live, live_as, live_until, live_without, open_only};
 
 /// The limits of small items: values have up to 2,000 bytes, and some more.
@@ -36,9 +36,16 @@ fn what_was_flushed_is_there_after_a_crash_and_nothing_older() {
     let mut moved = 0;
     each(24, |seed| {
         let mut rng = seed.child("config").rng();
-        let policy = ["mixed", "epochs", "rails"][rng.below(3) as usize];
         let placement = placement(&mut rng);
-        let disks = small_disks(placement);
+        let policies: &[&str] = match placement {
+            Placement::Copies => &["mixed", "epochs", "rails", "fdp", "raid0", "zoned"],
+            Placement::Parity => &["mixed", "epochs", "rails", "fdp"],
+        };
+        let policy = policies[rng.below(policies.len() as u64) as usize];
+        let disks = match policy {
+            "zoned" => zoned_disks(2, 24, (256 << 10, 192 << 10)),
+            _ => small_disks(placement),
+        };
         let ack = [Ack::Cache, Ack::One, Ack::All][rng.below(3) as usize];
         let config = Config { start_s: NOW_S, ack, placement, ..CONFIG };
         let history = Rc::new(History::of(KEYS));
