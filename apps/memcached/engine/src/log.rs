@@ -132,6 +132,8 @@ pub(crate) struct Reclaiming {
     pub(crate) number: u64,
     pub(crate) segment: Segment,
     pub(crate) stay: Stay,
+    /// Which buckets stay: that the index has too much memory is no reason for them to leave.
+    pub(crate) buckets: Stay,
     /// Drives of which its chunks are still to be read.
     pub(crate) left: Vec<usize>,
 }

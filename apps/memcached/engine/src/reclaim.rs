@@ -85,8 +85,9 @@ impl Engine {
             (_, true) => Stay::Asked,
             _ => Stay::All,
         };
+        let buckets = if is_full { Stay::Asked } else { Stay::All };
         let left = if segment.is_needed() { log.layout.data(number, 0).collect() } else { Vec::new() };
-        Some(Reclaiming { number, segment, stay, left })
+        Some(Reclaiming { number, segment, stay, buckets, left })
     }
 
     /// Gives up segments of a pair as far as that is due. `drives` have tokens, and are read. Whether any was.
@@ -165,12 +166,13 @@ impl Engine {
         let (mut state, mut kept) = (self.state.borrow_mut(), 0);
         let Some(reclaiming) = state.logs[pair].reclaiming.get_mut(at) else { return };
         reclaiming.left.retain(|left| *left != drive);
-        let stay = reclaiming.stay;
+        let (items, buckets) = (reclaiming.stay, reclaiming.buckets);
         let own = pieces(image, self.id, self.block).into_iter();
         for header in own.filter(|header| header.segment == number && !header.is_parity) {
             for (offset, record) in records(image, header) {
                 let is_at = |spot: Spot| (spot.segment, spot.offset, spot.drive) == (number, offset, drive as u32);
                 let has_room = kept + record.len() <= self.segment as usize / 2;
+                let stay = if record.kind == Kind::Bucket { buckets } else { items };
                 let stays = |is_hot: bool| stay == Stay::All || stay == Stay::Asked && is_hot && has_room;
                 let is_kept = match record.kind {
                     Kind::Put => state.give_up_item(pair, &record, (is_at, stays), now_s),
