@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use nandscape_apps_memcached_engine::policy::{ANY_DRIVE, Need, POLICIES, policy};
-use nandscape_apps_memcached_engine::{OpenError, PARITY_DRIVES, Placement};
+use nandscape_apps_memcached_engine::{MOST_SMALL, OpenError, PARITY_DRIVES, Placement};
 use nandscape_apps_memcached_run::{Load, Machine, Outcome, RunError, Spec, Tenant};
 use nandscape_device_ssd::{BUILTIN, Resolved};
 use nandscape_host_block::Config as BlockConfig;
@@ -105,6 +105,13 @@ pub(crate) struct EngineArgs {
     /// How full the items of the readers make the log, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=70))]
     fill: u64,
+    /// Items with at most so many bytes of key and value share blocks of 4 KiB; 0 is no item. The output then has the index's bytes of an item,
+    /// and the bytes that drives write for each that is put
+    #[arg(long, value_name = "BYTES", value_parser = small_items)]
+    small_items: Option<Bytes>,
+    /// Reads of keys that have no item, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=90))]
+    absent: u64,
     /// Bytes of changes that may wait for their drives
     #[arg(long, value_name = "BYTES", default_value = "8MiB")]
     dirty: Bytes,
@@ -226,6 +233,13 @@ fn needed(policy: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
+/// The limit of small items.
+pub(crate) fn small_items(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    let most = MOST_SMALL as u64;
+    if bytes.0 > most { Err(format!("{bytes} is too much; 0 to {most} are valid")) } else { Ok(bytes) }
+}
+
 /// The profile of the drives of an engine: defaults of built-in ones, what the policy needs, and changes.
 pub(crate) fn drive_of(
     name: &str,
@@ -313,6 +327,8 @@ impl EngineArgs {
                 write_bytes: self.write_size.0,
                 reads: self.reads,
                 fill: self.fill,
+                small: self.small_items.map_or(0, |bytes| bytes.0),
+                absent: self.absent,
             },
             tenants: self.tenants.clone(),
             layer: self.layer(scheduler)?,
@@ -401,7 +417,7 @@ pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
     }
     match args.json {
         true => output::result(&serde_json::to_string_pretty(&as_json(&runs, &args.tenants)).expect("plain data")),
-        false => output::result(&text(&runs, &args.tenants)),
+        false => output::result(&text(&runs, args)),
     }
 }
 
@@ -449,7 +465,19 @@ fn latencies(latency: &Histogram) -> Vec<String> {
     row
 }
 
-fn text(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> String {
+/// Bytes of the index for each item at the end.
+fn index_bytes(outcome: &Outcome) -> f64 {
+    outcome.after.index_bytes as f64 / outcome.after.items.max(1) as f64
+}
+
+/// Bytes that drives have written for each that was put, if any was.
+fn written_a_byte(outcome: &Outcome) -> Option<f64> {
+    let written = outcome.after.written_bytes - outcome.before.written_bytes;
+    (outcome.put_bytes > 0).then(|| written as f64 / outcome.put_bytes as f64)
+}
+
+fn text(runs: &[(Case<'_>, Outcome)], args: &EngineArgs) -> String {
+    let tenants = &args.tenants[..];
     let names = Names::of(runs);
     let quantiles = QUANTILES.map(|(name, _)| name);
     let of_latency = [&["reads", "mean"], &quantiles[..], &["max"]].concat();
@@ -461,9 +489,12 @@ fn text(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> String {
     figures.extend(["reads/s", "written/s", "epochs", "collected", "WAF", "moved items", "reads at tokens"]);
     figures.extend(has_windows.then_some("windows lapsed"));
     figures.extend(if names.has_placement { &["room", "reconstructed", "CPU, us/read"][..] } else { &[] });
+    figures.extend(if args.small_items.is_some() { &["index bytes/item", "written/put"][..] } else { &[] });
     let mut figures = table(&figures);
+    let mut misses = table(&[&names.header("without an item, us")[..], &of_latency].concat());
     for (case, outcome) in runs {
         reads.add_row([names.row(case), latencies(&outcome.reads)].concat());
+        misses.add_row([names.row(case), latencies(&outcome.misses)].concat());
         let took = outcome.took.as_s();
         let rate = |reads: &Histogram| count((reads.count() as f64 / took) as u64);
         for (number, (tenant, latency)) in tenants.iter().zip(&outcome.tenants).enumerate() {
@@ -486,12 +517,13 @@ fn text(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> String {
             let rebuilt = outcome.after.reconstructed - outcome.before.reconstructed;
             row.extend([bytes(outcome.after.log_bytes as f64), count(rebuilt), us(cpu_us(outcome))]);
         }
+        if args.small_items.is_some() {
+            row.extend([format!("{:.1}", index_bytes(outcome)), ratio(written_a_byte(outcome))]);
+        }
         figures.add_row(row);
     }
-    match tenants.is_empty() {
-        true => lines([&reads, &figures]),
-        false => lines([&reads, &of_tenants, &figures]),
-    }
+    let shown = [(true, &reads), (args.absent > 0, &misses), (!tenants.is_empty(), &of_tenants), (true, &figures)];
+    lines(shown.into_iter().filter(|(is_shown, _)| *is_shown).map(|(_, table)| table))
 }
 
 fn latency_json(latency: &Histogram) -> Value {
@@ -517,6 +549,9 @@ fn as_json(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> Value {
             "policy": case.policy,
             "placement": case.placement.name(),
             "scheduler": case.scheduler,
+            "index_bytes_an_item": index_bytes(outcome),
+            "drive_bytes_written_a_byte": written_a_byte(outcome),
+            "miss_latency_us": latency_json(&outcome.misses),
             "tenants": of_tenants.collect::<Vec<_>>(),
             "read_latency_us": latency_json(&outcome.reads),
             "reads_per_s": outcome.reads.count() as f64 / took,

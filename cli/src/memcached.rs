@@ -16,7 +16,7 @@ use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
 
-use crate::engine::{check_drives, drive_of, known, placement};
+use crate::engine::{check_drives, drive_of, known, placement, small_items};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::output;
@@ -93,6 +93,10 @@ pub(crate) struct MemcachedArgs {
     /// 16MiB
     #[arg(long, value_name = "BYTES")]
     dirty: Option<Bytes>,
+    /// Items with at most so many bytes of key and value share blocks of 4 KiB, and memory has 32 bytes of a block in place of an entry of each
+    /// item. A change writes its block. 0 is no item; 1024 is the most
+    #[arg(long, value_name = "BYTES", default_value = "0", value_parser = small_items)]
+    small_items: Bytes,
     /// When a change counts as done: in memory, on one replica, or on all
     #[arg(long, value_enum, default_value = "cache")]
     ack: AckArg,
@@ -242,6 +246,7 @@ impl MemcachedArgs {
             ack,
             caches: true,
             placement: self.placement,
+            small: self.small_items.0,
             start_s: now.as_secs(),
             start_ns: now.subsec_nanos(),
             id: now.as_nanos() as u64 | 1,

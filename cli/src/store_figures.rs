@@ -51,7 +51,7 @@ pub(crate) fn ratio(number: Option<f64>) -> String {
 }
 
 /// Tables as lines, with an empty one between them.
-pub(crate) fn lines<const TABLES: usize>(tables: [&Table; TABLES]) -> String {
+pub(crate) fn lines<'a>(tables: impl IntoIterator<Item = &'a Table>) -> String {
     let lines = |table: &Table| table.lines().map(|line| line.trim_end().to_owned() + "\n").collect::<String>();
-    tables.map(lines).join("\n")
+    tables.into_iter().map(lines).collect::<Vec<String>>().join("\n")
 }

@@ -142,6 +142,51 @@ fn what_was_acknowledged_by_all_replicas_outlasts_kill_9() {
     server.end("-TERM");
 }
 
+/// Items of 100 to 300 bytes have few bytes each in memory, and are the same after `kill -9` and with another limit.
+#[test]
+fn small_items_have_no_entries_in_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let store = ["--store", store.to_str().unwrap(), "--drives", "2", "--ack", "all", "--dirty", "4MiB"];
+    let with = |limit: &'static str| [&store[..], &["--small-items", limit]].concat();
+    let value = |number: usize, round: usize| "x".repeat(100 + (number + round) % 200);
+    let (server, _) = Server::start(folder.path(), &with("400"));
+    let mut client = Client::connect(folder.path());
+    let mut commands = String::new();
+    for (round, number) in (0..4_000).map(|number| (0, number)).chain((0..300).map(|number| (1, number))) {
+        // Some of the second round outgrow the limit.
+        let value = value(number, round).repeat(if round == 1 && number % 3 == 0 { 5 } else { 1 });
+        commands += &format!("set key{number} {number} 0 {} noreply\r\n{value}\r\n", value.len());
+    }
+    client.send(commands.as_bytes());
+    assert_eq!(client.ask("mn\r\n", "MN"), "MN\r\n");
+    assert_eq!(client.ask("delete key3999\r\n", "DELETED"), "DELETED\r\n");
+    let stats = client.ask("stats\r\n", "END");
+    let figure = |name: &str| -> f64 {
+        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} "))).expect("a statistic");
+        line.parse().unwrap()
+    };
+    assert_eq!((figure("curr_items"), figure("engine_small_items")), (3_999.0, 3_899.0));
+    assert!(figure("engine_index_bytes") < 400_000.0, "{stats}");
+    server.end("-KILL");
+    for limit in ["400", "0", "1024"] {
+        let (server, line) = Server::start(folder.path(), &with(limit));
+        assert!(line.contains(": 3999 items found"), "{line}");
+        let mut client = Client::connect(folder.path());
+        for number in (0..4_000).step_by(37).chain([3, 299, 3_999]) {
+            let round = usize::from(number < 300);
+            let value = value(number, round).repeat(if round == 1 && number % 3 == 0 { 5 } else { 1 });
+            let there = format!("VALUE key{number} {number} {}\r\n{value}\r\n", value.len());
+            let expected = if number == 3_999 { String::new() } else { there };
+            assert_eq!(client.ask(&format!("get key{number}\r\n"), "END"), expected + "END\r\n");
+        }
+        server.end("-TERM");
+    }
+    let refused = command(folder.path(), ":", &with("2KiB")).output().unwrap();
+    let printed = String::from_utf8_lossy(&refused.stderr);
+    assert!(printed.contains("2KiB is too much; 0 to 1024 are valid"), "{printed}");
+}
+
 #[test]
 fn hostile_clients_cost_others_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -46,6 +46,8 @@ pub struct Config {
     pub start_ns: u32,
     /// How drives hold the items.
     pub placement: Placement,
+    /// Items with at most this many bytes of key and value have no entry in the index, but share one record with others; 0 is none.
+    pub small: u64,
     /// The number of the store, if one is made.
     pub id: u64,
     /// How long a drive may be without power, or out of reach, before it has failed, in milliseconds.
@@ -67,6 +69,7 @@ impl Default for Config {
             start_s: 0,
             start_ns: 0,
             placement: Placement::Copies,
+            small: 0,
             id: 1,
             patience_ms: PATIENCE_MS,
             records_opening: false,

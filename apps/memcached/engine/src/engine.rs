@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use nandscape_apps_store::Host;
 use nandscape_sim::signal::Signal;
+use nandscape_wire_nvme::vendor::Attributes;
 
 use crate::config::{Ack, Config, item_limit};
 use crate::drives::Member;
 use crate::error::{EngineError, Event};
-use crate::log::Queued;
 use crate::open::Super;
 use crate::placement::Layout;
 use crate::policy::{Policy, Windows};
@@ -167,7 +167,9 @@ impl Engine {
         let state = self.state.borrow();
         let sum = |of: fn(&Member) -> u64| self.members.iter().map(|member| of(member)).sum();
         Stats {
-            items: state.index.len() as u64,
+            items: state.items().0,
+            small_items: state.items().1,
+            buckets: state.small.buckets(),
             live_bytes: state.logs.iter().map(|log| log.live).sum(),
             log_bytes: state.logs.iter().map(|log| log.bytes(log.slots.into(), self.segment)).sum(),
             index_bytes: state.index_bytes(),
@@ -188,12 +190,13 @@ impl Engine {
     }
 
     /// What is known of the item of a key without its value, which is empty here; and the bytes of the value. It does not count as an access.
-    pub fn look(&self, key: &[u8]) -> Option<(Item, usize)> {
-        self.look_as(key, Access::Ignored)
+    pub async fn look(&self, key: &[u8]) -> Option<(Item, usize)> {
+        self.look_as(key, Access::Ignored).await
     }
 
     /// The same, before this access.
-    pub fn look_as(&self, key: &[u8], access: Access) -> Option<(Item, usize)> {
+    pub async fn look_as(&self, key: &[u8], access: Access) -> Option<(Item, usize)> {
+        self.load(key, (Attributes::default(), access, true)).await;
         let now_s = self.now_s();
         let mut state = self.state.borrow_mut();
         let entry = state.look(key, now_s)?;
@@ -202,18 +205,20 @@ impl Engine {
         Some(found)
     }
 
-    /// Whether a key has an item that has expired, and was not looked for since.
-    pub fn has_expired(&self, key: &[u8]) -> bool {
-        let now_s = self.now_s();
-        self.state.borrow().index.get(key).is_some_and(|entry| entry.expiry != 0 && entry.expiry <= now_s)
-    }
-
     /// Marks an item of a version as won, unless it has that mark. Whether it is this caller who has won.
-    pub fn win(&self, key: &[u8], version: u64) -> bool {
-        let now_s = self.now_s();
+    pub async fn win(&self, key: &[u8], version: u64) -> bool {
+        self.recall(key).await;
+        let (now, now_s) = (self.host.sim().now(), self.now_s());
         let mut state = self.state.borrow_mut();
-        let entry = state.look(key, now_s).filter(|entry| entry.version == version);
-        entry.is_some_and(|entry| !std::mem::replace(&mut entry.marks.is_won, true))
+        let Some(entry) = state.look(key, now_s).filter(|entry| entry.version == version) else { return false };
+        let has_won = !std::mem::replace(&mut entry.marks.is_won, true);
+        if entry.is_small && has_won {
+            // Its copy in memory may leave.
+            state.touched(key, now);
+            drop(state);
+            self.changed.notify();
+        }
+        has_won
     }
 
     /// Whether the value of a key's item is in memory.
@@ -261,6 +266,9 @@ impl Engine {
         }
         self.host.bytes(bytes).await;
         self.wait_for_room().await?;
+        if expect != Expect::Any {
+            self.recall(key).await;
+        }
         self.check(key, expect)?;
         let now = (self.host.sim().now(), self.now_s());
         let (number, version, pair) = {
@@ -281,14 +289,14 @@ impl Engine {
     pub async fn delete(&self, key: &[u8], expect: Expect) -> Result<(), Refused> {
         self.host.operation().await;
         self.wait_for_room().await?;
+        self.recall(key).await;
         let expect = if expect == Expect::Any { Expect::Present } else { expect };
         let checked = self.check(key, expect);
         let pair = self.state.borrow().pair(key);
         {
             // An item that was evicted is still on the drives until they know of it.
             let state = self.state.borrow();
-            let log = &state.logs[pair];
-            let is_certain = log.tail() <= log.durable_tail;
+            let is_certain = state.logs[pair].is_certain();
             if matches!(checked, Err(Refused::Exists)) || checked.is_err() && is_certain {
                 return checked;
             }
@@ -306,6 +314,7 @@ impl Engine {
     pub async fn touch(&self, key: &[u8], expiry: u64) -> Result<bool, Refused> {
         self.host.operation().await;
         self.wait_for_room().await?;
+        self.recall(key).await;
         let (now, now_s) = (self.host.sim().now(), self.now_s());
         let (pair, number) = {
             let mut state = self.state.borrow_mut();
@@ -313,7 +322,7 @@ impl Engine {
             let Some(entry) = state.look(key, now_s) else { return Ok(false) };
             entry.expiry = expiry;
             (entry.accessed, entry.is_recent, entry.is_hot) = (now_s, true, true);
-            (pair, state.logs[pair].queue(Queued::Touch(key.into()), now))
+            (pair, state.touched(key, now))
         };
         self.changed.notify();
         self.acknowledge(pair, number).await?;

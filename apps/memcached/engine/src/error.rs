@@ -220,6 +220,18 @@ pub enum OpenError {
         /// What it has.
         what: String,
     },
+    /// The memory has no room for the table of buckets.
+    #[error(
+        "{memory} bytes of memory: the buckets of small items take {table} of them, wherever their items are; {least} or more are valid"
+    )]
+    SmallMemory {
+        /// Bytes of the table.
+        table: u64,
+        /// Bytes of memory.
+        memory: u64,
+        /// The least.
+        least: u64,
+    },
     /// It failed.
     #[error(transparent)]
     Engine(#[from] EngineError),

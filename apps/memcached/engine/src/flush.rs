@@ -34,7 +34,7 @@ impl Engine {
         let after = Span::from_ms(self.config.flush_after_ms);
         let is_late = |since: nandscape_sim::Time| now.since(since) >= after;
         let waits = state.logs.iter().any(|log| !log.changes.is_empty());
-        let is_urgent = self.waiters.get() > 0 || self.is_closing.get() || state.unpacked_bytes >= least;
+        let is_urgent = self.waiters.get() > 0 || self.is_closing.get() || state.bytes_to_pack() >= least;
         waits && (is_urgent || state.logs.iter().any(|log| log.oldest.is_some_and(is_late)))
     }
 
@@ -187,6 +187,7 @@ impl Engine {
             !state.logs[pair].moves.is_empty() || state.logs[pair].needs_tail()
         };
         if packs || has_moves {
+            self.load_changed(pair, drives).await?;
             self.state.borrow_mut().pack(pair, self.form(), self.now_s());
         }
         let work = |replica: &usize| {

@@ -15,6 +15,7 @@
 //! | `flush` | epochs: tokens, writes |
 //! | `read` | get: from memory, a drive without a token, or all others |
 //! | `reclaim` | old segments are given up; eviction |
+//! | `small` | items that share a record, and have no entry in the index |
 //! | `open`, `recover` | making a store, and finding its items again |
 //! | `lost` | drives that are missing or fail |
 //! | `witness` | whether a drive that was out of reach is as the engine left it |
@@ -28,7 +29,7 @@
 //! | `zones_tests` | tests of new contents of a zone, and of what would lose them |
 //! | `memcached` | the text and the meta protocol |
 //!
-//! Left out: an index on flash; sockets, which `apps/memcached/run` has.
+//! Left out: sockets, which `apps/memcached/run` has.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -50,6 +51,7 @@ mod reclaim;
 mod record;
 mod recover;
 mod slots;
+mod small;
 mod state;
 #[cfg(test)]
 mod tail_tests;
@@ -63,5 +65,7 @@ pub use drives::{Given, Member};
 pub use engine::{Access, Engine, Expect, Item, MOST_KEY, Marks, New, Refused};
 pub use error::{EngineError, Event, OpenError};
 pub use placement::{PARITY_DRIVES, Placement};
+pub use read::Miss;
+pub use small::MOST_SMALL;
 pub use state::Stats;
 pub use witness::{Witness, clear, is_of_a_store};

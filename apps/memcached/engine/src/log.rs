@@ -30,13 +30,25 @@ pub(crate) struct Spot {
     pub(crate) drive: u32,
 }
 
-/// What waits to be packed. What is packed of a key is its state then: later changes are packed in the place of the first.
+/// What is an item for the log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Name {
+    /// The item of a key.
+    Key(Rc<[u8]>),
+    /// A bucket of small items.
+    Bucket(u32),
+}
+
+/// What waits to be packed. What is packed of a key is its state then: later changes are packed in the place of the first. If it has no item
+/// then, items of older versions than the given one are void.
 #[derive(Clone, Debug)]
 pub(crate) enum Queued {
     /// The item of a key, or its removal.
-    Key(Rc<[u8]>),
+    Key(Rc<[u8]>, u64),
     /// The time at which the item of a key expires.
-    Touch(Rc<[u8]>),
+    Touch(Rc<[u8]>, u64),
+    /// The bucket of a key, and that its items outside of buckets are void, if that is to be written.
+    Small(Rc<[u8]>),
     /// The removal of all items. It replaces this many waiting changes.
     Clear(u64),
 }
@@ -45,7 +57,7 @@ impl Queued {
     /// Bytes of memory of its place: what is queued of one key many times is in the index once.
     fn bytes(&self) -> u64 {
         let key = match self {
-            Queued::Key(key) | Queued::Touch(key) => key.len(),
+            Queued::Key(key, _) | Queued::Touch(key, _) | Queued::Small(key) => key.len(),
             Queued::Clear(_) => 0,
         };
         (size_of::<Queued>() + COUNTS + key) as u64
@@ -61,8 +73,8 @@ pub(crate) struct Chunk {
     pub(crate) is_first: bool,
     /// What each drive gets; one, if all get the same.
     pub(crate) images: Vec<Vec<u8>>,
-    /// Items in it with their versions, which stay in memory until it is on all replicas.
-    pub(crate) items: Vec<(Rc<[u8]>, u64)>,
+    /// Items in it with their versions, which stay in memory until it is on all replicas. Buckets have a number in place of a version.
+    pub(crate) items: Vec<(Name, u64)>,
     /// Changes and moves that were packed before it.
     pub(crate) changes_before: u64,
     pub(crate) moves_before: u64,
@@ -120,6 +132,8 @@ pub(crate) struct Reclaiming {
     pub(crate) number: u64,
     pub(crate) segment: Segment,
     pub(crate) stay: Stay,
+    /// Which buckets stay: that the index has too much memory is no reason for them to leave.
+    pub(crate) buckets: Stay,
     /// Drives of which its chunks are still to be read.
     pub(crate) left: Vec<usize>,
 }
@@ -144,7 +158,7 @@ pub(crate) struct Log {
     pub(crate) changes: VecDeque<Queued>,
     /// The segment of the record that each change replaces, if that is the last of its key.
     replaced: VecDeque<Option<u64>>,
-    pub(crate) moves: VecDeque<Rc<[u8]>>,
+    pub(crate) moves: VecDeque<Name>,
     /// Bytes of the places of changes.
     pub(crate) place_bytes: u64,
     /// Changes and moves that have been queued, and that were packed.
@@ -180,6 +194,17 @@ impl Log {
     /// The same; the slots of a zone, `together` of them, become free at once.
     pub(crate) fn with_together(self, together: u32) -> Log {
         Log { together, ..self }
+    }
+
+    /// The slot of a segment that is in use or is being given up.
+    pub(crate) fn slot_of(&self, segment: u64) -> Option<u32> {
+        let given_up = || self.reclaiming.iter().find(|one| one.number == segment).map(|one| one.segment.slot);
+        self.segments.get(&segment).map(|segment| segment.slot).or_else(given_up)
+    }
+
+    /// Whether all drives know which segments were given up: after a crash none of them returns.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.tail() <= self.durable_tail
     }
 
     /// Bytes of a number of slots, on all drives with data together.
@@ -269,8 +294,8 @@ impl Log {
     }
 
     /// Has an item of a segment that is given up packed.
-    pub(crate) fn move_later(&mut self, key: Rc<[u8]>) {
-        self.moves.push_back(key);
+    pub(crate) fn move_later(&mut self, name: Name) {
+        self.moves.push_back(name);
         self.moves_queued += 1;
     }
 

@@ -21,6 +21,7 @@ use crate::placement::{Layout, Placement};
 use crate::policy::{Need, Policy};
 use crate::record::CHUNK_HEADER;
 use crate::slots::Slots;
+use crate::small::{Small, buckets};
 use crate::state::State;
 use crate::zones::{LEAST_ACTIVE, OWN};
 
@@ -139,13 +140,15 @@ impl Engine {
         let log = |_| Log::new(shape.slots as u32, layout).with_together(slots.together);
         let logs = (0..count / replicas).map(log).collect();
         let config = Config { dirty: config.dirty.min(config.memory / 2), ..config };
+        let mut state = State::new(logs, config.memory, config.caches);
+        state.small = Small::new(buckets_of(&shape, layout, count / replicas), config.small as usize);
         let engine = Rc::new(Engine {
             host: host.clone(),
             config,
             policy,
             layout,
             members,
-            state: RefCell::new(State::new(logs, config.memory, config.caches)),
+            state: RefCell::new(state),
             segment: shape.segment,
             slots,
             id: shape.id,
@@ -162,6 +165,7 @@ impl Engine {
         for pair in 0..count / replicas {
             engine.recover(pair, &parts[pair * replicas..][..replicas]).await?;
         }
+        engine.check_table()?;
         engine.settle(&parts, is_even && !config.records_opening).await?;
         engine.begin_rebuilds(&parts);
         {
@@ -172,6 +176,15 @@ impl Engine {
         }
         host.sim().spawn(engine.clone().run());
         Ok(engine)
+    }
+
+    /// The table of buckets may take half of the index's memory.
+    fn check_table(&self) -> Result<(), OpenError> {
+        let (table, Config { memory, dirty, .. }) = (self.state.borrow().small.table_bytes(), self.config);
+        match table > (memory - dirty) / 2 {
+            true => Err(OpenError::SmallMemory { table, memory, least: 2 * table + dirty }),
+            false => Ok(()),
+        }
     }
 
     /// Records which drives are missing or lack segments, before anything is served. `is_even` is that all others record the same, and
@@ -195,6 +208,12 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// The buckets of a store, as many in each log. They depend on the store alone: keys keep theirs.
+fn buckets_of(shape: &Super, layout: Layout, logs: usize) -> u32 {
+    let of_log = buckets(shape.slots * shape.segment * layout.columns() as u64);
+    u32::try_from(of_log.saturating_mul(logs as u64)).unwrap_or(u32::MAX / logs as u32 * logs as u32)
 }
 
 /// The room that the smallest drive has for a log.

@@ -7,10 +7,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::engine::Marks;
-use crate::log::{Chunk, Queued, Segment, Spot};
+use crate::log::{Chunk, Name, Queued, Segment, Spot};
 use crate::record::{CHUNK_HEADER, Header, Kind, Record, record_bytes};
 use crate::slots::Slots;
-use crate::state::State;
+use crate::small::Folded;
+use crate::state::{Entry, State};
 
 /// The form of a store.
 #[derive(Copy, Clone)]
@@ -32,7 +33,7 @@ struct Filling {
     chunks: Vec<Vec<u8>>,
     /// Bytes at which the next chunk begins.
     target: usize,
-    items: Vec<(Rc<[u8]>, u64)>,
+    items: Vec<(Name, u64)>,
     changes_before: u64,
     moves_before: u64,
 }
@@ -72,53 +73,71 @@ enum Reserve {
     Tail,
 }
 
-/// What is packed for a change.
-enum What {
-    Nothing,
-    Item(Rc<[u8]>),
-    Delete(Rc<[u8]>),
-    Touch(Rc<[u8]>),
-    Clear,
+/// A change or a move that waits first.
+#[derive(Clone)]
+enum First {
+    Change(Queued),
+    Move(Name),
 }
 
-impl What {
-    fn key_len(&self) -> usize {
+impl First {
+    fn key(&self) -> Option<&Rc<[u8]>> {
         match self {
-            What::Item(key) | What::Delete(key) | What::Touch(key) => key.len(),
-            What::Nothing | What::Clear => 0,
+            First::Change(Queued::Clear(_)) | First::Move(Name::Bucket(_)) => None,
+            First::Change(Queued::Key(key, _) | Queued::Touch(key, _) | Queued::Small(key)) => Some(key),
+            First::Move(Name::Key(key)) => Some(key),
         }
     }
+}
+
+/// The parts of a change. Most have only the first.
+#[derive(Copy, Clone)]
+enum Part {
+    /// The item of a key, and what else is not of a bucket.
+    Own,
+    /// The bucket of a small item.
+    Bucket,
+    /// That older items of the key are void that are in no bucket.
+    Mask,
+}
+
+/// What is packed for a part of a change.
+enum What {
+    Nothing,
+    /// What it takes is not in memory.
+    Waits,
+    Item(Rc<[u8]>),
+    /// With the version below which items are void.
+    Delete(Rc<[u8]>, u64),
+    Touch(Rc<[u8]>),
+    Clear,
+    /// A bucket with its changes.
+    Fold(u32, Folded),
+    /// A bucket as it was.
+    Bucket(u32, Rc<[u8]>),
 }
 
 impl State {
     /// Packs what waits for a pair, as far as there is room.
     pub(crate) fn pack(&mut self, pair: usize, form: Form, now_s: u64) {
         let mut filling: Option<Filling> = None;
-        loop {
-            // A Clear hides all records before it: a move may carry an item that was put after it.
-            let log = &self.logs[pair];
-            let is_move = !log.moves.is_empty() && !matches!(log.changes.front(), Some(Queued::Clear(_)));
-            let Some(what) = self.next_to_pack(pair, is_move, now_s) else { break };
-            if !matches!(what, What::Nothing) {
-                let value = if let What::Item(key) = &what { self.index[key].len as usize } else { 0 };
-                let len = record_bytes(what.key_len(), value);
-                let frees = is_move || matches!(what, What::Clear);
-                let reserve = if frees { Reserve::Moves } else { Reserve::Changes };
-                if !self.make_room(pair, form, &mut filling, len, reserve) {
-                    if !is_move {
-                        break;
-                    }
-                    self.give_up_move(&what);
-                } else if let Some(filling) = &mut filling {
-                    self.append(pair, filling, &what, len);
-                }
+        while let Some(first) = self.next_to_pack(pair) {
+            let mut parts = self.parts_of(&first, now_s).into_iter();
+            if !parts.all(|part| self.pack_part(pair, form, &mut filling, (&first, part), now_s)) {
+                break;
             }
             let log = &mut self.logs[pair];
-            if is_move {
-                log.moves.pop_front();
-                log.moves_packed += 1;
-            } else {
-                log.pop_change();
+            match first {
+                First::Move(_) => {
+                    log.moves.pop_front();
+                    log.moves_packed += 1;
+                }
+                First::Change(change) => {
+                    log.pop_change();
+                    if let Queued::Key(key, _) | Queued::Touch(key, _) = change {
+                        self.small.packed_outside(&key);
+                    }
+                }
             }
         }
         self.finish(pair, form, filling);
@@ -134,32 +153,116 @@ impl State {
         log.free_slots();
     }
 
-    /// What is to be packed for the first change or move that waits; `None` if none does.
-    fn next_to_pack(&mut self, pair: usize, is_move: bool, now_s: u64) -> Option<What> {
+    /// The first change or move that waits; `None` if none does.
+    fn next_to_pack(&self, pair: usize) -> Option<First> {
         let log = &self.logs[pair];
-        let (key, is_touch) = match (is_move, log.changes.front()) {
-            (true, _) => (log.moves.front()?.clone(), false),
-            (false, Some(Queued::Key(key))) => (key.clone(), false),
-            (false, Some(Queued::Touch(key))) => (key.clone(), true),
-            (false, Some(Queued::Clear(_))) => return Some(What::Clear),
-            (false, None) => return None,
-        };
-        Some(match self.look(&key, now_s) {
-            Some(entry) if entry.is_unpacked => What::Item(key),
-            Some(_) if is_touch => What::Touch(key),
-            // An item whose time was set and has come is on drives with its former time.
-            None if !is_move => What::Delete(key),
-            _ => What::Nothing,
-        })
+        // A Clear hides all records before it: a move may carry an item that was put after it.
+        let is_move = !log.moves.is_empty() && !matches!(log.changes.front(), Some(Queued::Clear(_)));
+        match is_move {
+            true => log.moves.front().cloned().map(First::Move),
+            false => log.changes.front().cloned().map(First::Change),
+        }
     }
 
-    /// An item that is to be moved finds no room: it is evicted, unless a newer version waits in turn.
-    fn give_up_move(&mut self, what: &What) {
-        if let What::Item(key) = what
-            && self.index.get(key).is_some_and(|entry| entry.spot.is_some())
-        {
-            self.remove(key);
-            self.stats.evictions += 1;
+    /// The parts of a change or a move. An item that has become small is in its bucket before its own records are void; one that is gone, or
+    /// has grown, leaves its bucket afterwards.
+    fn parts_of(&mut self, first: &First, now_s: u64) -> [Part; 3] {
+        let is_small = first.key().and_then(|key| self.look(key, now_s)).is_some_and(|entry| entry.is_small);
+        if is_small { [Part::Own, Part::Bucket, Part::Mask] } else { [Part::Own, Part::Mask, Part::Bucket] }
+    }
+
+    /// Packs a part of a change or a move. Whether nothing of it waits any longer.
+    fn pack_part(
+        &mut self,
+        pair: usize,
+        form: Form,
+        filling: &mut Option<Filling>,
+        (first, part): (&First, Part),
+        now_s: u64,
+    ) -> bool {
+        let what = match part {
+            Part::Own => self.own_part(first, now_s),
+            Part::Bucket => self.bucket_part(first, now_s),
+            Part::Mask => self.mask_part(first),
+        };
+        let is_move = matches!(first, First::Move(_));
+        let len = match &what {
+            What::Nothing => return true,
+            What::Waits => return false,
+            What::Item(key) => record_bytes(key.len(), self.index[key].len as usize),
+            What::Delete(key, _) | What::Touch(key) => record_bytes(key.len(), 0),
+            What::Clear => record_bytes(0, 0),
+            What::Fold(number, Folded { bytes, .. }) | What::Bucket(number, bytes) => {
+                record_bytes(size_of_val(number), bytes.len())
+            }
+        };
+        let frees = is_move || matches!(what, What::Clear);
+        let reserve = if frees { Reserve::Moves } else { Reserve::Changes };
+        if !self.make_room(pair, form, filling, len, reserve) {
+            if is_move {
+                self.give_up_move(pair, &what);
+            }
+            return is_move;
+        }
+        if let Some(filling) = filling {
+            self.append(pair, filling, what, len);
+        }
+        true
+    }
+
+    /// What is packed of a key's item that is in no bucket.
+    fn own_part(&mut self, first: &First, now_s: u64) -> What {
+        let (key, mask, is_touch) = match first {
+            First::Change(Queued::Clear(_)) => return What::Clear,
+            First::Change(Queued::Key(key, mask)) => (key, Some(*mask), false),
+            First::Change(Queued::Touch(key, mask)) => (key, Some(*mask), true),
+            First::Change(Queued::Small(key)) | First::Move(Name::Key(key)) => (key, None, false),
+            First::Move(Name::Bucket(number)) => {
+                let bytes = self.bucket_to_move(*number);
+                return bytes.map_or(What::Nothing, |bytes| What::Bucket(*number, bytes));
+            }
+        };
+        match (self.look(key, now_s), mask) {
+            (Some(entry), _) if entry.is_small => What::Nothing,
+            (Some(entry), _) if entry.is_unpacked => What::Item(key.clone()),
+            (Some(_), _) if is_touch => What::Touch(key.clone()),
+            // An item whose time was set and has come is on drives with its former time.
+            (None, Some(mask)) => What::Delete(key.clone(), mask),
+            _ => What::Nothing,
+        }
+    }
+
+    /// What is packed of a key's bucket.
+    fn bucket_part(&self, first: &First, now_s: u64) -> What {
+        let Some(key) = first.key() else { return What::Nothing };
+        if !self.small.has_changed(key) {
+            return What::Nothing;
+        }
+        let number = self.small.number(key);
+        self.fold(number, now_s).map_or(What::Waits, |folded| What::Fold(number, folded))
+    }
+
+    /// What is packed so that a key's older items count no longer that are in no bucket.
+    fn mask_part(&mut self, first: &First) -> What {
+        let Some(key) = first.key() else { return What::Nothing };
+        let Some(mask) = self.small.mask_of(key) else { return What::Nothing };
+        if self.index.get(key).is_some_and(|entry| !entry.is_small) {
+            // A newer one outside of its bucket hides them.
+            self.small.masked(key);
+            return What::Nothing;
+        }
+        What::Delete(key.clone(), mask)
+    }
+
+    /// What is to be moved finds no room: it is evicted, unless a newer version waits in turn.
+    fn give_up_move(&mut self, pair: usize, what: &What) {
+        match what {
+            What::Item(key) if self.index.get(key).is_some_and(|entry| entry.spot.is_some()) => {
+                self.remove(key);
+                self.stats.evictions += 1;
+            }
+            What::Bucket(number, _) => self.stats.evictions += self.drop_bucket(pair, *number),
+            _ => {}
         }
     }
 
@@ -181,7 +284,7 @@ impl State {
             self.finish(pair, form, full);
             self.logs[pair].is_open = layout.has_parity();
         }
-        let waiting = if layout.has_parity() { self.bytes_to_pack(pair) } else { 0 };
+        let waiting = if layout.has_parity() { self.bytes_of_row(pair) } else { 0 };
         let log = &mut self.logs[pair];
         let kept = match reserve {
             Reserve::Changes => log.reserve() + log.moving(),
@@ -220,38 +323,68 @@ impl State {
     }
 
     /// Bytes of records that a row may be about to take: those of moves, which go first, or else of changes.
-    fn bytes_to_pack(&self, pair: usize) -> usize {
-        let len = |key: &Rc<[u8]>| self.index.get(key).map_or(0, |entry| record_bytes(key.len(), entry.len as usize));
+    fn bytes_of_row(&self, pair: usize) -> usize {
+        let len = |name: &Name| match name {
+            Name::Key(key) => self.index.get(key).map_or(0, |entry| record_bytes(key.len(), entry.len as usize)),
+            Name::Bucket(number) => record_bytes(size_of_val(number), self.small.loaded_len(*number)),
+        };
         let moves: usize = self.logs[pair].moves.iter().map(len).sum();
-        if moves > 0 { moves } else { self.unpacked_bytes as usize }
+        if moves > 0 { moves } else { self.bytes_to_pack() as usize }
     }
 
-    fn append(&mut self, pair: usize, filling: &mut Filling, what: &What, len: usize) {
+    fn append(&mut self, pair: usize, filling: &mut Filling, what: What, len: usize) {
         let (version, marks) = (self.version, Marks::default());
         let nothing = Record { kind: Kind::Clear, flags: 0, expiry: 0, version, marks, key: b"", value: b"" };
         match what {
-            What::Nothing => {}
+            What::Nothing | What::Waits => {}
             What::Clear => nothing.put(filling.bytes()),
-            What::Delete(key) => Record { kind: Kind::Delete, key, ..nothing }.put(filling.bytes()),
-            What::Touch(key) => {
-                let entry = &self.index[key];
-                let touch = Record { kind: Kind::Touch, expiry: entry.expiry, version: entry.version, key, ..nothing };
-                touch.put(filling.bytes());
+            What::Delete(key, version) => {
+                Record { kind: Kind::Delete, version, key: &key, ..nothing }.put(filling.bytes());
+                if self.small.mask_of(&key).is_some_and(|mask| mask <= version) {
+                    self.small.masked(&key);
+                }
             }
-            What::Item(key) => self.append_item(pair, filling, key, len),
+            What::Touch(key) => {
+                let Entry { expiry, version, .. } = self.index[&key];
+                Record { kind: Kind::Touch, expiry, version, key: &key, ..nothing }.put(filling.bytes());
+            }
+            What::Item(key) => self.append_item(pair, filling, &key, len),
+            What::Fold(number, folded) => {
+                let spot = self.append_bucket(pair, filling, number, &folded.bytes);
+                let serial = self.folded(pair, number, folded, spot);
+                filling.items.push((Name::Bucket(number), serial));
+            }
+            What::Bucket(number, bytes) => {
+                let spot = self.append_bucket(pair, filling, number, &bytes);
+                let serial = self.moved_bucket(pair, number, spot);
+                filling.items.extend(serial.map(|serial| (Name::Bucket(number), serial)));
+            }
         }
     }
 
-    fn append_item(&mut self, pair: usize, filling: &mut Filling, key: &Rc<[u8]>, len: usize) {
-        let Some(entry) = self.index.get_mut(key) else { return };
+    /// The place of the next record of a chunk.
+    fn next_spot(&self, pair: usize, filling: &mut Filling, len: usize) -> Spot {
         let offset = (filling.offset + filling.bytes().len()) as u32;
         let mut order = self.logs[pair].layout.data(filling.segment, filling.row);
         let drive = order.nth(filling.chunks.len() - 1).unwrap_or(0) as u32;
-        let spot = Spot { segment: filling.segment, slot: filling.slot, offset, len: len as u32, drive };
+        Spot { segment: filling.segment, slot: filling.slot, offset, len: len as u32, drive }
+    }
+
+    fn append_bucket(&self, pair: usize, filling: &mut Filling, number: u32, value: &[u8]) -> Spot {
+        let (version, marks, key) = (self.version, Marks::default(), number.to_le_bytes());
+        let record = Record { kind: Kind::Bucket, flags: 0, expiry: 0, version, marks, key: &key, value };
+        let spot = self.next_spot(pair, filling, record.len());
+        record.put(filling.bytes());
+        spot
+    }
+
+    fn append_item(&mut self, pair: usize, filling: &mut Filling, key: &Rc<[u8]>, len: usize) {
+        let spot = self.next_spot(pair, filling, len);
+        let Some(entry) = self.index.get_mut(key) else { return };
         let value = entry.value.clone().unwrap_or_default();
         let (flags, expiry, version, marks) = (entry.flags, entry.expiry, entry.version, entry.marks);
         Record { kind: Kind::Put, flags, expiry, version, marks, key, value: &value }.put(filling.bytes());
-        filling.items.push((key.clone(), version));
+        filling.items.push((Name::Key(key.clone()), version));
         entry.is_unpacked = false;
         entry.pins += 1;
         let before = entry.spot.replace(spot);
@@ -326,7 +459,7 @@ impl State {
             log.segments.get_mut(&chunk.segment).into_iter().for_each(|segment| segment.pending -= 1);
             log.durable_tail = log.durable_tail.max(chunk.tail);
             self.image_bytes -= chunk.bytes();
-            chunk.items.iter().for_each(|(key, version)| self.unpin(key, *version));
+            chunk.items.iter().for_each(|(name, version)| self.unpin(name, *version));
             self.evict_values();
         }
         self.logs[pair].free_slots();

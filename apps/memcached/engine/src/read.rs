@@ -16,19 +16,29 @@ use crate::error::EngineError;
 use crate::log::Spot;
 use crate::placement::xor;
 use crate::record::{Kind, Record};
+use crate::small::{BUCKET, Found};
 
 /// How often an item is looked for that moves while it is read.
-const TRIES: usize = 8;
+pub(crate) const TRIES: usize = 8;
 
 /// What the reads of an item have met so far.
 #[derive(Default)]
-struct Tries {
+pub(crate) struct Tries {
     /// The drive that was read last; with parity, one of those that were.
     read: Option<usize>,
     /// A drive that has not returned it.
     bad: Option<usize>,
     /// The last drive may have it, and does not answer.
-    is_away: bool,
+    pub(crate) is_away: bool,
+}
+
+/// Why a key has no item.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Miss {
+    /// There is none.
+    Absent,
+    /// It has expired, and was not looked for since.
+    Expired,
 }
 
 impl Engine {
@@ -45,41 +55,69 @@ impl Engine {
 
     /// The same; `access` is whether the item counts as asked for.
     pub async fn get_with(&self, key: &[u8], attributes: Attributes, access: Access) -> Option<Item> {
+        self.get_or_miss(key, attributes, access).await.ok()
+    }
+
+    /// The item of a key, or why there is none.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub async fn get_or_miss(&self, key: &[u8], attributes: Attributes, access: Access) -> Result<Item, Miss> {
         self.host.operation().await;
         self.state.borrow_mut().stats.gets += 1;
         let mut tries = Tries::default();
         for _ in 0..TRIES {
-            let (found, spot) = self.begin(key, access)?;
+            let Some((found, spot)) = self.begin(key, access)? else {
+                match self.load(key, (attributes, access, false)).await {
+                    Found::Item(item) => {
+                        self.host.bytes(BUCKET).await;
+                        self.state.borrow_mut().stats.drive_hits += 1;
+                        return Ok(item);
+                    }
+                    Found::Expired => return Err(Miss::Expired),
+                    // It was put meanwhile.
+                    Found::Nothing if self.state.borrow().index.contains_key(key) => continue,
+                    Found::Nothing => return Err(Miss::Absent),
+                }
+            };
             if let Some(item) = found {
                 self.state.borrow_mut().stats.memory_hits += 1;
                 self.host.bytes(item.value.len()).await;
-                return Some(item);
+                return Ok(item);
             }
-            let spot = spot?;
+            let spot = spot.ok_or(Miss::Absent)?;
             if let Some(item) = self.read((key, attributes, access), spot, &mut tries).await {
                 self.host.bytes(item.value.len()).await;
                 self.state.borrow_mut().stats.drive_hits += 1;
-                return Some(item);
+                return Ok(item);
             }
         }
         let mut state = self.state.borrow_mut();
         state.stats.unreadable += 1;
         if !tries.is_away {
-            state.remove(key);
+            // Its bucket may get the key: then drives are not to return this one.
+            match state.small.is_used() {
+                true => drop(state.delete(key, self.host.sim().now())),
+                false => drop(state.remove(key)),
+            }
         }
-        None
+        Err(Miss::Absent)
     }
 
-    /// The item of a key if its value is in memory, or where it is.
-    fn begin(&self, key: &[u8], access: Access) -> Option<(Option<Item>, Option<Spot>)> {
+    /// The item of a key if its value is in memory, or where it is; `None` if the index has none.
+    #[allow(clippy::type_complexity, reason = "what is in memory, and where the rest is")]
+    fn begin(&self, key: &[u8], access: Access) -> Result<Option<(Option<Item>, Option<Spot>)>, Miss> {
         let now_s = self.now_s();
         let mut state = self.state.borrow_mut();
-        let entry = state.look(key, now_s)?;
+        let was_there = state.index.contains_key(key);
+        let Some(entry) = state.look(key, now_s) else {
+            return if was_there { Err(Miss::Expired) } else { Ok(None) };
+        };
         let item = entry.value.clone().map(|value| entry.item(value));
         if item.is_some() {
             entry.count(access, now_s);
         }
-        Some((item, entry.spot))
+        Ok(Some((item, entry.spot)))
     }
 
     /// Reads an item from drives without a token; `None` if it is not there any more, or they have not returned it: others are to be asked,
@@ -91,17 +129,13 @@ impl Engine {
         tries: &mut Tries,
     ) -> Option<Item> {
         let pair = self.state.borrow().pair(key);
-        let bytes = match self.layout.has_parity() {
-            true => self.fetch_or_reconstruct(pair, spot, attributes, tries).await?,
-            false => self.fetch_copy(pair, spot, attributes, tries).await?,
-        };
+        let bytes = self.fetch(pair, spot, attributes, tries).await?;
         let now_s = self.now_s();
         let record = Record::get(&bytes).filter(|record| record.key == key && record.kind == Kind::Put);
         let Some(record) = record else {
             let is_there = self.state.borrow_mut().look(key, now_s).is_some_and(|entry| entry.spot == Some(spot));
             if is_there {
-                (tries.bad, tries.is_away) = (tries.read, false);
-                self.others_have_no_token(pair, tries.bad).await;
+                self.is_wrong(pair, tries).await;
             }
             return None;
         };
@@ -115,6 +149,26 @@ impl Engine {
         let item = entry.item(value);
         entry.count(access, now_s);
         Some(item)
+    }
+
+    /// A drive has returned something else: others are to be asked.
+    pub(crate) async fn is_wrong(&self, pair: usize, tries: &mut Tries) {
+        (tries.bad, tries.is_away) = (tries.read, false);
+        self.others_have_no_token(pair, tries.bad).await;
+    }
+
+    /// The bytes at a place from drives without a token; `None` if those that were asked have not returned them.
+    pub(crate) async fn fetch(
+        &self,
+        pair: usize,
+        spot: Spot,
+        attributes: Attributes,
+        tries: &mut Tries,
+    ) -> Option<Vec<u8>> {
+        match self.layout.has_parity() {
+            true => self.fetch_or_reconstruct(pair, spot, attributes, tries).await,
+            false => self.fetch_copy(pair, spot, attributes, tries).await,
+        }
     }
 
     /// The bytes of an item from a replica.
@@ -191,7 +245,7 @@ impl Engine {
     }
 
     /// Where the bytes of an item are on a drive.
-    fn place(&self, spot: Spot) -> (u64, usize) {
+    pub(crate) fn place(&self, spot: Spot) -> (u64, usize) {
         (self.start_of(spot.slot) + u64::from(spot.offset), spot.len as usize)
     }
 
@@ -223,7 +277,7 @@ impl Engine {
 }
 
 /// Waits for all of some work, which begins at once.
-async fn all<W: Future>(works: impl Iterator<Item = W>) -> Vec<W::Output> {
+pub(crate) async fn all<W: Future>(works: impl Iterator<Item = W>) -> Vec<W::Output> {
     let mut works: Vec<_> = works.map(|work| (Box::pin(work), None)).collect();
     poll_fn(|context| {
         let mut is_done = true;

@@ -4,13 +4,12 @@
 //!
 //! An item is evicted if space or memory is short and no client has read it since its segment was written: second chance, oldest first.
 
-use std::rc::Rc;
-
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::log::{Log, Reclaiming, Segment, Spot};
+use crate::log::{Log, Name, Reclaiming, Segment, Spot};
 use crate::placement::{is_whole, rows};
-use crate::record::{Kind, pieces, records};
+use crate::record::{Kind, Record, pieces, records};
+use crate::small::{bucket_number, items};
 use crate::state::State;
 
 /// The most segments that an epoch releases: moved items take memory.
@@ -86,8 +85,9 @@ impl Engine {
             (_, true) => Stay::Asked,
             _ => Stay::All,
         };
+        let buckets = if is_full { Stay::Asked } else { Stay::All };
         let left = if segment.is_needed() { log.layout.data(number, 0).collect() } else { Vec::new() };
-        Some(Reclaiming { number, segment, stay, left })
+        Some(Reclaiming { number, segment, stay, buckets, left })
     }
 
     /// Gives up segments of a pair as far as that is due. `drives` have tokens, and are read. Whether any was.
@@ -166,34 +166,73 @@ impl Engine {
         let (mut state, mut kept) = (self.state.borrow_mut(), 0);
         let Some(reclaiming) = state.logs[pair].reclaiming.get_mut(at) else { return };
         reclaiming.left.retain(|left| *left != drive);
-        let stay = reclaiming.stay;
+        let (items, buckets) = (reclaiming.stay, reclaiming.buckets);
         let own = pieces(image, self.id, self.block).into_iter();
         for header in own.filter(|header| header.segment == number && !header.is_parity) {
             for (offset, record) in records(image, header) {
-                if record.kind != Kind::Put {
-                    continue;
-                }
-                let Some(entry) = state.look(record.key, now_s) else { continue };
                 let is_at = |spot: Spot| (spot.segment, spot.offset, spot.drive) == (number, offset, drive as u32);
-                let is_here = entry.spot.is_some_and(is_at);
-                // A newer version that no drive has yet: this one stays until it is written.
-                let is_newer = entry.is_unpacked && entry.spot.is_none();
-                if !is_here && !is_newer {
-                    continue;
-                }
-                let is_kept = match stay {
-                    Stay::All => true,
-                    Stay::Asked => entry.is_hot && kept + record.len() <= self.segment as usize / 2,
-                    Stay::None => false,
+                let has_room = kept + record.len() <= self.segment as usize / 2;
+                let stay = if record.kind == Kind::Bucket { buckets } else { items };
+                let stays = |is_hot: bool| stay == Stay::All || stay == Stay::Asked && is_hot && has_room;
+                let is_kept = match record.kind {
+                    Kind::Put => state.give_up_item(pair, &record, (is_at, stays), now_s),
+                    Kind::Bucket => state.give_up_bucket(pair, &record, (is_at, stays), now_s),
+                    Kind::Delete | Kind::Touch | Kind::Clear => false,
                 };
-                if is_kept || is_newer {
-                    kept += record.len();
-                    state.move_item(Rc::from(record.key), record.value);
-                } else {
-                    state.remove(record.key);
-                    state.stats.evictions += 1;
-                }
+                kept += if is_kept { record.len() } else { 0 };
             }
         }
+    }
+}
+
+impl State {
+    /// Has an item of a segment that is given up written again or evicted. Whether it stays.
+    fn give_up_item(
+        &mut self,
+        pair: usize,
+        record: &Record<'_>,
+        (is_at, stays): (impl Fn(Spot) -> bool, impl Fn(bool) -> bool),
+        now_s: u64,
+    ) -> bool {
+        let key = record.key;
+        if self.small.has_changed(key) {
+            // Its bucket has an older item, which is to be gone before this record is.
+            self.logs[pair].move_later(Name::Key(key.into()));
+        }
+        let Some(entry) = self.look(key, now_s) else { return false };
+        let is_here = entry.spot.is_some_and(is_at);
+        // A newer version that no drive has yet: this one stays until it is written.
+        let is_newer = entry.is_unpacked && entry.spot.is_none();
+        let is_kept = is_newer || is_here && stays(entry.is_hot);
+        if is_kept {
+            self.move_item(key.into(), record.value);
+        } else if is_here {
+            self.remove(key);
+            self.stats.evictions += 1;
+        }
+        is_kept
+    }
+
+    /// The same of a bucket.
+    fn give_up_bucket(
+        &mut self,
+        pair: usize,
+        record: &Record<'_>,
+        (is_at, stays): (impl Fn(Spot) -> bool, impl Fn(bool) -> bool),
+        now_s: u64,
+    ) -> bool {
+        let Some(number) = bucket_number(record.key) else { return false };
+        if !self.small.spot(number, &self.logs[pair]).is_some_and(is_at) {
+            return false;
+        }
+        let alive = items(record.value).filter(|item| item.expiry == 0 || item.expiry > now_s).count() as u64;
+        let is_kept = self.small.is_changed(number) || alive > 0 && stays(self.small.is_hot(number));
+        if is_kept {
+            self.move_bucket(pair, number, record.value);
+        } else {
+            self.drop_bucket(pair, number);
+            self.stats.evictions += alive;
+        }
+        is_kept
     }
 }

@@ -26,12 +26,14 @@ const WON: u16 = 2;
 pub(crate) enum Kind {
     /// An item.
     Put,
-    /// The item of this key is gone.
+    /// Items of this key and of older versions than the record's are gone.
     Delete,
     /// The item of this key and version expires at another time.
     Touch,
     /// All items before this record are gone.
     Clear,
+    /// A bucket of small items. Its key is the bucket's number.
+    Bucket,
 }
 
 /// A record.
@@ -81,6 +83,7 @@ impl<'a> Record<'a> {
             1 => Kind::Delete,
             2 => Kind::Touch,
             3 => Kind::Clear,
+            4 => Kind::Bucket,
             _ => return None,
         };
         let key = usize::from(reader.u8()?);

@@ -13,13 +13,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use nandscape_sim::Time;
+
 use crate::engine::Engine;
 use crate::error::{Event, OpenError};
 use crate::log::{Segment, Spot};
 use crate::open::Part;
 use crate::placement::rows;
 use crate::record::{CHUNK_HEADER, Header, Kind, Record, pieces, records};
-use crate::state::Entry;
+use crate::small::{Doubt, bucket_number, items};
+use crate::state::{Entry, State};
 
 /// More versions than a store gives.
 const MOST_VERSION: u64 = 1 << 62;
@@ -55,9 +58,13 @@ impl Found {
 
 /// What was found so far, from the newest record on.
 #[derive(Default)]
-struct Replay {
-    /// Keys whose newest record was found.
-    decided: BTreeSet<Rc<[u8]>>,
+pub(crate) struct Replay {
+    /// Keys whose newest record was found that is of no bucket, with a version: older ones are void.
+    decided: BTreeMap<Rc<[u8]>, u64>,
+    /// Keys of these that may be in a bucket that is newer.
+    pub(crate) doubts: BTreeMap<Rc<[u8]>, Doubt>,
+    /// Buckets that are lost.
+    lost: BTreeSet<u32>,
     touched: BTreeMap<Rc<[u8]>, (u64, u64)>,
     is_cleared: bool,
     /// The oldest segment that counts.
@@ -72,6 +79,75 @@ struct Replay {
     dropped: u64,
     /// The slot of the damaged segment, if chunks of it count.
     cut: Option<(u64, u32)>,
+}
+
+impl Replay {
+    /// Takes a record, which is older than those before. Its segment does not stay if something of it is missing.
+    pub(crate) fn take(
+        &mut self,
+        state: &mut State,
+        pair: usize,
+        (record, spot): (&Record<'_>, Spot),
+        (now, now_s): (Time, u64),
+    ) {
+        let stays = state.logs[pair].segments.contains_key(&spot.segment);
+        match record.kind {
+            Kind::Clear => self.is_cleared = true,
+            Kind::Touch => drop(self.touched.entry(record.key.into()).or_insert((record.version, record.expiry))),
+            Kind::Delete => drop(self.decides(record, state)),
+            Kind::Bucket => {
+                let Some(number) = bucket_number(record.key).filter(|number| !state.has_bucket(*number)) else {
+                    return;
+                };
+                state.found_bucket(pair, record, spot);
+                state.find_stale(pair, record, &self.decided, now);
+                if !stays {
+                    state.move_bucket(pair, number, record.value);
+                }
+            }
+            Kind::Put if self.decides(record, state) => {
+                let touched = self.touched.get(record.key).filter(|(version, _)| *version == record.version);
+                let expiry = touched.map_or(record.expiry, |(_, expiry)| *expiry);
+                if expiry == 0 || expiry > now_s {
+                    state.enter(record.key.into(), entry(record, expiry, spot, now_s));
+                    if !stays {
+                        state.move_item(record.key.into(), record.value);
+                    }
+                }
+            }
+            Kind::Put => {}
+        }
+    }
+
+    /// Notes a record of a key, which is of no bucket. Whether it is the newest.
+    fn decides(&mut self, record: &Record<'_>, state: &State) -> bool {
+        if self.decided.contains_key(record.key) {
+            return false;
+        }
+        let key: Rc<[u8]> = record.key.into();
+        if state.small.may_have(&key) {
+            let doubt = Doubt { version: record.version, is_item: record.kind == Kind::Put };
+            self.doubts.insert(key.clone(), doubt);
+        }
+        self.decided.insert(key, record.version);
+        true
+    }
+
+    /// A record is older than what is damaged.
+    fn drop_record(&mut self, record: &Record<'_>, state: &State) {
+        let is_lost = |number: &u32| !state.has_bucket(*number);
+        match record.kind {
+            Kind::Put if !self.decided.contains_key(record.key) => {
+                self.decided.insert(record.key.into(), record.version);
+                self.dropped += 1;
+            }
+            Kind::Bucket => {
+                let number = bucket_number(record.key).filter(is_lost).filter(|number| self.lost.insert(*number));
+                self.dropped += number.map_or(0, |_| items(record.value).count() as u64);
+            }
+            _ => {}
+        }
+    }
 }
 
 impl Engine {
@@ -107,9 +183,12 @@ impl Engine {
             self.host.tick().await;
         }
         self.equalize_in_order(pair, parts, unequal).await?;
+        let doubts = std::mem::take(&mut replay.doubts);
         self.finish_recovery(pair, replay, parts);
         self.wipe(pair, parts).await?;
-        self.settle_in_order(pair, parts).await
+        self.settle_in_order(pair, parts).await?;
+        let whole: Vec<usize> = self.parts(pair, parts, Part::Whole).map(|drive| drive % self.replicas()).collect();
+        Ok(self.settle_doubts(pair, doubts, &whole).await?)
     }
 
     /// The drives of a group of which something is believed, or that are rebuilt.
@@ -262,20 +341,20 @@ impl Engine {
             self.state.borrow_mut().logs[pair].segments.insert(*number, segment);
         }
         for header in behind.iter().rev() {
-            self.replay_chunk(found, *header, replay);
+            self.replay_chunk(pair, found, *header, replay);
         }
         if let Some(gap) = found.gap.filter(|_| replay.damage.is_none()) {
             replay.damage = Some(self.start_of(*slot) + u64::from(gap));
             replay.cut = Some((*number, *slot));
         }
         for header in whole.iter().rev() {
-            self.replay_chunk(found, *header, replay);
+            self.replay_chunk(pair, found, *header, replay);
         }
     }
 
     /// The same of a chunk.
-    fn replay_chunk(&self, found: &Found, header: Header, replay: &mut Replay) {
-        let now_s = self.now_s();
+    fn replay_chunk(&self, pair: usize, found: &Found, header: Header, replay: &mut Replay) {
+        let now = (self.host.sim().now(), self.now_s());
         let mut state = self.state.borrow_mut();
         replay.tail = replay.tail.max(header.tail);
         state.version = state.version.max(header.version);
@@ -290,32 +369,10 @@ impl Engine {
             if replay.is_cleared {
                 return;
             }
-            let key: Rc<[u8]> = record.key.into();
-            if replay.damage.is_some() {
-                let is_lost = record.kind == Kind::Put && replay.decided.insert(key);
-                replay.dropped += u64::from(is_lost);
-                continue;
-            }
-            match record.kind {
-                Kind::Clear => replay.is_cleared = true,
-                Kind::Touch => drop(replay.touched.entry(key).or_insert((record.version, record.expiry))),
-                Kind::Delete => drop(replay.decided.insert(key)),
-                Kind::Put if replay.decided.insert(key.clone()) => {
-                    let touched = replay.touched.get(&key).filter(|(version, _)| *version == record.version);
-                    let expiry = touched.map_or(record.expiry, |(_, expiry)| *expiry);
-                    let spot =
-                        Spot { segment: found.number, slot: found.slot, offset, len: record.len() as u32, drive };
-                    let is_expired = expiry != 0 && expiry <= now_s;
-                    if !is_expired {
-                        let entry = entry(&record, expiry, spot, now_s);
-                        state.enter(key.clone(), entry);
-                        if found.gap.is_some() {
-                            // Its segment does not stay.
-                            state.move_item(key, record.value);
-                        }
-                    }
-                }
-                Kind::Put => {}
+            let spot = Spot { segment: found.number, slot: found.slot, offset, len: record.len() as u32, drive };
+            match replay.damage {
+                Some(_) => replay.drop_record(&record, &state),
+                None => replay.take(&mut state, pair, (&record, spot), now),
             }
         }
     }
@@ -350,6 +407,7 @@ fn entry(record: &Record<'_>, expiry: u64, spot: Spot, now_s: u64) -> Entry {
         value: None,
         spot: Some(spot),
         is_unpacked: false,
+        is_small: false,
         pins: 0,
         marks: record.marks,
         accessed: now_s,

@@ -9,8 +9,9 @@ use nandscape_sim::Time;
 use nandscape_sim::rng::mix;
 
 use crate::engine::{Access, Item, Marks, New};
-use crate::log::{Log, Queued, Spot};
+use crate::log::{Log, Name, Queued, Spot};
 use crate::record::record_bytes;
+use crate::small::Small;
 
 /// An item in the index.
 pub(crate) struct Entry {
@@ -24,8 +25,10 @@ pub(crate) struct Entry {
     pub(crate) spot: Option<Spot>,
     /// Whether its present version waits to be packed.
     pub(crate) is_unpacked: bool,
+    /// Whether it goes to a bucket. Then it is here while its change waits, and as a copy while memory has room.
+    pub(crate) is_small: bool,
     /// Chunks on their way that contain it: of a version few.
-    pub(crate) pins: u16,
+    pub(crate) pins: u8,
     pub(crate) marks: Marks,
     /// When it was last asked for, in seconds since 1970.
     pub(crate) accessed: u64,
@@ -65,13 +68,17 @@ pub struct Stats {
     pub memory_hits: u64,
     /// Of those, answered from a drive.
     pub drive_hits: u64,
-    /// Items in the index.
+    /// Items in the index, and small ones in buckets.
     pub items: u64,
+    /// Small items, in buckets or waiting for that.
+    pub small_items: u64,
+    /// Buckets that were written.
+    pub buckets: u64,
     /// Bytes of records of items, each counted once.
     pub live_bytes: u64,
     /// Bytes of records that the drives have room for, each counted once.
     pub log_bytes: u64,
-    /// Bytes of memory of the index.
+    /// Bytes of memory of the index, with the table of buckets and without copies of small items.
     pub index_bytes: u64,
     /// Bytes of memory of everything.
     pub memory_bytes: u64,
@@ -93,6 +100,14 @@ pub struct Stats {
     pub epochs: u64,
     /// Items that could not be read from any replica.
     pub unreadable: u64,
+    /// Buckets that were read for clients.
+    pub bucket_reads: u64,
+    /// Of those, buckets without the item.
+    pub bucket_misses: u64,
+    /// Buckets that were written because of changes, and the changes.
+    pub folds: u64,
+    /// See `folds`.
+    pub folded: u64,
     /// Items that were dropped when the store was opened: a newer version could be in a part of the log that is damaged.
     pub dropped: u64,
     /// Drives that are missing, have failed, or are being rebuilt.
@@ -110,9 +125,14 @@ pub struct Stats {
 /// See the file.
 pub(crate) struct State {
     pub(crate) index: BTreeMap<Rc<[u8]>, Entry>,
+    pub(crate) small: Small,
     pub(crate) logs: Vec<Log>,
     pub(crate) version: u64,
     key_bytes: u64,
+    /// Small items in the index, those of them that wait, and the bytes of their keys.
+    copies: u64,
+    copies_waiting: u64,
+    copy_key_bytes: u64,
     value_bytes: u64,
     /// Bytes of records that wait to be packed, and of chunks on their way.
     pub(crate) unpacked_bytes: u64,
@@ -120,18 +140,28 @@ pub(crate) struct State {
     clock: VecDeque<(Rc<[u8]>, u64)>,
     memory: u64,
     /// Whether values stay in memory that all replicas have.
-    caches: bool,
+    pub(crate) caches: bool,
     pub(crate) stats: Stats,
+}
+
+/// The hash of a key, which stores keep.
+pub(crate) fn hash(key: &[u8]) -> u64 {
+    let word = |chunk: &[u8]| chunk.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+    key.chunks(8).fold(key.len() as u64, |hash, chunk| mix(hash ^ word(chunk)))
 }
 
 impl State {
     pub(crate) fn new(logs: Vec<Log>, memory: u64, caches: bool) -> State {
-        let [key_bytes, value_bytes, unpacked_bytes, image_bytes] = [0; 4];
+        let [key_bytes, value_bytes, unpacked_bytes, image_bytes, copies, copies_waiting, copy_key_bytes] = [0; 7];
         State {
             index: BTreeMap::new(),
+            small: Small::default(),
             logs,
             version: 1,
             key_bytes,
+            copies,
+            copies_waiting,
+            copy_key_bytes,
             value_bytes,
             unpacked_bytes,
             image_bytes,
@@ -144,19 +174,25 @@ impl State {
 
     /// The pair whose log has a key.
     pub(crate) fn pair(&self, key: &[u8]) -> usize {
-        let word = |chunk: &[u8]| chunk.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-        let hash = key.chunks(8).fold(key.len() as u64, |hash, chunk| mix(hash ^ word(chunk)));
-        (hash % self.logs.len() as u64) as usize
+        (hash(key) % self.logs.len() as u64) as usize
     }
 
+    /// Items, of which some are small.
+    pub(crate) fn items(&self) -> (u64, u64) {
+        let small = self.small.items() + self.copies_waiting;
+        (self.index.len() as u64 - self.copies + small, small)
+    }
+
+    /// Bytes of the index without copies of small items, which leave as values do.
     pub(crate) fn index_bytes(&self) -> u64 {
-        self.key_bytes + self.index.len() as u64 * ENTRY_BYTES
+        self.key_bytes + (self.index.len() as u64 - self.copies) * ENTRY_BYTES + self.small.table_bytes()
     }
 
     pub(crate) fn memory_bytes(&self) -> u64 {
         let queued: usize = self.logs.iter().map(|log| log.changes.len() + log.moves.len()).sum();
         let places = (queued + self.clock.len()) as u64 * PLACE_BYTES;
-        self.index_bytes() + self.value_bytes + self.image_bytes + places
+        let copies = self.copies * ENTRY_BYTES + self.copy_key_bytes;
+        self.index_bytes() + copies + self.value_bytes + self.image_bytes + self.small.waiting_bytes() + places
     }
 
     pub(crate) fn is_over_memory(&self) -> bool {
@@ -165,7 +201,12 @@ impl State {
 
     /// Bytes of changes that wait for their drives.
     pub(crate) fn waiting_bytes(&self) -> u64 {
-        self.unpacked_bytes + self.image_bytes
+        self.unpacked_bytes + self.image_bytes + self.small.waiting_bytes()
+    }
+
+    /// Bytes of records that wait to be packed.
+    pub(crate) fn bytes_to_pack(&self) -> u64 {
+        self.unpacked_bytes + self.small.unpacked_bytes()
     }
 
     /// Whether as many changes wait as may: their records, or their places, if many are of one key.
@@ -193,15 +234,19 @@ impl State {
     pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Entry> {
         let pair = self.pair(key);
         let entry = self.index.remove(key)?;
-        self.key_bytes -= key.len() as u64;
         self.value_bytes -= entry.value.as_ref().map_or(0, |value| value.len() as u64);
         if let Some(spot) = entry.spot {
             self.logs[pair].count(spot, false);
         }
-        if entry.is_unpacked {
-            self.unpacked_bytes -= State::record_bytes(key, &entry);
-            self.stats.cancelled += 1;
+        if entry.is_small {
+            self.copies -= 1;
+            self.copy_key_bytes -= key.len() as u64;
+            self.copies_waiting -= u64::from(entry.is_unpacked);
+        } else {
+            self.key_bytes -= key.len() as u64;
+            self.unpacked_bytes -= if entry.is_unpacked { State::record_bytes(key, &entry) } else { 0 };
         }
+        self.stats.cancelled += u64::from(entry.is_unpacked);
         Some(entry)
     }
 
@@ -211,6 +256,7 @@ impl State {
         let before = self.remove(&key);
         let version = self.version;
         self.version += 1;
+        let is_small = self.small.takes(key.len() + value.len());
         let entry = Entry {
             version,
             flags,
@@ -219,6 +265,7 @@ impl State {
             value: Some(value),
             spot: None,
             is_unpacked: true,
+            is_small,
             pins: 0,
             marks,
             accessed: now.1,
@@ -226,11 +273,25 @@ impl State {
             is_recent: false,
             is_hot: false,
         };
-        self.unpacked_bytes += State::record_bytes(&key, &entry);
-        self.enter(key.clone(), entry);
         let pair = self.pair(&key);
-        let number = self.logs[pair].queue(Queued::Key(key), now.0);
+        self.unpacked_bytes += if is_small { 0 } else { State::record_bytes(&key, &entry) };
+        self.enter(key.clone(), entry);
+        let number = match is_small {
+            true => {
+                if before.as_ref().is_some_and(|before| !before.is_small) || self.may_be_outside(&key) {
+                    self.small.mask(key.clone(), version);
+                }
+                self.change_small(key.clone(), now.0)
+            }
+            false => {
+                self.small.waits_outside(&key);
+                self.logs[pair].queue(Queued::Key(key.clone(), version + 1), now.0)
+            }
+        };
         before.and_then(|before| before.spot).into_iter().for_each(|spot| self.logs[pair].replaces(spot));
+        if !is_small && (self.small.may_have(&key) || self.small.has_changed(&key)) {
+            self.change_small(key, now.0);
+        }
         self.evict_values();
         number
     }
@@ -238,7 +299,13 @@ impl State {
     /// Puts an item into the index.
     pub(crate) fn enter(&mut self, key: Rc<[u8]>, entry: Entry) {
         let pair = self.pair(&key);
-        self.key_bytes += key.len() as u64;
+        if entry.is_small {
+            self.copies += 1;
+            self.copy_key_bytes += key.len() as u64;
+            self.copies_waiting += u64::from(entry.is_unpacked);
+        } else {
+            self.key_bytes += key.len() as u64;
+        }
         if let Some(value) = &entry.value {
             self.value_bytes += value.len() as u64;
             self.clock.push_back((key.clone(), entry.version));
@@ -251,16 +318,58 @@ impl State {
 
     /// An item is gone at a client's wish; the number of the change.
     pub(crate) fn delete(&mut self, key: &[u8], now: Time) -> u64 {
-        self.remove(key);
+        let before = self.remove(key);
+        let (pair, mask) = (self.pair(key), self.version);
+        if !self.small.is_used() {
+            return self.logs[pair].queue(Queued::Key(key.into(), mask), now);
+        }
+        if before.is_none_or(|before| !before.is_small) || self.may_be_outside(key) {
+            self.small.mask(key.into(), mask);
+        }
+        if self.small.may_have(key) || self.small.has_changed(key) {
+            return self.change_small(key.into(), now);
+        }
+        self.logs[pair].queue(Queued::Small(key.into()), now)
+    }
+
+    /// Whether drives may have an item of a key, which the index has not, outside of its bucket.
+    fn may_be_outside(&self, key: &[u8]) -> bool {
+        self.small.is_outside(key) || self.small.mask_of(key).is_some() || !self.logs[self.pair(key)].is_certain()
+    }
+
+    /// Has an item wait to be packed because something of it has changed; the number of the change. A change of the time alone is a record
+    /// without the value, unless the item is small.
+    pub(crate) fn touched(&mut self, key: &[u8], now: Time) -> u64 {
         let pair = self.pair(key);
-        self.logs[pair].queue(Queued::Key(key.into()), now)
+        match self.index.get_mut(key) {
+            Some(entry) if entry.is_small => {
+                self.copies_waiting += u64::from(!std::mem::replace(&mut entry.is_unpacked, true));
+                self.change_small(key.into(), now)
+            }
+            entry => {
+                let (key, mask) = (Rc::from(key), entry.map_or(0, |entry| entry.version + 1));
+                self.small.waits_outside(&key);
+                self.logs[pair].queue(Queued::Touch(key, mask), now)
+            }
+        }
+    }
+
+    /// The change of a small item is packed: what is left of it is a copy.
+    pub(crate) fn is_folded(&mut self, key: &[u8]) {
+        let Some(entry) = self.index.get_mut(key).filter(|entry| entry.is_small) else { return };
+        self.copies_waiting -= u64::from(std::mem::replace(&mut entry.is_unpacked, false));
+        if !self.caches {
+            self.remove(key);
+        }
     }
 
     /// All items are gone.
     pub(crate) fn clear(&mut self, now: Time) {
         self.index.clear();
         self.clock.clear();
+        self.small.clear();
         (self.key_bytes, self.value_bytes, self.unpacked_bytes) = (0, 0, 0);
+        (self.copies, self.copies_waiting, self.copy_key_bytes) = (0, 0, 0);
         self.version += 1;
         self.logs.iter_mut().for_each(|log| log.clear(now));
     }
@@ -294,11 +403,15 @@ impl State {
                 self.clock.push_back((key.clone(), entry.version));
             }
         }
-        self.logs[pair].move_later(key);
+        self.logs[pair].move_later(Name::Key(key));
     }
 
     /// A chunk that contains an item is on all replicas.
-    pub(crate) fn unpin(&mut self, key: &[u8], version: u64) {
+    pub(crate) fn unpin(&mut self, name: &Name, version: u64) {
+        let key = match name {
+            Name::Key(key) => key,
+            Name::Bucket(number) => return self.small.unpin(*number, version),
+        };
         if let Some(entry) = self.index.get_mut(key).filter(|entry| entry.version == version) {
             entry.pins = entry.pins.saturating_sub(1);
             if !self.caches && entry.pins == 0 && !entry.is_unpacked {
@@ -327,7 +440,11 @@ impl State {
                 self.clock.push_back((key, version));
                 continue;
             }
-            self.value_bytes -= entry.value.take().map_or(0, |value| value.len() as u64);
+            if entry.is_small {
+                self.remove(&key);
+            } else {
+                self.value_bytes -= entry.value.take().map_or(0, |value| value.len() as u64);
+            }
         }
     }
 }

@@ -245,7 +245,16 @@ mod tests {
             "buffer.size=256KiB",
         ];
         changes.iter().for_each(|change| profile.set(change).unwrap());
-        let load = Load { readers: 8, read_bytes: 1_000, writers: 0, write_bytes: 0, reads: 600, fill: 30 };
+        let load = Load {
+            readers: 8,
+            read_bytes: 1_000,
+            writers: 0,
+            write_bytes: 0,
+            reads: 600,
+            fill: 30,
+            small: 0,
+            absent: 0,
+        };
         let drive = profile.resolve().unwrap();
         Spec {
             drive,

@@ -35,6 +35,10 @@ pub struct Load {
     pub reads: u64,
     /// Bytes that the items of readers take of the log, in percent.
     pub fill: u64,
+    /// The most bytes of key and value of items that share records; 0 is none.
+    pub small: u64,
+    /// Reads of keys without an item, in percent of all.
+    pub absent: u64,
 }
 
 /// Readers of one tenant, whose reads at drives carry its number, counted from 1, and a class.
@@ -109,6 +113,8 @@ pub struct Spec {
 pub struct Outcome {
     /// Reads at drives, from get to value.
     pub reads: Histogram,
+    /// Reads of keys without an item, among them those of small items that have left.
+    pub misses: Histogram,
     /// The same of each tenant.
     pub tenants: Vec<Histogram>,
     /// How long they took together, in simulated time.
@@ -244,9 +250,10 @@ impl Spec {
         }
         let policy = policy(self.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", self.policy)))?;
         let memory = 2 * self.dirty + memory;
+        let small = self.load.small;
         let fixed =
             Config { ack: Ack::Cache, caches, start_s: 1_767_225_600, placement: self.placement, ..Config::default() };
-        Ok(Engine::open(host, given, policy, Config { memory, dirty: self.dirty, ..fixed }).await?)
+        Ok(Engine::open(host, given, policy, Config { memory, dirty: self.dirty, small, ..fixed }).await?)
     }
 }
 
@@ -259,6 +266,7 @@ struct Run {
     put_bytes: Cell<u64>,
     left: Cell<u64>,
     reads: RefCell<Histogram>,
+    misses: RefCell<Histogram>,
     tenants: RefCell<Vec<Histogram>>,
     problem: RefCell<Option<RunError>>,
 }
@@ -287,8 +295,8 @@ impl Run {
         let items = (log / 100 * load.fill / (load.read_bytes + AROUND_ITEM)).max(1);
         let written = (log / WRITTEN_SHARE / (load.write_bytes + AROUND_ITEM)).max(1);
         let [put_bytes, left] = [0, load.reads].map(Cell::new);
-        let (reads, tenants, problem) = Default::default();
-        Ok(Run { engine, load, items, written, put_bytes, left, reads, tenants, problem })
+        let (reads, misses, tenants, problem) = Default::default();
+        Ok(Run { engine, load, items, written, put_bytes, left, reads, misses, tenants, problem })
     }
 
     async fn put(&self, key: &[u8], bytes: u64, mark: u64) -> Result<(), RunError> {
@@ -341,6 +349,7 @@ impl Run {
         let programmed = drives_after.1 - drives_before.1;
         Ok(Outcome {
             reads: self.reads.borrow().clone(),
+            misses: self.misses.borrow().clone(),
             tenants: self.tenants.borrow().clone(),
             took,
             put_bytes: self.put_bytes.get(),
@@ -367,6 +376,12 @@ impl Run {
 
     async fn read(self: Rc<Self>, mut rng: Rng, sim: Sim, tenant: usize, attributes: Attributes) {
         while self.left.get() > 0 {
+            if self.load.absent > 0 && rng.below(100) < self.load.absent {
+                let (key, begun) = ((self.items + rng.below(self.items)).to_le_bytes(), sim.now());
+                self.engine.get_as(&key, attributes).await;
+                self.misses.borrow_mut().record(sim.now() - begun);
+                continue;
+            }
             let item = rng.below(self.items);
             let key = item.to_le_bytes();
             if self.engine.is_in_memory(&key) {
@@ -376,6 +391,11 @@ impl Run {
             }
             let begun = sim.now();
             let found = self.engine.get_as(&key, attributes).await;
+            if found.is_none() && self.load.small > 0 {
+                // It has left a full bucket.
+                self.misses.borrow_mut().record(sim.now() - begun);
+                continue;
+            }
             let is_right = found.is_some_and(|found| {
                 found.value.len() as u64 == self.load.read_bytes && found.value.first() == Some(&(item as u8))
             });

@@ -93,7 +93,7 @@ pub(crate) fn measure(run: &Run<'_>, policy: &'static str, readers: u64, passes:
     let is_full = run.effort.requests_percent >= Effort::FULL.requests_percent;
     let (capacity, write_bytes, pages) = if is_full { FULL } else { FEW };
     let (reads, passes) = if is_full { (READS, passes) } else { (FEW_READS, passes.min(2)) };
-    let load = Load { readers, read_bytes: 4_096, writers: 4, write_bytes, reads, fill: 50 };
+    let load = Load { readers, read_bytes: 4_096, writers: 4, write_bytes, reads, fill: 50, small: 0, absent: 0 };
     let spec = spec(run, drive(capacity, pages)?, policy, (load, passes, 16 * write_bytes));
     let outcome = nandscape_apps_memcached_run::run(&spec)?;
     Ok(figures(&outcome))
@@ -114,7 +114,8 @@ pub(crate) fn measure_clients(run: &Run<'_>, policy: &'static str, workload: &'s
     let is_full = run.effort.requests_percent >= Effort::FULL.requests_percent;
     let (capacity, write_bytes, pages) = if is_full { FULL } else { FEW };
     let (reads, passes, fill) = if is_full { (OPERATIONS[0], 1, 50) } else { (OPERATIONS[1], 0, 10) };
-    let load = Load { readers: CLIENTS, read_bytes: RECORD, writers: 0, write_bytes: 0, reads, fill };
+    let load =
+        Load { readers: CLIENTS, read_bytes: RECORD, writers: 0, write_bytes: 0, reads, fill, small: 0, absent: 0 };
     let spec = spec(run, drive(capacity, pages)?, policy, (load, passes, 16 * write_bytes));
     let message = run.cost("message", Span::from_us(12));
     let served = serve_clients(&spec, &Clients { workload, cached: 10, network: 500_000_000, message })?;

@@ -121,6 +121,12 @@ impl Server {
             ("engine_waiting_bytes", engine.waiting_bytes),
             ("engine_log_bytes", engine.log_bytes),
             ("engine_live_bytes", engine.live_bytes),
+            ("engine_small_items", engine.small_items),
+            ("engine_buckets", engine.buckets),
+            ("engine_bucket_reads", engine.bucket_reads),
+            ("engine_bucket_misses", engine.bucket_misses),
+            ("engine_bucket_writes", engine.folds),
+            ("engine_bucket_changes", engine.folded),
             ("engine_memory_hits", engine.memory_hits),
             ("engine_drive_hits", engine.drive_hits),
             ("engine_reconstructed", engine.reconstructed),
@@ -162,6 +168,7 @@ impl Server {
             ("engine_ack", config.ack.name().to_owned()),
             ("engine_dirty", config.dirty.to_string()),
             ("engine_flush_after_ms", config.flush_after_ms.to_string()),
+            ("engine_small_items", config.small.to_string()),
             ("engine_segment", self.engine.segment_bytes().to_string()),
         ]
     }

@@ -53,12 +53,12 @@ impl Server {
                     let len = item.value.len();
                     (item, len)
                 }),
-                false => self.engine.look_as(&meta.key, access),
+                false => self.engine.look_as(&meta.key, access).await,
             };
             if let Some((mut item, len)) = found {
                 let ends_soon = |renewed| item.expiry != 0 && item.expiry < self.expiry(renewed);
                 let is_due = item.marks.is_stale || renewed.is_some_and(ends_soon);
-                let has_won = is_due && !item.marks.is_won && self.engine.win(&meta.key, item.version);
+                let has_won = is_due && !item.marks.is_won && self.engine.win(&meta.key, item.version).await;
                 item.marks.is_won |= is_due;
                 return Ok(Some(Leased { item, len, is_new: false, has_won }));
             }
@@ -82,7 +82,7 @@ impl Server {
     /// Stores a value under a version. One that is older than that of the item is stored as stale: it ends when the item would have.
     pub(super) async fn store_stale(&self, key: &[u8], version: u64, new: New) -> Stored {
         loop {
-            let Some((item, _)) = self.engine.look(key) else { return Stored::Refused(Refused::NotFound) };
+            let Some((item, _)) = self.engine.look(key).await else { return Stored::Refused(Refused::NotFound) };
             if version >= item.version {
                 return self.store(key, Mode::Set, Some(version), new).await;
             }

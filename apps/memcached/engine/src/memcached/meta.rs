@@ -116,7 +116,7 @@ impl Server {
         }
         let ended = match line.command() {
             b"mg" => self.meta_get(word, rest, wire).await,
-            b"me" => self.meta_explain(word, rest, wire),
+            b"me" => self.meta_explain(word, rest, wire).await,
             b"md" => self.meta_delete(word, rest, wire).await,
             _ => self.meta_arithmetic(word, rest, wire).await,
         };
@@ -185,9 +185,9 @@ impl Server {
     }
 
     /// What is known of an item, for people who look for faults.
-    fn meta_explain(&self, word: &[u8], flags: &[&[u8]], wire: &Wire) -> Result<(), String> {
+    async fn meta_explain(&self, word: &[u8], flags: &[&[u8]], wire: &Wire) -> Result<(), String> {
         let meta = Meta::of(word, flags, b"b")?;
-        let Some((item, len)) = self.engine.look(&meta.key) else {
+        let Some((item, len)) = self.engine.look(&meta.key).await else {
             wire.put_line("EN");
             return Ok(());
         };

@@ -2,11 +2,14 @@
 
 use std::rc::Rc;
 
+use nandscape_wire_nvme::vendor::Attributes;
+
 use super::changes::{Counted, Mode, Step, Stored};
 use super::line::{Line, Part, data_len, is_key, number};
 use super::wire::Wire;
 use super::{Server, Then, failed};
-use crate::engine::{Expect, Item, New, Refused};
+use crate::engine::{Access, Expect, Item, New, Refused};
+use crate::read::Miss;
 
 const BAD_LINE: &str = "CLIENT_ERROR bad command line format";
 const BAD_CHUNK: &str = "CLIENT_ERROR bad data chunk";
@@ -97,8 +100,9 @@ impl Server {
     /// The items of keys, which are touched with an expiry.
     async fn values(&self, keys: &[&[u8]], expiry: Option<u64>, with_version: bool, wire: &Wire) -> Then {
         for key in keys {
-            let has_expired = self.engine.has_expired(key);
-            let item = self.engine.get(key).await;
+            let found = self.engine.get_or_miss(key, Attributes::default(), Access::Counts).await;
+            let has_expired = matches!(found, Err(Miss::Expired));
+            let item = found.ok();
             self.count(|counters| {
                 counters.gets += 1;
                 counters.get_hits += u64::from(item.is_some());

@@ -26,6 +26,7 @@ pub(crate) const SMALL: Config = Config {
     start_s: NOW_S,
     start_ns: 0,
     placement: nandscape_apps_memcached_engine::Placement::Copies,
+    small: 0,
     id: 7,
     patience_ms: nandscape_apps_memcached_engine::PATIENCE_MS,
     records_opening: false,

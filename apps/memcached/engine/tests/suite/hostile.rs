@@ -90,7 +90,7 @@ fn values_that_wait_for_room_count_as_their_clients() {
             for client in &mut clients {
                 assert_eq!(client.answer(1).await, "STORED\r\n");
             }
-            assert!(engine.look(b"key38").is_some() && engine.look(b"key39").is_none());
+            assert!(engine.look(b"key38").await.is_some() && engine.look(b"key39").await.is_none());
         })
         .unwrap();
 }

@@ -12,4 +12,5 @@ mod policies;
 mod pressure;
 mod protocol;
 mod reference;
+mod small;
 mod zones;

@@ -260,7 +260,10 @@ impl Rig {
         }
         self.gates.replace(gates);
         let policy = policy(self.policy).expect("a policy");
-        Engine::open(&Host::free(&self.sim), given, policy, CONFIG).await.map_err(|error| error.to_string())
+        let small = [0, 1_024][self.seed.child("small").rng().below(2) as usize];
+        Engine::open(&Host::free(&self.sim), given, policy, Config { small, ..CONFIG })
+            .await
+            .map_err(|error| error.to_string())
     }
 }
 

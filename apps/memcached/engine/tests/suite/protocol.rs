@@ -6,14 +6,21 @@ use nandscape_sim::{Executor, Span};
 
 use crate::client::{Client, NOW_S, SMALL, disks, drives, open};
 
-/// Commands and what is answered; "" is nothing.
+/// Commands and what is answered; "" is nothing. Small items with entries in the index and without have the same answers, from memory and from
+/// drives.
 fn check(dialogue: &[(&str, &str)]) {
+    for (small, caches) in [(0, true), (1_024, true), (1_024, false)] {
+        check_with(Config { small, caches, ..SMALL }, dialogue);
+    }
+}
+
+fn check_with(config: Config, dialogue: &[(&str, &str)]) {
     let mut executor = Executor::new();
     let sim = executor.sim();
     let drives = drives(&sim, &disks(2));
     executor
         .block_on(async {
-            let engine = open(&sim, &drives, "epochs", SMALL).await.unwrap();
+            let engine = open(&sim, &drives, "epochs", config).await.unwrap();
             let server = Server::new(engine, "1");
             let mut client = Client::new(&sim, &server);
             for (command, answer) in dialogue {
@@ -277,7 +284,7 @@ fn a_request_of_http_is_cut_off() {
         let mut client = Client::new(&sim, &Server::new(engine.clone(), "1"));
         client.send(b"POST / HTTP/1.1\r\nset a 0 0 1\r\nx\r\n").await;
         assert!(client.is_silent().await && client.wire().is_ended());
-        assert!(engine.look(b"a").is_none());
+        assert!(engine.look(b"a").await.is_none());
     });
     ran.unwrap();
 }

@@ -1,0 +1,198 @@
+//! Small items, which share records: over crashes, lost drives and evictions, with sizes and limits that have items move between their bucket and
+//! a record of their own.
+
+use std::rc::Rc;
+
+use nandscape_apps_memcached_engine::{Access, Ack, Config, Expect, New, OpenError, Placement};
+use nandscape_apps_store::testing::Disk;
+use nandscape_lab_crash::each;
+use nandscape_sim::{Executor, Rng, Seed, Span};
+use nandscape_wire_nvme::vendor::Attributes;
+
+use crate::client::{NOW_S, SMALL, disks, drives, open, zoned_disks};
+use crate::crash::{History, live, live_as, live_until, live_without, open_only};
+
+/// The limits of small items: values have up to 2,000 bytes, and some more.
+const LIMITS: [u64; 4] = [0, 200, 400, 600];
+const KEYS: u64 = 200;
+const CONFIG: Config = Config { memory: 1 << 20, small: 600, ..SMALL };
+
+fn small_disks(placement: Placement) -> Vec<Rc<Disk>> {
+    let count = if placement == Placement::Parity { 3 } else { 2 };
+    (0..count).map(|_| Disk::new(1_200 << 10)).collect()
+}
+
+fn placement(rng: &mut Rng) -> Placement {
+    [Placement::Copies, Placement::Parity][rng.below(2) as usize]
+}
+
+/// A limit for a life of a store.
+fn limited(config: Config, rng: &mut Rng) -> Config {
+    Config { small: LIMITS[rng.below(LIMITS.len() as u64) as usize], ..config }
+}
+
+#[test]
+fn what_was_flushed_is_there_after_a_crash_and_nothing_older() {
+    let mut moved = 0;
+    each(24, |seed| {
+        let mut rng = seed.child("config").rng();
+        let placement = placement(&mut rng);
+        let policies: &[&str] = match placement {
+            Placement::Copies => &["mixed", "epochs", "rails", "fdp", "raid0", "zoned"],
+            Placement::Parity => &["mixed", "epochs", "rails", "fdp"],
+        };
+        let policy = policies[rng.below(policies.len() as u64) as usize];
+        let disks = match policy {
+            "zoned" => zoned_disks(2, 24, (256 << 10, 192 << 10)),
+            _ => small_disks(placement),
+        };
+        let ack = [Ack::Cache, Ack::One, Ack::All][rng.below(3) as usize];
+        let config = Config { start_s: NOW_S, ack, placement, ..CONFIG };
+        let history = Rc::new(History::of(KEYS));
+        for life in 0..5 {
+            moved += live(&disks, &history, (policy, limited(config, &mut rng)), seed.nth(life)).0;
+        }
+    });
+    assert!(moved > 0, "no segment with items was given up");
+}
+
+#[test]
+fn a_crash_at_every_third_command_loses_nothing() {
+    for placement in [Placement::Copies, Placement::Parity] {
+        let (seed, mut rng) = (Seed::new(1), Seed::new(2).rng());
+        for command in (1..=150).step_by(6) {
+            let disks = small_disks(placement);
+            let config = Config { start_s: NOW_S, ack: Ack::All, placement, ..CONFIG };
+            let history = Rc::new(History::of(KEYS));
+            live_until(command, &disks, &history, ("epochs", config), seed);
+            live(&disks, &history, ("epochs", limited(config, &mut rng)), seed.nth(command));
+            live_until(command, &disks, &history, ("mixed", limited(config, &mut rng)), seed);
+            open_only(&disks, ("mixed", config), seed);
+            live(&disks, &history, ("mixed", limited(config, &mut rng)), seed.nth(command));
+        }
+    }
+}
+
+#[test]
+fn a_drive_that_was_missing_is_rebuilt_and_not_believed() {
+    each(8, |seed| {
+        let mut rng = seed.child("missing").rng();
+        let placement = placement(&mut rng);
+        let disks = small_disks(placement);
+        let policy = ["mixed", "epochs", "rails"][rng.below(3) as usize];
+        let config = Config { start_s: NOW_S, ack: Ack::All, placement, ..CONFIG };
+        let history = Rc::new(History::of(KEYS));
+        for life in 0..6 {
+            let seed = seed.nth(life);
+            let missing = (life % 2 == 1).then(|| rng.below(disks.len() as u64) as usize);
+            if missing.is_none() && rng.chance(0.4) {
+                live_as((None, false), &disks, &history, (policy, config), seed.child("cut"));
+            }
+            live_without(missing, &disks, &history, (policy, limited(config, &mut rng)), seed);
+        }
+    });
+}
+
+/// More items than room: whole buckets leave, and items of full buckets.
+#[test]
+fn what_was_evicted_does_not_return_older_or_after_a_delete() {
+    let mut evicted = 0;
+    each(10, |seed| {
+        let mut rng = seed.child("config").rng();
+        let placement = placement(&mut rng);
+        let disks = small_disks(placement);
+        let config = Config { start_s: NOW_S, memory: 384 << 10, placement, ..CONFIG };
+        let history = Rc::new(History::evicting(1_200));
+        for life in 0..6 {
+            evicted += live(&disks, &history, ("epochs", limited(config, &mut rng)), seed.nth(life)).1;
+        }
+    });
+    assert!(evicted > 0, "nothing was evicted");
+}
+
+/// More items than memory has bytes for entries of: at no time is more in memory than may be, and the index has 32 bytes of each bucket.
+#[test]
+fn memory_is_what_its_limit_says() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    let ran = executor.block_on(async {
+        let config = Config { small: 300, ..SMALL };
+        let engine = open(&sim, &drives, "epochs", config).await.unwrap();
+        let key = |number: u64| number.to_le_bytes();
+        let value = |number: u64| vec![number as u8; 60 + number as usize % 80];
+        let items = 5_000;
+        for number in (0..items).chain(0..items) {
+            let new = New { flags: 0, expiry: 0, value: value(number).into() };
+            engine.put(&key(number), Expect::Any, new).await.unwrap();
+            let read = engine.get(&key(number / 2)).await;
+            assert!(read.is_none_or(|item| *item.value == value(number / 2)), "item {}", number / 2);
+            let stats = engine.stats();
+            assert!(stats.memory_bytes <= config.memory, "{stats:?} after {number}");
+        }
+        engine.flush().await.unwrap();
+        let stats = engine.stats();
+        let room = (4 << 20) / SMALL.segment.unwrap() - 1;
+        let buckets = room * SMALL.segment.unwrap() / 100 * 60 / 4_096;
+        assert_eq!((stats.index_bytes, stats.buckets), (32 * buckets, buckets));
+        assert!(stats.items > 4_900 && stats.index_bytes < 5 * stats.items, "{stats:?}");
+        assert_eq!(stats.items, stats.small_items);
+        // The counted items are those that are there, and few others are looked for at drives.
+        let before = engine.stats();
+        let mut found = 0;
+        for number in 0..2 * items {
+            let item = engine.get_with(&key(number), Attributes::default(), Access::Ignored).await;
+            found += u64::from(item.is_some_and(|item| *item.value == value(number)));
+        }
+        let stats = engine.stats();
+        assert_eq!((found, stats.unreadable), (stats.items, 0));
+        let wrong = stats.bucket_misses - before.bucket_misses;
+        assert!(wrong < items / 10, "{wrong} of {items} misses were looked for at drives");
+        engine.close().await.unwrap();
+    });
+    ran.unwrap();
+}
+
+/// A change waits for the epoch that writes its bucket: buckets that wait count with a block each, and one in memory.
+#[test]
+fn changes_of_buckets_keep_to_the_dirty_limit() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    let ran = executor.block_on(async {
+        let engine = open(&sim, &drives, "epochs", Config { small: 300, ..SMALL }).await.unwrap();
+        for round in 0..3 {
+            for number in 0..400u64 {
+                let new = New { flags: round, expiry: 0, value: vec![7; 50].into() };
+                engine.put(&number.to_le_bytes(), Expect::Any, new).await.unwrap();
+                // A chunk has its header and what fills its last block.
+                let (waiting, most) = (engine.stats().waiting_bytes, SMALL.dirty + 2 * 4_096 + 4_096);
+                assert!(waiting <= most, "{waiting} bytes wait at {number}");
+            }
+        }
+        assert!(engine.stats().throttled > 0);
+        engine.close().await.unwrap();
+        let stats = engine.stats();
+        (stats.folds, stats.folded)
+    });
+    let (folds, folded) = ran.unwrap();
+    assert!(folded > folds, "{folds} buckets were written for {folded} changes");
+}
+
+#[test]
+fn a_table_without_room_in_memory_is_refused() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let disks: Vec<Rc<Disk>> = (0..2).map(|_| Disk::new(16 << 20)).collect();
+    let drives = drives(&sim, &disks);
+    let ran = executor.block_on(async {
+        let small = Config { small: 300, memory: 128 << 10, dirty: 32 << 10, ..SMALL };
+        let Err(OpenError::SmallMemory { least, .. }) = open(&sim, &drives, "epochs", small).await else {
+            panic!("it opens")
+        };
+        open(&sim, &drives, "epochs", Config { memory: least - 2, ..small }).await.err().expect("too little");
+        sim.sleep(Span::from_ms(1)).await;
+        open(&sim, &drives, "epochs", Config { memory: least, ..small }).await.unwrap();
+    });
+    ran.unwrap();
+}
