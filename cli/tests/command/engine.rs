@@ -34,6 +34,7 @@ fn wrong_usage_is_answered_with_what_is_valid() {
         (&["--write-size", "1MiB"], "--write-size: on drives of this size 131056 bytes or less are valid"),
         (&["--dirty", "1KiB"], "64KiB to 4GiB are valid"),
         (&["--read-size", "0"], "1 byte or more is valid"),
+        (&["--small-items", "2KiB"], "2KiB is too much; 0 to 1024 are valid"),
         (&["--placement", "mirrors"], "copies and parity are valid"),
         (&["--placement", "parity", "--drives", "2", "--policy", "epochs"], "--placement parity 3 to 16 are valid"),
         (&["--placement", "parity", "--policy", "raid0"], "with --placement parity any other policy is valid"),
@@ -56,6 +57,24 @@ fn wrong_usage_is_answered_with_what_is_valid() {
         let kept: Vec<&str> = kept.flatten().copied().collect();
         refuse(&[&["engine"], &kept[..], words].concat(), &[reason]);
     }
+}
+
+/// Small items take few bytes of the index, and most keys without an item cost no read.
+#[test]
+fn small_items_have_no_entries_in_the_index() {
+    let words = [&SMALL[..], &["--policy", "gc_control", "--read-size", "200", "--absent", "20"]].concat();
+    let run = |limit: &str| -> Value {
+        let json = succeed(&[&words[..], &["--fill", "20", "--json", "--small-items", limit]].concat());
+        serde_json::from_str(&json).expect("one JSON object")
+    };
+    let [with, without] = [run("300"), run("0")];
+    let of = |report: &Value, what: &str| number(report, &format!("/runs/0/{what}"));
+    assert!(of(&with, "index_bytes_an_item") < 8.0 && of(&without, "index_bytes_an_item") > 150.0);
+    assert_eq!([&with, &without].map(|report| of(report, "read_latency_us/count")), [3_000.0; 2]);
+    assert!(of(&with, "miss_latency_us/p50") < 10.0, "{with}");
+    assert_eq!(of(&with, "reads_at_tokens"), 0.0);
+    let text = succeed(&[&words[..], &["--small-items", "0"]].concat());
+    assert!(text.contains("index bytes/item") && text.contains("without an item, us"), "{text}");
 }
 
 /// The same items under both placements: parity has the greater room, and reads the others for the drive that is written.

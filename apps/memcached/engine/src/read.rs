@@ -32,6 +32,9 @@ pub(crate) struct Tries {
     pub(crate) is_away: bool,
 }
 
+/// An item whose value is in memory, or where its record is.
+type Begun = (Option<Item>, Option<Spot>);
+
 /// Why a key has no item.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Miss {
@@ -105,8 +108,7 @@ impl Engine {
     }
 
     /// The item of a key if its value is in memory, or where it is; `None` if the index has none.
-    #[allow(clippy::type_complexity, reason = "what is in memory, and where the rest is")]
-    fn begin(&self, key: &[u8], access: Access) -> Result<Option<(Option<Item>, Option<Spot>)>, Miss> {
+    fn begin(&self, key: &[u8], access: Access) -> Result<Option<Begun>, Miss> {
         let now_s = self.now_s();
         let mut state = self.state.borrow_mut();
         let was_there = state.index.contains_key(key);

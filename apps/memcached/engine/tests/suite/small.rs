@@ -196,3 +196,44 @@ fn a_table_without_room_in_memory_is_refused() {
     });
     ran.unwrap();
 }
+
+/// A drive returns something else for a bucket: the others have it, for a reader and for the bucket's next change. Where all are wrong the items are gone.
+#[test]
+fn a_spoiled_bucket_is_read_from_the_others() {
+    let (value, place) = (vec![7; 500], (64 << 10) + 300);
+    for placement in [Placement::Copies, Placement::Parity] {
+        let disks: Vec<Rc<Disk>> = disks(if placement == Placement::Parity { 3 } else { 2 });
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let drives = drives(&sim, &disks);
+        let ran = executor.block_on(async {
+            let config = Config { placement, caches: false, ack: Ack::All, ..CONFIG };
+            let engine = open(&sim, &drives, "epochs", config).await.unwrap();
+            let put = async |key: &[u8], flags: u32| {
+                let new = New { flags, expiry: 0, value: value.clone().into() };
+                engine.put(key, Expect::Any, new).await.unwrap();
+                sim.sleep(Span::from_ms(5)).await;
+            };
+            let get = async |key: &[u8]| engine.get(key).await.map(|item| item.flags);
+            put(b"key", 1).await;
+            // Drive 1 has the first data with parity.
+            disks[1].spoil(place);
+            for _ in 0..4 {
+                assert_eq!(get(b"key").await, Some(1));
+            }
+            assert_eq!(engine.stats().reconstructed > 0, placement == Placement::Parity);
+            if placement == Placement::Copies {
+                disks[0].spoil(place);
+                assert_eq!((get(b"key").await, engine.stats().unreadable), (None, 1));
+            }
+            put(b"key", 2).await;
+            disks[if placement == Placement::Copies { 0 } else { 2 }].spoil(place + 4_096);
+            assert_eq!(get(b"key").await, Some(2));
+            assert_eq!(engine.touch(b"key", NOW_S + 1_000).await, Ok(true));
+            sim.sleep(Span::from_ms(5)).await;
+            assert_eq!((get(b"key").await, engine.stats().small_items), (Some(2), 1));
+            engine.close().await.unwrap();
+        });
+        ran.unwrap();
+    }
+}
