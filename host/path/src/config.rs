@@ -527,14 +527,14 @@ impl Config {
         Ok(())
     }
 
-    /// The block layer on the way to the drive, with its part of the SCSI layers.
-    pub(crate) fn submit_cost(&self) -> Span {
-        self.costs.submit + half(self.midlayer())
+    /// On the way to the drive: the block layer, and then its part of the SCSI layers.
+    pub(crate) fn submit_costs(&self) -> (Span, Span) {
+        (self.costs.submit, half(self.midlayer()))
     }
 
-    /// The end of an I/O in the block layer, with its part of the SCSI layers.
-    pub(crate) fn complete_cost(&self) -> Span {
-        self.costs.complete + self.midlayer() - half(self.midlayer())
+    /// The end of an I/O: the other part of the SCSI layers, and then the block layer.
+    pub(crate) fn complete_costs(&self) -> (Span, Span) {
+        (self.midlayer() - half(self.midlayer()), self.costs.complete)
     }
 
     fn midlayer(&self) -> Span {

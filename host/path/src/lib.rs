@@ -8,6 +8,7 @@
 //! | `policy` | how a thread learns of a completion, one policy a file |
 //! | `queues` | queues and ports, their tags, and requests that wait for one |
 //! | `strategy` | who takes completions, finishes I/Os and issues waiting requests, one part a file |
+//! | `locks` | the locks of request queues and of the controller, and who takes them |
 //! | `queue_run` | a thread that issues requests without a tag, on the path of SCSI |
 //! | `path` | one I/O of a thread, from the system call to its return |
 //! | `vector` | the interrupt of a queue, and what it leaves to a softirq |
@@ -23,13 +24,14 @@
 //! - The stages of an I/O and the drive's time sum to its latency, to the nanosecond.
 //! - An I/O that is dropped leaves its thread, and its completion has no effect.
 //!
-//! Left out: page cache, separate queues for polling (a polled command raises no interrupt), locks of queues,
+//! Left out: page cache, separate queues for polling (a polled command raises no interrupt), the locks of shared queue pairs,
 //! timeouts, and the split of requests above the drive's transfer limit: each command has a thread.
 #![forbid(unsafe_code)]
 
 mod buffer;
 mod clients;
 mod config;
+mod locks;
 mod notices;
 mod path;
 pub mod policy;
