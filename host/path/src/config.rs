@@ -289,6 +289,36 @@ pub const KEYS: [(&str, &str); 33] = [
     ("host.message_out", "cost of the protocols and the copy for a message that is sent, such as 1093ns"),
 ];
 
+/// The keys of costs, each of which has a source or none: [`crate::Profile::source_of`].
+pub const COSTS: [&str; 26] = [
+    "host.syscall",
+    "host.submit",
+    "host.midlayer",
+    "host.driver",
+    "host.handler",
+    "host.complete",
+    "host.wake",
+    "host.poll",
+    "host.copy",
+    "host.user",
+    "host.ring_entry",
+    "host.link_delay",
+    "host.link_interval",
+    "host.packet_in",
+    "host.message_in",
+    "host.message_out",
+    "host.switch",
+    "host.cold_cache",
+    "host.cold_core",
+    "host.interrupt",
+    "host.softirq",
+    "host.ipi",
+    "host.timer",
+    "host.lock",
+    "host.lock_transfer",
+    "host.idle_exit",
+];
+
 /// Interrupts are raised where the first processor of a queue submits.
 const AUTO: &str = "auto";
 /// No thread polls.
@@ -402,8 +432,8 @@ impl Config {
                 "host.affinity" => self.affinity.iter().map(usize::to_string).collect::<Vec<_>>().join(":"),
                 "host.links" => self.network.links.to_string(),
                 "host.link_rate" => self.network.rate.to_string(),
-                "host.poll_sleep" => self.poll_sleep.to_string(),
-                "host.poll_gain" => self.poll_gain.to_string(),
+                "host.poll_sleep" => percentage(self.poll_sleep),
+                "host.poll_gain" => percentage(self.poll_gain),
                 "host.window" => self.window.to_string(),
                 "host.coalesce" => self.coalesce.to_string(),
                 "host.load" => self.load.to_string(),
@@ -584,6 +614,11 @@ fn named<T: Copy>(all: &[(&str, T)], value: &str) -> Result<T, String> {
 
 fn time(value: &str) -> Option<Span> {
     if value == "0" { Some(Span::ZERO) } else { value.parse().ok() }
+}
+
+/// A part as a percentage, to a millionth of it.
+fn percentage(part: f64) -> String {
+    format!("{}%", (part * 1e8).round() / 1e6)
 }
 
 /// A percentage, or a part of one.

@@ -46,7 +46,7 @@ mod vector;
 
 pub use buffer::BufferAccount;
 pub use clients::Clients;
-pub use config::{Config, ConfigError, Costs, KEYS, PathKind, RingKind, Window};
+pub use config::{COSTS, Config, ConfigError, Costs, KEYS, PathKind, RingKind, Window};
 pub use notices::NoticeFigures;
 pub use path::{Path, Waiting};
 pub use profile::{BUILTIN, Builtin, Profile, ProfileError};
