@@ -49,7 +49,7 @@ impl PathKind {
     }
 }
 
-/// How an application uses io_uring.
+/// How an application submits many I/Os at a time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RingKind {
     /// It does not: each I/O has a thread.
@@ -60,15 +60,18 @@ pub enum RingKind {
     Iopoll,
     /// A thread of the kernel submits (`IORING_SETUP_SQPOLL`).
     Sqpoll,
+    /// No io_uring: a thread a processor submits and polls outside the kernel ([`Reactor`](crate::Reactor)).
+    Reactor,
 }
 
 impl RingKind {
     /// All, by the names that users give them.
-    pub const ALL: [(&str, RingKind); 4] = [
+    pub const ALL: [(&str, RingKind); 5] = [
         ("off", RingKind::Off),
         ("defer_taskrun", RingKind::DeferTaskrun),
         ("iopoll", RingKind::Iopoll),
         ("sqpoll", RingKind::Sqpoll),
+        ("reactor", RingKind::Reactor),
     ];
 
     /// The name.
@@ -264,7 +267,10 @@ pub const KEYS: [(&str, &str); 33] = [
     ("host.poll_gain", "part of the latency that polling has to save so that adaptive polls, such as 5%"),
     ("host.window", "how long ahead precompletion is notified: drive, adaptive, or a time such as 16us"),
     ("host.patience", "how long precompletion polls beyond the expected end, such as 20us"),
-    ("host.ring", "whether applications use io_uring: off, defer_taskrun, iopoll or sqpoll"),
+    (
+        "host.ring",
+        "whether applications use io_uring: off, defer_taskrun, iopoll or sqpoll; or a polling thread a processor: reactor",
+    ),
     ("host.sqpoll_idle", "how long the kernel's thread looks for entries before it sleeps, such as 1ms"),
     ("host.coalesce", "completions that the drive gathers before an interrupt, 1 to 256"),
     ("host.coalesce_time", "longest time for which it gathers them, such as 100us"),
@@ -511,6 +517,10 @@ impl Config {
             let valid = format!("interrupt with host.ring={}, which decides by itself", self.ring.name());
             return bad("host.completion", self.completion.name().to_owned(), valid);
         }
+        if self.ring == RingKind::Reactor && self.path == PathKind::Scsi {
+            let valid = "off, defer_taskrun, iopoll or sqpoll with host.path=scsi";
+            return bad("host.ring", self.ring.name().to_owned(), valid.to_owned());
+        }
         if !(1..=256).contains(&self.coalesce) {
             return bad("host.coalesce", self.coalesce.to_string(), "1, which is none, to 256".to_owned());
         }
@@ -683,7 +693,7 @@ mod tests {
         for (change, problem) in [
             ("host.completion=guess", "interrupt or poll or hybrid or adaptive or precompletion"),
             ("host.window=wide", "drive, adaptive, or a time such as 16us"),
-            ("host.ring=aio", "off or defer_taskrun or iopoll or sqpoll"),
+            ("host.ring=aio", "off or defer_taskrun or iopoll or sqpoll or reactor"),
             ("host.poll_gain=much", "a percentage such as 5%"),
             ("host.path=ahci", "nvme or scsi"),
             ("host.syscall=-1us", "a time such as 500ns"),
@@ -729,6 +739,9 @@ mod tests {
         let mut config = Config::default();
         ["host.queues=2", "host.completion_queues=3"].iter().for_each(|change| config.set(change).unwrap());
         assert!(config.check().unwrap_err().to_string().contains("3 is not valid; valid is 0 to 2"));
+        let mut config = Config::default();
+        ["host.ring=reactor", "host.path=scsi"].iter().for_each(|change| config.set(change).unwrap());
+        assert!(config.check().unwrap_err().to_string().contains("reactor is not valid; valid is off, defer_taskrun"));
         let mut config = Config::default();
         ["host.ring=iopoll", "host.completion=poll"].iter().for_each(|change| config.set(change).unwrap());
         assert!(config.check().unwrap_err().to_string().contains("interrupt with host.ring=iopoll"));

@@ -16,6 +16,7 @@
 //! | `buffer` | the room in the drive's write buffer, as a host knows it |
 //! | `stages` | the stages of an I/O, and the time in each |
 //! | `ring` | applications with io_uring, as a drive |
+//! | `reactor` | a thread a processor that submits and polls outside the kernel, as a drive |
 //! | `threads` | the threads of an application, as a drive |
 //! | `clients` | clients on another machine, each with a connection to a thread of this host |
 //!
@@ -38,6 +39,7 @@ pub mod policy;
 mod profile;
 mod queue_run;
 mod queues;
+mod reactor;
 mod ring;
 mod stages;
 pub mod strategy;
@@ -51,6 +53,7 @@ pub use notices::NoticeFigures;
 pub use path::{Path, Waiting};
 pub use profile::{BUILTIN, Builtin, Profile, ProfileError};
 pub use queues::{Queues, Stripe};
+pub use reactor::Reactor;
 pub use ring::Ring;
 pub use stages::{LAYER, stage};
 pub use threads::Threads;

@@ -6,6 +6,8 @@
 //! | `iopoll` | the same | the thread, which keeps its processor busy in its system call until one has ended |
 //! | `sqpoll` | a thread of the kernel, which looks for entries until it has found none for `host.sqpoll_idle` | the interrupt |
 //!
+//! `reactor` is no io_uring: see [`Reactor`](crate::Reactor).
+//!
 //! Left out: registered buffers and files, linked entries, work that the kernel hands to other threads.
 
 use std::cell::{Cell, RefCell};
@@ -55,6 +57,26 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// Of a thread that looks for them itself.
+    pub(crate) fn polled(event: Event) -> Ended {
+        Ended { keys: RefCell::default(), event, task: Cell::new(None), ends_in_interrupt: false }
+    }
+
+    /// From now on this task polls, or none does. Returns the one that did.
+    pub(crate) fn polls(&self, task: Option<TaskId>) -> Option<TaskId> {
+        self.task.replace(task)
+    }
+
+    /// Whether an I/O has ended that was not taken.
+    pub(crate) fn is_any(&self) -> bool {
+        !self.keys.borrow().is_empty()
+    }
+
+    /// Takes the one that ended first.
+    pub(crate) fn pop(&self) -> Option<Key> {
+        self.keys.borrow_mut().pop_front()
+    }
+
     /// The completion of an I/O has come. Returns the task of a thread that polls for it.
     pub(crate) fn push(&self, key: Key) -> Option<TaskId> {
         self.keys.borrow_mut().push_back(key);

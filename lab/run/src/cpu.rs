@@ -8,7 +8,7 @@ use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, Role, Use, node};
 use nandscape_host_machine::{Kind, ThreadSpec};
 use nandscape_host_network::links::Side;
 use nandscape_host_path::policy::PolicyKind;
-use nandscape_host_path::{Clients, Path, Profile, Queues, Ring, RingKind, Stripe, Threads};
+use nandscape_host_path::{Clients, Path, Profile, Queues, Reactor, Ring, RingKind, Stripe, Threads};
 use nandscape_lab_workload::{JobSpec, LoadKind, LoadSpec, Workload};
 use nandscape_sim::{Sim, Span, Time};
 use serde::Serialize;
@@ -105,6 +105,10 @@ pub(crate) struct Host {
     clients: Option<Rc<Clients>>,
     /// Threads of applications with rings, and of the kernel for these.
     of_rings: Cell<u64>,
+    /// Those of the first processors, with `host.ring=reactor`.
+    reactors: RefCell<Vec<Rc<Reactor>>>,
+    /// Applications that reactors serve.
+    served: Cell<usize>,
     begun: RefCell<Account>,
 }
 
@@ -239,7 +243,17 @@ impl Host {
         }
         let begun = RefCell::new(Account::of(sim, &path, clients.as_deref()));
         let (sim, name) = (sim.clone(), profile.name.clone());
-        Ok(Host { sim, path, name, threads: RefCell::default(), clients, of_rings: Cell::new(0), begun })
+        Ok(Host {
+            sim,
+            path,
+            name,
+            threads: RefCell::default(),
+            clients,
+            of_rings: Cell::new(0),
+            reactors: RefCell::default(),
+            served: Cell::new(0),
+            begun,
+        })
     }
 
     /// The drive of each job and of each load of a workload: threads of the host.
@@ -276,10 +290,24 @@ impl Host {
         if kind == RingKind::Off {
             return Ok(self.threads(info, counts)?);
         }
+        if kind == RingKind::Reactor {
+            return self.reactor(info);
+        }
         let ring = Ring::new(&self.path, info, kind, ThreadSpec::default());
         let ring = ring.map_err(|error| RunError::Workload(error.to_string()))?;
         self.of_rings.set(self.of_rings.get() + u64::from(ring.count()));
         Ok(ring)
+    }
+
+    /// An application of the reactor of the next processor, which begins with its first.
+    fn reactor(&self, info: DriveInfo) -> Result<Rc<dyn Drive>, RunError> {
+        let cpu = self.served.replace(self.served.get() + 1) % self.path.machine().cpus();
+        let mut reactors = self.reactors.borrow_mut();
+        if reactors.len() == cpu {
+            reactors.push(Reactor::new(&self.path, cpu).map_err(|error| RunError::Workload(error.to_string()))?);
+            self.of_rings.set(self.of_rings.get() + 1);
+        }
+        Ok(reactors[cpu].connect(info))
     }
 
     fn threads(&self, info: DriveInfo, counts: (u32, u32)) -> Result<Rc<Threads>, RunError> {
