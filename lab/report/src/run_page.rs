@@ -43,6 +43,7 @@ pub(crate) fn render(document: &Document<'_>) -> String {
         interval => seconds(details.series.interval_s),
         shares_interval => seconds(timeline.shares.interval_s),
         dies_left_out,
+        processors => details.processors.as_ref().map(|processors| seconds(processors.interval_s)),
         breakdown => breakdown(report),
         slowest => timeline.slowest.as_ref().map(|slowest| page::slowest(slowest, &timeline.dies)),
         drive => drive(report),
