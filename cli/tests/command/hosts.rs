@@ -303,6 +303,84 @@ fn a_host_is_woken_by_the_notices_of_its_drive() {
     );
 }
 
+#[test]
+fn a_host_over_several_drives_shows_its_stages_and_what_bounds_the_rate() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    let over = ["--over", "raid1:2", "--host", "server", "--set", "host.cores=1", "--set", "host.completion=poll"];
+    let words = [&RUN[..7], &over, &["--iodepth", "16", "--io-count", "2000"]].concat();
+    let text = succeed(&[&words[..], &["--out", out]].concat());
+    for part in ["mean time in the host, us", "syscall ", "run_delay ", "limited by the host's processors: busy "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(
+        text.lines().any(|line| line.starts_with(" read ") && line.contains('.')),
+        "not whole microseconds: {text}"
+    );
+    let page = std::fs::read_to_string(folder.path().join("report.html")).expect("a page");
+    assert!(page.contains("busy: host processors") && page.contains("processor time a request"));
+    let report = std::fs::read_to_string(folder.path().join("report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["limited_by"], "host_processors");
+    assert!(succeed(&["explain", out]).contains("--set host.completion=adaptive"));
+
+    let compared = succeed(&["compare", out, out]);
+    for row in ["processor time a request, us", "read in the host, mean, us"] {
+        assert!(compared.contains(row), "{row}: {compared}");
+    }
+}
+
+#[test]
+fn the_report_has_a_line_for_each_processor_by_kind_of_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    succeed(&with(&["--host", "i7-4770", "--set", "host.completion=poll", "--out", out]));
+    let report = std::fs::read_to_string(folder.path().join("report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let processors = &report["details"]["processors"];
+    let names = processors["names"].as_array().expect("names");
+    assert_eq!((names.len(), &names[0], &names[7]), (8, &"core 0 processor 0".into(), &"core 3 processor 7".into()));
+    let shares = processors["parts_per_million"].as_object().expect("kinds");
+    let all = |kind: &str| -> f64 {
+        let rows =
+            shares[kind].as_array().expect("a row a processor").iter().flat_map(|row| row.as_array().expect("cells"));
+        rows.filter_map(Value::as_f64).sum()
+    };
+    assert!(all("kernel") > 0.0 && all("spin") > all("kernel") && shares.len() == 7, "two threads poll");
+    let intervals = shares["spin"][0].as_array().expect("cells").len();
+    for number in 0..8 {
+        for at in 0..intervals {
+            let sum: f64 = shares.values().filter_map(|rows| rows[number][at].as_f64()).sum();
+            assert!(sum <= 1_000_007.0, "processor {number}, interval {at}: {sum}");
+        }
+    }
+    let spun = all("spin") / intervals as f64 / 1e6;
+    let of = |kind: &str| number(&report, &format!("/cpu/request_us_by/{kind}"));
+    let expected = of("spin") * number(&report, "/requests") / number(&report, "/virtual_s") / 1e6;
+    assert!((spun / expected - 1.0).abs() < 0.02, "{spun} processors spin, by the account {expected}");
+    let page = std::fs::read_to_string(folder.path().join("report.html")).expect("a page");
+    assert!(page.contains("What the host's processors did"));
+}
+
+#[test]
+fn a_host_is_shown_in_columns_with_the_source_of_each_cost() {
+    let text = succeed(&["hosts", "show", "i7-4770"]);
+    let start = |key: &str, meaning: &str| {
+        let line =
+            text.lines().find(|line| line.starts_with(&format!("{key} "))).unwrap_or_else(|| panic!("{key}: {text}"));
+        line.find(meaning).unwrap_or_else(|| panic!("{meaning}: {line}"))
+    };
+    assert_eq!(start("host.completion_queues", "completion queues"), start("host.wake", "cost of waking"));
+    for line in ["host.poll_sleep  ", "  50% ", "  5% "] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    for source in
+        ["source: as server: measured: an atomic exchange", "source: calibration: ", "source: as server: estimate"]
+    {
+        assert!(text.contains(source), "{source}: {text}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn this_machine_is_measured_and_its_profile_runs() {

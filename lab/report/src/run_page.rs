@@ -188,7 +188,7 @@ fn drive(report: &Report) -> Vec<Value> {
 }
 
 /// The processors of the host.
-fn processors(cpu: &CpuReport) -> [Value; 2] {
+pub(crate) fn processors(cpu: &CpuReport) -> [Value; 2] {
     let row = |name: &str, value: String, meaning: &str| context! { name, value, meaning };
     let kinds = cpu.request_us_by.iter().flatten().filter(|(_, spent)| **spent > 0.0);
     let kinds: Vec<String> = kinds.map(|(kind, spent)| format!("{kind} {}", us(*spent))).collect();
