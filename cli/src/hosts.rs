@@ -91,13 +91,13 @@ fn show(host: &str, changes: &[String]) -> Result<(), Failure> {
     profile.set_all(changes).map_err(Failure::input)?;
     let mut text = format!("{}: {}\n\n", profile.name, profile.description);
     let changed = |key: &str| changes.iter().any(|change| change.split('=').next().is_some_and(|of| of.trim() == key));
-    for ((key, meaning), (_, value)) in Config::keys().zip(profile.config.settings()) {
-        text.push_str(&format!("{key:20} {value:10} {meaning}\n"));
-        let source = match profile.sources.get(key.trim_start_matches("host.")) {
-            _ if changed(key) => Some("--set"),
-            source => source.map(String::as_str),
-        };
-        source.iter().for_each(|source| text.push_str(&format!("{:31} source: {source}\n", "")));
+    let settings = profile.config.settings();
+    let wide = |column: fn(&(&str, String)) -> usize| settings.iter().map(column).max().unwrap_or(0);
+    let (keys, values) = (wide(|(key, _)| key.len()), wide(|(_, value)| value.len()));
+    for ((key, meaning), (_, value)) in Config::keys().zip(&settings) {
+        text.push_str(&format!("{key:keys$}  {value:values$}  {meaning}\n"));
+        let source = if changed(key) { Some("--set".to_owned()) } else { profile.source_of(key) };
+        source.iter().for_each(|source| text.push_str(&format!("{:1$}source: {source}\n", "", keys + values + 4)));
     }
     output::result(&text)
 }

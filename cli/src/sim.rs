@@ -153,7 +153,7 @@ pub(crate) struct SimArgs {
     /// in programs built with it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["find_rate"])]
     pub(crate) requests: Option<PathBuf>,
-    /// Write the activity of every die and channel to this file, for chrome://tracing or ui.perfetto.dev
+    /// Write the activity of every plane, channel, command and, with --host, processor to this file, for chrome://tracing or ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     pub(crate) chrome_trace: Option<PathBuf>,
     // These come last: a help heading applies to all options that follow it.

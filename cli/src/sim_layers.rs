@@ -7,7 +7,7 @@ use std::rc::Rc;
 use comfy_table::{CellAlignment, Table};
 use nandscape_device_ssd::Resolved;
 use nandscape_lab_report::ArrayDocument;
-use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us_or_dash};
+use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
 use nandscape_lab_run::chain::{
     AhciReport, CacheReport, FtlReport, LayerSettings, Named, Part, Section, check_over, names as layer_names,
 };
@@ -262,11 +262,32 @@ pub(crate) fn render(profile: &str, finished: &StackFinished) -> String {
         head(profile, host),
         latencies,
         flows,
-        layers(&host.chain, &host.layers_us, host.cpu.is_some()) + &host_words::render(host.cpu.as_ref()),
+        layers(&host.chain, &host.layers_us, host.cpu.is_some()) + &of_host(host),
         sections + &windows(finished),
         drives(finished),
     ]
     .join("\n")
+}
+
+/// The host's stages, and what its processors did.
+fn of_host(host: &HostReport) -> String {
+    let none = BTreeMap::new();
+    let ways: Vec<_> = host.layers_us.keys().collect();
+    let of = |way: &str, stage: &str| {
+        let layers = host.layer_causes_us.get(way).unwrap_or(&none);
+        layers.get(nandscape_host_path::LAYER).and_then(|stages| stages.get(stage)).copied().unwrap_or(0.0)
+    };
+    let heads: Vec<&str> = ["mean time in the host, us"].into_iter().chain(ways.iter().map(|way| **way)).collect();
+    let mut rows = table::table(&heads);
+    for stage in nandscape_host_path::stage::ALL {
+        let times: Vec<f64> = ways.iter().map(|way| of(way, stage)).collect();
+        if times.iter().any(|time| *time > 0.0) {
+            rows.add_row([stage.to_owned()].into_iter().chain(times.into_iter().map(us)));
+        }
+    }
+    let stages = if rows.is_empty() { String::new() } else { format!("{}\n", rows.trim_fmt()) };
+    let limit = table::host_limit(host.cpu.as_ref(), host.limited_by);
+    stages + &limit + &host_words::render(host.cpu.as_ref())
 }
 
 /// A layer of the chain in a few words, as one of several over its nodes.
@@ -372,7 +393,7 @@ pub(crate) fn layers(
     let heads: Vec<&str> = ["mean time, us"].into_iter().chain(names.iter().copied()).chain(["drives"]).collect();
     let mut rows = table::table(&heads);
     for (way, layers) in layers_us {
-        let of = |layer: &str| rounded(layers.get(layer).copied().unwrap_or(0.0));
+        let of = |layer: &str| us(layers.get(layer).copied().unwrap_or(0.0));
         let times = names.iter().copied().chain([nandscape_lab_run::DRIVE]).map(of);
         rows.add_row([(*way).to_owned()].into_iter().chain(times));
     }

@@ -10,8 +10,8 @@ use nandscape_lab_report::format::{
     bytes, count, counted, percent, plural, rounded, row_name, seconds, us, us_or_dash,
 };
 use nandscape_lab_run::{
-    AgingReport, Arrivals, Damage, Fault, FaultCost, FlowReport, Host, Latency, Outages, PlacementFigures, Report,
-    Upkeep,
+    AgingReport, Arrivals, CpuReport, Damage, Fault, FaultCost, FlowReport, Host, Latency, Outages, PlacementFigures,
+    Report, Upkeep,
 };
 use serde_json::{Value, to_value};
 
@@ -207,9 +207,7 @@ fn drive(report: &Report) -> String {
         })
         .collect();
     text.push_str(&format!("busy: {}\n", busy.join(", ")));
-    if let Some(cpu) = report.cpu.as_ref().filter(|_| report.limited_by == Some("host_processors")) {
-        text.push_str(&format!("limited by the host's processors: busy {:.1}% of the time\n", cpu.busy * 100.0));
-    }
+    text.push_str(&host_limit(report.cpu.as_ref(), report.limited_by));
     if let Some(registers) = report.busy.get("register").filter(|_| report.limited_by == Some("register")) {
         text.push_str(&format!(
             "limited by registers: each plane has one, taken {:.1}% of the time (busiest {:.1}%), also while its page waits for a channel\n",
@@ -236,6 +234,13 @@ fn drive(report: &Report) -> String {
         text.push_str(&format!("failed: {failed} commands with {status}\n"));
     }
     text
+}
+
+/// That the processors of the host bound the rate, if they do.
+pub(crate) fn host_limit(cpu: Option<&CpuReport>, limited_by: Option<&str>) -> String {
+    cpu.filter(|_| limited_by == Some("host_processors")).map_or(String::new(), |cpu| {
+        format!("limited by the host's processors: busy {:.1}% of the time\n", cpu.busy * 100.0)
+    })
 }
 
 /// Each FTL of a drive that has several.

@@ -241,10 +241,14 @@ fn the_guide_on_completions_works_in_a_short_form() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().to_str().expect("UTF-8");
     let short = ["--set", "capacity=256MiB", "--set", "io_count=2000", "--set", "warmup_count=100"];
-    let json = succeed(&[&["sweep", guide, "--out", out, "--json", "--vary", "iodepth=1,8"][..], &short].concat());
+    // `NANDSCAPE_TEST_WHOLE_GRID=1`: the guide's own size and all its points.
+    let is_whole = std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_some();
+    let (size, depths): (&[&str], _) = if is_whole { (&[], "iodepth=1,2,4,8,16") } else { (&short, "iodepth=1,8") };
+    let all: &[f64] = if is_whole { &[1.0, 2.0, 4.0, 8.0, 16.0] } else { &[1.0, 8.0] };
+    let json = succeed(&[&["sweep", guide, "--out", out, "--json", "--vary", depths][..], size].concat());
     let sweep: Value = serde_json::from_str(&json).expect("JSON");
     let points = sweep["points"].as_array().expect("a list");
-    assert_eq!(points.len(), 16);
+    assert_eq!(points.len(), 8 * all.len());
     let of = |completion: &str, threads: f64, figure: &str| -> Vec<f64> {
         let chosen = points.iter().filter(|point| {
             point["values"]["completion"] == completion && point["values"]["threads"].as_f64() == Some(threads)
@@ -264,14 +268,14 @@ fn the_guide_on_completions_works_in_a_short_form() {
         assert!(hybrid < 0.7 * poll, "{hybrid} of {poll}");
     }
     // The policy that decides is as good as the better of the two, and takes the processor time of that one.
-    for threads in [1.0, 8.0] {
+    for &threads in all {
         let both = |figure| of("interrupt", threads, figure).into_iter().zip(of("poll", threads, figure));
         let cpu: Vec<(f64, f64)> = both("/report/cpu/request_us").collect();
         let adaptive = of("adaptive", threads, mean).into_iter().zip(of("adaptive", threads, "/report/cpu/request_us"));
         for (drive, ((interrupt, poll), (latency, time))) in both(mean).zip(adaptive).enumerate() {
             // At this size the fast drive has one die, which eight threads keep busy: requests that wait at a processor do not
             // wait for the die.
-            if threads > 4.0 && drive > 0 {
+            if threads > 4.0 && drive > 0 && !is_whole {
                 continue;
             }
             let (most, spent) = if poll < interrupt { (cpu[drive].1, "poll") } else { (cpu[drive].0, "interrupt") };
@@ -301,6 +305,84 @@ fn a_host_is_woken_by_the_notices_of_its_drive() {
         &[&base[..], &precompletion, &["--drive", "default"]].concat(),
         &["host.completion", "announces the ends of reads", "controller.precompletion.window"],
     );
+}
+
+#[test]
+fn a_host_over_several_drives_shows_its_stages_and_what_bounds_the_rate() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    let over = ["--over", "raid1:2", "--host", "server", "--set", "host.cores=1", "--set", "host.completion=poll"];
+    let words = [&RUN[..7], &over, &["--iodepth", "16", "--io-count", "2000"]].concat();
+    let text = succeed(&[&words[..], &["--out", out]].concat());
+    for part in ["mean time in the host, us", "syscall ", "run_delay ", "limited by the host's processors: busy "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(
+        text.lines().any(|line| line.starts_with(" read ") && line.contains('.')),
+        "not whole microseconds: {text}"
+    );
+    let page = std::fs::read_to_string(folder.path().join("report.html")).expect("a page");
+    assert!(page.contains("busy: host processors") && page.contains("processor time a request"));
+    let report = std::fs::read_to_string(folder.path().join("report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["limited_by"], "host_processors");
+    assert!(succeed(&["explain", out]).contains("--set host.completion=adaptive"));
+
+    let compared = succeed(&["compare", out, out]);
+    for row in ["processor time a request, us", "read in the host, mean, us"] {
+        assert!(compared.contains(row), "{row}: {compared}");
+    }
+}
+
+#[test]
+fn the_report_has_a_line_for_each_processor_by_kind_of_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    succeed(&with(&["--host", "i7-4770", "--set", "host.completion=poll", "--out", out]));
+    let report = std::fs::read_to_string(folder.path().join("report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let processors = &report["details"]["processors"];
+    let names = processors["names"].as_array().expect("names");
+    assert_eq!((names.len(), &names[0], &names[7]), (8, &"core 0 processor 0".into(), &"core 3 processor 7".into()));
+    let shares = processors["parts_per_million"].as_object().expect("kinds");
+    let all = |kind: &str| -> f64 {
+        let rows =
+            shares[kind].as_array().expect("a row a processor").iter().flat_map(|row| row.as_array().expect("cells"));
+        rows.filter_map(Value::as_f64).sum()
+    };
+    assert!(all("kernel") > 0.0 && all("spin") > all("kernel") && shares.len() == 7, "two threads poll");
+    let intervals = shares["spin"][0].as_array().expect("cells").len();
+    for number in 0..8 {
+        for at in 0..intervals {
+            let sum: f64 = shares.values().filter_map(|rows| rows[number][at].as_f64()).sum();
+            assert!(sum <= 1_000_007.0, "processor {number}, interval {at}: {sum}");
+        }
+    }
+    let spun = all("spin") / intervals as f64 / 1e6;
+    let of = |kind: &str| number(&report, &format!("/cpu/request_us_by/{kind}"));
+    let expected = of("spin") * number(&report, "/requests") / number(&report, "/virtual_s") / 1e6;
+    assert!((spun / expected - 1.0).abs() < 0.02, "{spun} processors spin, by the account {expected}");
+    let page = std::fs::read_to_string(folder.path().join("report.html")).expect("a page");
+    assert!(page.contains("What the host's processors did"));
+}
+
+#[test]
+fn a_host_is_shown_in_columns_with_the_source_of_each_cost() {
+    let text = succeed(&["hosts", "show", "i7-4770"]);
+    let start = |key: &str, meaning: &str| {
+        let line =
+            text.lines().find(|line| line.starts_with(&format!("{key} "))).unwrap_or_else(|| panic!("{key}: {text}"));
+        line.find(meaning).unwrap_or_else(|| panic!("{meaning}: {line}"))
+    };
+    assert_eq!(start("host.completion_queues", "completion queues"), start("host.wake", "cost of waking"));
+    for line in ["host.poll_sleep  ", "  50% ", "  5% "] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    for source in
+        ["source: as server: measured: an atomic exchange", "source: calibration: ", "source: as server: estimate"]
+    {
+        assert!(text.contains(source), "{source}: {text}");
+    }
 }
 
 #[cfg(target_os = "linux")]

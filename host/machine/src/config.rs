@@ -52,8 +52,8 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// Four cores of 3 GHz. The costs are assumptions for such a core and were not measured; the slices are those of Linux for
-    /// eight processors and more.
+    /// Four cores of 3 GHz. The costs of locks were measured (`bench/hosts/xeon-vm.toml`); the others are assumptions for such a core.
+    /// The slices are those of Linux for eight processors and more.
     fn default() -> Config {
         Config {
             switch: Span::from_ns(1_200),
@@ -63,8 +63,8 @@ impl Default for Config {
             softirq: Span::from_ns(300),
             ipi: Span::from_us(1),
             timer: Span::from_ns(600),
-            lock: Span::from_ns(20),
-            lock_transfer: Span::from_ns(100),
+            lock: Span::from_ns(9),
+            lock_transfer: Span::from_ns(64),
             ..Config::free(4)
         }
     }
@@ -136,8 +136,8 @@ impl Config {
         ("host.softirq", "cost of entering and leaving a softirq, such as 300ns"),
         ("host.ipi", "cost of receiving an interrupt from another processor, such as 1us"),
         ("host.timer", "cost of a timer interrupt, such as 600ns"),
-        ("host.lock", "cost of taking a lock that is free, such as 20ns"),
-        ("host.lock_transfer", "cost of moving a lock from another core, such as 100ns"),
+        ("host.lock", "cost of taking a lock that is free, such as 9ns"),
+        ("host.lock_transfer", "cost of moving a lock from another core, such as 64ns"),
         ("host.idle_exit", "cost of leaving the power state of an idle processor, such as 2us"),
     ];
 

@@ -5,13 +5,14 @@ use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 
+use nandscape_sim::trace::Track;
 use nandscape_sim::{Sim, Span};
 
 use crate::affinity::Affinity;
 use crate::config::{Config, ConfigError};
 use crate::context::{Context, Counts, Policy, ThreadSpec, check_affinity};
 use crate::scheduler::{Nice, Scheduler, Share};
-use crate::state::{Class, Entity, Place, Shared, State, Units};
+use crate::state::{Class, Cpu, Entity, Place, Shared, State, Units};
 use crate::times::{Kind, Times};
 
 /// A host machine. Clones are the same machine.
@@ -144,12 +145,15 @@ impl Machine {
         self.shared.state.borrow().entities.len()
     }
 
-    /// Adds a line for each processor to the event trace, with `name` before its number.
-    pub fn show(&self, name: &str) {
+    /// Adds a line for each processor to the event trace, with `name` before its number. Returns the lines, which follow each other.
+    pub fn show(&self, name: &str) -> Vec<Track> {
         let mut state = self.shared.state.borrow_mut();
-        for (index, cpu) in state.cpus.iter_mut().enumerate() {
-            cpu.timeline.track = Some(self.shared.sim.trace().track(format!("{name} {index}")));
-        }
+        let line = |(index, cpu): (usize, &mut Cpu)| {
+            let track = self.shared.sim.trace().track(format!("{name} {index}"));
+            cpu.timeline.track = Some(track);
+            track
+        };
+        state.cpus.iter_mut().enumerate().map(line).collect()
     }
 
     /// Puts what is under way into the event trace up to now. Otherwise an event appears when the next one begins.

@@ -49,7 +49,7 @@ impl PathKind {
     }
 }
 
-/// How an application uses io_uring.
+/// How an application submits many I/Os at a time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RingKind {
     /// It does not: each I/O has a thread.
@@ -60,15 +60,18 @@ pub enum RingKind {
     Iopoll,
     /// A thread of the kernel submits (`IORING_SETUP_SQPOLL`).
     Sqpoll,
+    /// No io_uring: a thread a processor submits and polls outside the kernel ([`Reactor`](crate::Reactor)).
+    Reactor,
 }
 
 impl RingKind {
     /// All, by the names that users give them.
-    pub const ALL: [(&str, RingKind); 4] = [
+    pub const ALL: [(&str, RingKind); 5] = [
         ("off", RingKind::Off),
         ("defer_taskrun", RingKind::DeferTaskrun),
         ("iopoll", RingKind::Iopoll),
         ("sqpoll", RingKind::Sqpoll),
+        ("reactor", RingKind::Reactor),
     ];
 
     /// The name.
@@ -264,7 +267,10 @@ pub const KEYS: [(&str, &str); 33] = [
     ("host.poll_gain", "part of the latency that polling has to save so that adaptive polls, such as 5%"),
     ("host.window", "how long ahead precompletion is notified: drive, adaptive, or a time such as 16us"),
     ("host.patience", "how long precompletion polls beyond the expected end, such as 20us"),
-    ("host.ring", "whether applications use io_uring: off, defer_taskrun, iopoll or sqpoll"),
+    (
+        "host.ring",
+        "whether applications use io_uring: off, defer_taskrun, iopoll or sqpoll; or a polling thread a processor: reactor",
+    ),
     ("host.sqpoll_idle", "how long the kernel's thread looks for entries before it sleeps, such as 1ms"),
     ("host.coalesce", "completions that the drive gathers before an interrupt, 1 to 256"),
     ("host.coalesce_time", "longest time for which it gathers them, such as 100us"),
@@ -287,6 +293,36 @@ pub const KEYS: [(&str, &str); 33] = [
     ("host.packet_in", "cost of the protocols for a packet that is received, such as 924ns"),
     ("host.message_in", "cost of handing a received message to its thread, such as 176ns"),
     ("host.message_out", "cost of the protocols and the copy for a message that is sent, such as 1093ns"),
+];
+
+/// The keys of costs, each of which has a source or none: [`crate::Profile::source_of`].
+pub const COSTS: [&str; 26] = [
+    "host.syscall",
+    "host.submit",
+    "host.midlayer",
+    "host.driver",
+    "host.handler",
+    "host.complete",
+    "host.wake",
+    "host.poll",
+    "host.copy",
+    "host.user",
+    "host.ring_entry",
+    "host.link_delay",
+    "host.link_interval",
+    "host.packet_in",
+    "host.message_in",
+    "host.message_out",
+    "host.switch",
+    "host.cold_cache",
+    "host.cold_core",
+    "host.interrupt",
+    "host.softirq",
+    "host.ipi",
+    "host.timer",
+    "host.lock",
+    "host.lock_transfer",
+    "host.idle_exit",
 ];
 
 /// Interrupts are raised where the first processor of a queue submits.
@@ -402,8 +438,8 @@ impl Config {
                 "host.affinity" => self.affinity.iter().map(usize::to_string).collect::<Vec<_>>().join(":"),
                 "host.links" => self.network.links.to_string(),
                 "host.link_rate" => self.network.rate.to_string(),
-                "host.poll_sleep" => self.poll_sleep.to_string(),
-                "host.poll_gain" => self.poll_gain.to_string(),
+                "host.poll_sleep" => percentage(self.poll_sleep),
+                "host.poll_gain" => percentage(self.poll_gain),
                 "host.window" => self.window.to_string(),
                 "host.coalesce" => self.coalesce.to_string(),
                 "host.load" => self.load.to_string(),
@@ -481,6 +517,10 @@ impl Config {
             let valid = format!("interrupt with host.ring={}, which decides by itself", self.ring.name());
             return bad("host.completion", self.completion.name().to_owned(), valid);
         }
+        if self.ring == RingKind::Reactor && self.path == PathKind::Scsi {
+            let valid = "off, defer_taskrun, iopoll or sqpoll with host.path=scsi";
+            return bad("host.ring", self.ring.name().to_owned(), valid.to_owned());
+        }
         if !(1..=256).contains(&self.coalesce) {
             return bad("host.coalesce", self.coalesce.to_string(), "1, which is none, to 256".to_owned());
         }
@@ -527,14 +567,14 @@ impl Config {
         Ok(())
     }
 
-    /// The block layer on the way to the drive, with its part of the SCSI layers.
-    pub(crate) fn submit_cost(&self) -> Span {
-        self.costs.submit + half(self.midlayer())
+    /// On the way to the drive: the block layer, and then its part of the SCSI layers.
+    pub(crate) fn submit_costs(&self) -> (Span, Span) {
+        (self.costs.submit, half(self.midlayer()))
     }
 
-    /// The end of an I/O in the block layer, with its part of the SCSI layers.
-    pub(crate) fn complete_cost(&self) -> Span {
-        self.costs.complete + self.midlayer() - half(self.midlayer())
+    /// The end of an I/O: the other part of the SCSI layers, and then the block layer.
+    pub(crate) fn complete_costs(&self) -> (Span, Span) {
+        (self.midlayer() - half(self.midlayer()), self.costs.complete)
     }
 
     fn midlayer(&self) -> Span {
@@ -584,6 +624,11 @@ fn named<T: Copy>(all: &[(&str, T)], value: &str) -> Result<T, String> {
 
 fn time(value: &str) -> Option<Span> {
     if value == "0" { Some(Span::ZERO) } else { value.parse().ok() }
+}
+
+/// A part as a percentage, to a millionth of it.
+fn percentage(part: f64) -> String {
+    format!("{}%", (part * 1e8).round() / 1e6)
 }
 
 /// A percentage, or a part of one.
@@ -648,7 +693,7 @@ mod tests {
         for (change, problem) in [
             ("host.completion=guess", "interrupt or poll or hybrid or adaptive or precompletion"),
             ("host.window=wide", "drive, adaptive, or a time such as 16us"),
-            ("host.ring=aio", "off or defer_taskrun or iopoll or sqpoll"),
+            ("host.ring=aio", "off or defer_taskrun or iopoll or sqpoll or reactor"),
             ("host.poll_gain=much", "a percentage such as 5%"),
             ("host.path=ahci", "nvme or scsi"),
             ("host.syscall=-1us", "a time such as 500ns"),
@@ -694,6 +739,9 @@ mod tests {
         let mut config = Config::default();
         ["host.queues=2", "host.completion_queues=3"].iter().for_each(|change| config.set(change).unwrap());
         assert!(config.check().unwrap_err().to_string().contains("3 is not valid; valid is 0 to 2"));
+        let mut config = Config::default();
+        ["host.ring=reactor", "host.path=scsi"].iter().for_each(|change| config.set(change).unwrap());
+        assert!(config.check().unwrap_err().to_string().contains("reactor is not valid; valid is off, defer_taskrun"));
         let mut config = Config::default();
         ["host.ring=iopoll", "host.completion=poll"].iter().for_each(|change| config.set(change).unwrap());
         assert!(config.check().unwrap_err().to_string().contains("interrupt with host.ring=iopoll"));

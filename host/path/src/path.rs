@@ -17,6 +17,7 @@ use nandscape_wire_nvme::vendor::{Hints, NOTICE};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::config::{Config, ConfigError, Costs, PathKind};
+use crate::locks::Locks;
 use crate::notices::NoticeFigures;
 use crate::policy::{self, CompletionPolicy, Notice, Submitted, Way};
 use crate::queues::{Port, Queues, Stripe};
@@ -33,6 +34,7 @@ pub struct Path {
     /// Queue pairs, each of one processor or several, or the ports of a controller.
     pub(crate) ports: Vec<Port>,
     stripe: Option<Stripe>,
+    pub(crate) locks: Option<Locks>,
     /// The interrupts of the completion queues; one for all ports of a controller.
     pub(crate) vectors: Vec<Vector>,
     /// The softirqs of the processors.
@@ -178,6 +180,7 @@ impl Path {
             vectors: vectors(if stripe.is_some() { 1 } else { config.completion_queues(drives.len()) }),
             softirqs: vectors(machine.cpus()),
             under_way: vec![Cell::new(0); machine.cpus()],
+            locks: Locks::new(&machine, config.path, drives.len()),
             announced: Vector::default(),
             figures: RefCell::default(),
             window: Cell::new(None),
@@ -285,15 +288,17 @@ impl Path {
         if is_to_drive {
             self.work(thread, (copy, Mode::Kernel), stage::COPY, &mut stages).await;
         }
-        self.work(thread, (self.config.submit_cost(), Mode::Kernel), stage::SUBMIT, &mut stages).await;
+        self.block_layer_in(thread, &command, |stage| stages.end(stage)).await;
         let (flight, mut completion);
         if let Some(strategy) = self.config.path.strategy() {
             flight = self.begin(thread.cpu(), (command, lba_bytes), mem);
             completion = flight.by_strategy(thread, strategy, &mut stages).await;
         } else {
+            let held = self.lock_controller(thread, &mut |stage| stages.end(stage)).await;
             self.work(thread, (driver, Mode::Kernel), stage::DRIVER, &mut stages).await;
             flight = self.begin(thread.cpu(), (command, lba_bytes), mem);
             self.send_or_wait(flight.key);
+            drop(held);
             completion = match flight.notice {
                 Notice::Interrupt => flight.interrupted(thread, &mut stages).await,
                 Notice::Poll(sleep) => flight.polled(thread, sleep, &mut stages).await,
@@ -349,11 +354,8 @@ impl Path {
         taker: Option<Rc<Ended>>,
         (mut command, mem): (SubmissionEntry, HostMem),
     ) -> (Key, Rc<Event>) {
-        let pair = cpu % self.ports.len();
-        let (port, queue) = match &self.stripe {
-            Some(stripe) => (stripe.port_of(&mut command, self.ports.len(), self.ports[0].drive.info()), 0),
-            None => (Some(pair), pair % self.vectors.len()),
-        };
+        let port = self.port_of(cpu, &mut command);
+        let queue = if self.stripe.is_some() { 0 } else { cpu % self.ports.len() % self.vectors.len() };
         let under_way = &self.under_way[cpu];
         under_way.set(under_way.get() + 1);
         let event = Rc::new(Event::new(&self.machine));
@@ -387,6 +389,14 @@ impl Path {
         command: (SubmissionEntry, HostMem),
     ) -> Key {
         self.insert(cpu, (Notice::Interrupt, is_armed), Some(taker), command).0
+    }
+
+    /// The port of a command of a processor, which then names the addresses of that port; `None` of a command for several.
+    pub(crate) fn port_of(&self, cpu: usize, command: &mut SubmissionEntry) -> Option<usize> {
+        match &self.stripe {
+            Some(stripe) => stripe.port_of(command, self.ports.len(), self.ports[0].drive.info()),
+            None => Some(cpu % self.ports.len()),
+        }
     }
 
     /// Issues a command, or has it wait for a tag.
@@ -438,7 +448,15 @@ impl Path {
         let flight = self.take_flight(key).expect("an I/O is taken once");
         let (done, completion) = flight.done.expect("it has completed");
         let issued = flight.issued.expect("it was issued");
-        Taken { issued, done, marks: flight.marks, ahead: flight.ahead, noticed: flight.noticed, completion }
+        Taken {
+            port: flight.port,
+            issued,
+            done,
+            marks: flight.marks,
+            ahead: flight.ahead,
+            noticed: flight.noticed,
+            completion,
+        }
     }
 
     /// The ring that takes an I/O.
@@ -595,12 +613,12 @@ impl InFlight<'_> {
         if !overslept {
             return self.seen(thread, Way::Poll, stages).await;
         }
-        let Taken { done, completion, .. } = self.take_from_drive(Way::Poll, stages);
+        let Taken { port, done, completion, .. } = self.take_from_drive(Way::Poll, stages);
         if wakes_at > done {
             stages.pass(stage::OVERSLEEP, wakes_at);
         }
         stages.resumed();
-        self.polls(thread, stages).await;
+        self.polls(thread, port, stages).await;
         completion
     }
 
@@ -628,10 +646,10 @@ impl InFlight<'_> {
             self.spin(thread, Some(ahead.ends + patience)).await;
             return self.polled_for(thread, Way::Ready, stages).await;
         }
-        let Taken { marks, completion, .. } = self.take_from_drive(Way::Late, stages);
+        let Taken { port, marks, completion, .. } = self.take_from_drive(Way::Late, stages);
         marks.into_iter().for_each(|(stage, at)| stages.pass(stage, at));
         stages.resumed();
-        self.polls(thread, stages).await;
+        self.polls(thread, port, stages).await;
         completion
     }
 
@@ -648,19 +666,25 @@ impl InFlight<'_> {
 
     /// The end of a command that the thread was polling for.
     async fn seen(&self, thread: &Context, way: Way, stages: &mut Stages<'_>) -> Completion {
-        let Taken { completion, .. } = self.take_from_drive(way, stages);
+        let Taken { port, completion, .. } = self.take_from_drive(way, stages);
         stages.pass(stage::RUN_DELAY, self.path.sim.now());
         stages.mark_thread();
-        self.polls(thread, stages).await;
+        self.polls(thread, port, stages).await;
         completion
     }
 
     /// The thread finds the completion in the queue, and finishes the I/O itself.
-    async fn polls(&self, thread: &Context, stages: &mut Stages<'_>) {
-        let Costs { poll, handler, .. } = self.path.config.costs;
-        let complete = self.path.config.complete_cost();
-        self.path.work(thread, (poll, Mode::Kernel), stage::POLL, stages).await;
-        self.path.work(thread, (handler + complete, Mode::Kernel), stage::COMPLETE, stages).await;
+    async fn polls(&self, thread: &Context, port: Option<usize>, stages: &mut Stages<'_>) {
+        let path = self.path;
+        let Costs { poll, handler, complete, .. } = path.config.costs;
+        path.work(thread, (poll, Mode::Kernel), stage::POLL, stages).await;
+        if path.locks.is_none() {
+            return path.work(thread, (handler + complete, Mode::Kernel), stage::COMPLETE, stages).await;
+        }
+        let held = path.lock_controller(thread, &mut |stage| stages.end(stage)).await;
+        path.work(thread, (handler, Mode::Kernel), stage::COMPLETE, stages).await;
+        drop(held);
+        path.block_layer_out(thread, port, |stage| stages.end(stage)).await;
     }
 
     fn is_done(&self) -> bool {
@@ -693,6 +717,7 @@ impl InFlight<'_> {
 
 /// An answer of the drive.
 pub(crate) struct Taken {
+    pub(crate) port: Option<usize>,
     pub(crate) issued: Time,
     pub(crate) done: Time,
     /// Stages that have ended since.

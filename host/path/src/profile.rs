@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use crate::config::{Config, ConfigError};
+use crate::config::{COSTS, Config, ConfigError};
 
 /// A built-in profile.
 #[derive(Copy, Clone, Debug)]
@@ -33,6 +33,9 @@ macro_rules! builtin {
 }
 
 builtin!("server", "i7-4770", "i7-4790", "arm-8");
+
+/// The host whose costs are the defaults.
+const BASE: &str = "server";
 
 /// A host as given.
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -118,6 +121,24 @@ impl Profile {
         Ok(Profile { name: origin.to_owned(), description, config, sources, given: host })
     }
 
+    /// Where the value of a key comes from: the profile's own words; for a cost that it does not give, those of `server`, too; `none`
+    /// of a cost without a source.
+    pub fn source_of(&self, key: &str) -> Option<String> {
+        let short = key.trim_start_matches("host.");
+        let own = self.sources.get(short);
+        if !COSTS.contains(&key) {
+            return own.cloned();
+        }
+        let is_default = self.name != BASE && !self.given.contains_key(short);
+        let base = is_default.then(|| Profile::load(BASE).ok()?.sources.remove(short)).flatten();
+        Some(match (own, base) {
+            (Some(own), Some(base)) => format!("{own}; as {BASE}: {base}"),
+            (Some(own), None) => own.clone(),
+            (None, Some(base)) => format!("as {BASE}: {base}"),
+            (None, None) => "none".to_owned(),
+        })
+    }
+
     /// Makes changes of the form `host.KEY=VALUE`.
     ///
     /// # Errors
@@ -164,13 +185,21 @@ mod tests {
             for key in profile.given.keys() {
                 assert!(profile.sources.contains_key(key), "{name}: {key} has no source");
             }
-            for cost in
-                ["syscall", "submit", "driver", "interrupt", "switch", "ipi", "timer", "handler", "complete", "wake"]
-            {
-                assert!(profile.sources.contains_key(cost), "{name}: {cost} has no source");
+            for cost in COSTS {
+                let source = profile.source_of(cost).unwrap();
+                assert!(source.len() > 20, "{name}: {cost} has the source {source}");
             }
         }
-        assert_eq!(Profile::load("server").unwrap().config.costs, Config::default().costs);
+        let server = Profile::load(BASE).unwrap().config;
+        let default = Config {
+            machine: nandscape_host_machine::Config { cores: 16, ..Config::default().machine },
+            ..Config::default()
+        };
+        assert_eq!(server, default, "what a profile does not give is as the server has it");
+        let mine = Profile::parse("mine", "version = 1\n[host]\nswitch = '1us'").unwrap();
+        assert_eq!(mine.source_of("host.switch").unwrap(), "none");
+        assert!(mine.source_of("host.lock").unwrap().starts_with("as server: measured"));
+        assert_eq!(mine.source_of("host.cores"), None);
     }
 
     #[test]

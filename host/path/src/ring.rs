@@ -6,6 +6,8 @@
 //! | `iopoll` | the same | the thread, which keeps its processor busy in its system call until one has ended |
 //! | `sqpoll` | a thread of the kernel, which looks for entries until it has found none for `host.sqpoll_idle` | the interrupt |
 //!
+//! `reactor` is no io_uring: see [`Reactor`](crate::Reactor).
+//!
 //! Left out: registered buffers and files, linked entries, work that the kernel hands to other threads.
 
 use std::cell::{Cell, RefCell};
@@ -55,6 +57,26 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// Of a thread that looks for them itself.
+    pub(crate) fn polled(event: Event) -> Ended {
+        Ended { keys: RefCell::default(), event, task: Cell::new(None), ends_in_interrupt: false }
+    }
+
+    /// From now on this task polls, or none does. Returns the one that did.
+    pub(crate) fn polls(&self, task: Option<TaskId>) -> Option<TaskId> {
+        self.task.replace(task)
+    }
+
+    /// Whether an I/O has ended that was not taken.
+    pub(crate) fn is_any(&self) -> bool {
+        !self.keys.borrow().is_empty()
+    }
+
+    /// Takes the one that ended first.
+    pub(crate) fn pop(&self) -> Option<Key> {
+        self.keys.borrow_mut().pop_front()
+    }
+
     /// The completion of an I/O has come. Returns the task of a thread that polls for it.
     pub(crate) fn push(&self, key: Key) -> Option<TaskId> {
         self.keys.borrow_mut().push_back(key);
@@ -188,7 +210,6 @@ impl Ring {
     /// The kernel takes an entry and gives its command to the drive.
     async fn submit_one(&self, thread: &Context, Request { io, mut legs }: Request) {
         let Costs { ring_entry, driver, .. } = self.costs();
-        let submit = self.path.config.submit_cost();
         let Io { command, mem, token } = io;
         let copy = copy_of(&self.path.config, &command, self.info.lba_bytes);
         let is_to_drive = is_to_drive(IoOpcode(command.opcode));
@@ -197,7 +218,8 @@ impl Ring {
         if is_to_drive {
             self.work(thread, (copy, Mode::Kernel), (stage::COPY, &mut legs)).await;
         }
-        self.work(thread, (submit, Mode::Kernel), (stage::SUBMIT, &mut legs)).await;
+        self.path.block_layer_in(thread, &command, |stage| legs.pass(stage, self.now())).await;
+        let held = self.path.lock_controller(thread, &mut |stage| legs.pass(stage, self.now())).await;
         self.work(thread, (driver, Mode::Kernel), (stage::DRIVER, &mut legs)).await;
         let copy = if is_to_drive { Span::ZERO } else { copy };
         let is_armed = self.kind != RingKind::Iopoll;
@@ -205,6 +227,7 @@ impl Ring {
         let key = self.path.reserve(thread.cpu(), (self.ended.clone(), is_armed), (command, mem));
         self.outstanding.borrow_mut().push(Outstanding { key, token, legs, copy });
         self.path.send_or_wait(key);
+        drop(held);
     }
 
     /// Gives entries to the thread of the kernel, and wakes it if it sleeps.
@@ -291,7 +314,7 @@ impl Ring {
         for key in keys {
             let at = self.outstanding.borrow().iter().position(|outstanding| outstanding.key == key);
             let mut outstanding = self.outstanding.borrow_mut().remove(at.expect("it has been submitted"));
-            let Taken { issued, done, marks, completion, .. } = self.path.take_ended(key, Some(thread));
+            let Taken { port, issued, done, marks, completion, .. } = self.path.take_ended(key, Some(thread));
             let legs = &mut outstanding.legs;
             legs.pass(stage::QUEUE, issued);
             legs.at = done;
@@ -300,26 +323,27 @@ impl Ring {
                 Some(switched) => legs.resumed(switched, self.now()),
                 None => legs.pass(stage::RING, self.now()),
             }
-            all.push((outstanding, completion));
+            all.push((outstanding, completion, port));
         }
         let Costs { syscall, poll, handler, .. } = self.costs();
-        let complete = self.path.config.complete_cost();
-        for (Outstanding { legs, copy, .. }, _) in &mut all {
+        for (Outstanding { legs, copy, .. }, _, port) in &mut all {
             legs.pass(stage::RING, self.now());
             if self.kind == RingKind::Iopoll {
                 self.work(thread, (poll, Mode::Kernel), (stage::POLL, legs)).await;
+                let held = self.path.lock_controller(thread, &mut |stage| legs.pass(stage, self.now())).await;
                 self.work(thread, (handler, Mode::Kernel), (stage::COMPLETE, legs)).await;
+                drop(held);
             }
             if !self.ended.ends_in_interrupt {
-                self.work(thread, (complete, Mode::Kernel), (stage::COMPLETE, legs)).await;
+                self.path.block_layer_out(thread, *port, |stage| legs.pass(stage, self.now())).await;
             }
             self.work(thread, (*copy, Mode::Kernel), (stage::COPY, legs)).await;
         }
         // With a thread of the kernel, only one that slept is in a system call.
         let is_inside = self.kind != RingKind::Sqpoll || slept.is_some();
         let leaves = if is_inside { syscall - half(syscall) } else { Span::ZERO };
-        self.call(thread, leaves, all.iter_mut().map(|(outstanding, _)| &mut outstanding.legs)).await;
-        for (Outstanding { token, mut legs, .. }, mut completion) in all {
+        self.call(thread, leaves, all.iter_mut().map(|(outstanding, ..)| &mut outstanding.legs)).await;
+        for (Outstanding { token, mut legs, .. }, mut completion, _) in all {
             legs.pass(stage::RING, self.now());
             legs.charge(&mut completion);
             token.complete(completion);

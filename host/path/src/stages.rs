@@ -15,6 +15,8 @@ pub mod stage {
     pub const SYSCALL: &str = "syscall";
     /// The block layer, on the way to the drive.
     pub const SUBMIT: &str = "submit";
+    /// Taking a lock of the block layer or the driver, and the wait for it.
+    pub const LOCK: &str = "lock";
     /// The driver, up to the doorbell.
     pub const DRIVER: &str = "driver";
     /// Waiting for a free tag of the drive.
@@ -56,8 +58,8 @@ pub mod stage {
     pub const SEND: &str = "send";
 
     /// All, in the order in which an I/O passes them.
-    pub const ALL: [&str; 22] = [
-        CLIENT, NETWORK, RECEIVE, THREAD, SYSCALL, SUBMIT, DRIVER, QUEUE, COALESCING, INTERRUPT, IPI, SOFTIRQ,
+    pub const ALL: [&str; 23] = [
+        CLIENT, NETWORK, RECEIVE, THREAD, SYSCALL, SUBMIT, LOCK, DRIVER, QUEUE, COALESCING, INTERRUPT, IPI, SOFTIRQ,
         COMPLETE, WAKEUP, OVERSLEEP, RUN_DELAY, SWITCH, POLL, HELP, COPY, RING, SEND,
     ];
 }

@@ -128,8 +128,14 @@ impl Path {
     async fn handle(&self, queue: usize) {
         let (vector, here) = (&self.vectors[queue], self.config.processor_of(queue));
         let irq = self.enter_interrupt(queue);
+        let mut held = None;
         while let Some(key) = vector.next() {
             self.mark_until(key, stage::COALESCING, vector.raised_at.get());
+            if self.locks.is_some() && held.is_none() {
+                irq.work(Span::ZERO, Mode::Kernel).await;
+                self.mark(key, stage::INTERRUPT);
+                held = self.lock_controller(&irq, &mut |stage| self.mark(key, stage)).await;
+            }
             irq.work(self.config.costs.handler, Mode::Kernel).await;
             self.mark(key, stage::INTERRUPT);
             let Some(cpu) = self.submitted_on(key) else { continue };
@@ -140,6 +146,7 @@ impl Path {
                 self.sim.spawn(async move { path.handle_softirq(cpu, cpu != here).await });
             }
         }
+        drop(held);
         self.handled(&irq);
     }
 
@@ -169,19 +176,23 @@ impl Path {
         if let Some(ring) = self.taker(key) {
             return self.note(context, key, &ring).await;
         }
-        context.work(self.config.complete_cost(), Mode::Kernel).await;
-        self.mark(key, stage::COMPLETE);
+        self.end_of_io(context, key).await;
         self.run_queue(self.release(key), Some(context));
         context.work(self.config.costs.wake, Mode::Kernel).await;
         self.mark(key, stage::WAKEUP);
         self.wake(context, key);
     }
 
+    /// The end of an I/O in the block layer.
+    async fn end_of_io(&self, context: &Context, key: Key) {
+        let port = self.with_flight(key, |flight| flight.port).flatten();
+        self.block_layer_out(context, port, |stage| self.mark(key, stage)).await;
+    }
+
     /// Notes for a ring that an I/O has ended, and wakes its thread if it sleeps.
     async fn note(&self, context: &Context, key: Key, ring: &Ended) {
         if ring.ends_in_interrupt {
-            context.work(self.config.complete_cost(), Mode::Kernel).await;
-            self.mark(key, stage::COMPLETE);
+            self.end_of_io(context, key).await;
             self.run_queue(self.release(key), Some(context));
         }
         if ring.event.waiting() > 0 {

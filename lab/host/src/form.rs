@@ -65,6 +65,6 @@ fn setting(base: &Profile, key: &str) -> String {
 }
 
 fn of_base(base: &Profile, key: &str, why: &str) -> String {
-    let source = base.sources.get(key).map_or("the default", String::as_str);
+    let source = base.source_of(&format!("host.{key}")).unwrap_or_else(|| "the default".to_owned());
     format!("{why}; {}: {source}", base.name)
 }

@@ -43,6 +43,7 @@ pub(crate) fn render(document: &Document<'_>) -> String {
         interval => seconds(details.series.interval_s),
         shares_interval => seconds(timeline.shares.interval_s),
         dies_left_out,
+        processors => details.processors.as_ref().map(|processors| seconds(processors.interval_s)),
         breakdown => breakdown(report),
         slowest => timeline.slowest.as_ref().map(|slowest| page::slowest(slowest, &timeline.dies)),
         drive => drive(report),
@@ -187,7 +188,7 @@ fn drive(report: &Report) -> Vec<Value> {
 }
 
 /// The processors of the host.
-fn processors(cpu: &CpuReport) -> [Value; 2] {
+pub(crate) fn processors(cpu: &CpuReport) -> [Value; 2] {
     let row = |name: &str, value: String, meaning: &str| context! { name, value, meaning };
     let kinds = cpu.request_us_by.iter().flatten().filter(|(_, spent)| **spent > 0.0);
     let kinds: Vec<String> = kinds.map(|(kind, spent)| format!("{kind} {}", us(*spent))).collect();

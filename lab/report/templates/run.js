@@ -89,5 +89,11 @@
     const zoom = room > 0 ? [Math.max(first, mark.from - room), Math.min(last, done + room)] : undefined;
     timeline.add("around", { dies, planesPerDie, from: first, to: last, operations, mark, zoom });
   }
+  // Activity of the host's processors.
+  const { processors } = report.details;
+  if (processors) {
+    const kinds = { user: "--read", kernel: "--program", softirq: "--wear", interrupt: "--gc", switch: "--erase", cold: "--metadata", spin: "--retry" };
+    timeline.add("processors", { dies: processors.names, planesPerDie: 1, what: "processor", kinds, from: 0, to: span[1], shares: processors });
+  }
   document.documentElement.dataset.ready = "yes";
 })();

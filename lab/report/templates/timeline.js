@@ -1,4 +1,4 @@
-// The activity of each die, or of each of several drives, over time, one line each. Drag to zoom in, double-click to zoom out.
+// The activity of each die, of each of several drives, or of each processor of a host, over time, one line each. Drag to zoom in, double-click to zoom out.
 "use strict";
 
 const timeline = (() => {
@@ -21,7 +21,7 @@ const timeline = (() => {
     return (s / size).toFixed(Math.min(3, digits)) + " " + unit;
   };
 
-  // model: dies (labels), planesPerDie, from, to (seconds); shares or operations; windows (by line, [from, to]); mark {from, to, text, die}; marks of {from, until, color}.
+  // model: dies (labels), planesPerDie, from, to (seconds); shares or operations; kinds (names and colors of the shares, if not those of flash); windows (by line, [from, to]); mark {from, to, text, die}; marks of {from, until, color}.
   function add(id, model) {
     const figure = document.getElementById(id);
     if (!figure) return;
@@ -33,6 +33,7 @@ const timeline = (() => {
     holder.append(drag);
     let [from, to] = [model.from, model.to];
     let lanes = model.lanes ?? model.dies.map((_, die) => die);
+    const kindsOf = model.kinds ? Object.keys(model.kinds) : KINDS;
     const top = model.mark ? 18 : 4;
     const LEFT = 118, BOTTOM = 22;
 
@@ -54,7 +55,7 @@ const timeline = (() => {
     }
 
     function paintOn(g, width, height) {
-      const colors = Object.fromEntries(["ink", "soft", "faint", "line", "paper", ...KINDS].map((name) => [name, charts.css("--" + name)]));
+      const colors = Object.fromEntries(["ink", "soft", "faint", "line", "paper", ...kindsOf].map((name) => [name, charts.css(model.kinds?.[name] ?? "--" + name)]));
       g.font = "11px system-ui, sans-serif";
       axis(g, width, height, colors);
       labels(g, colors);
@@ -76,13 +77,13 @@ const timeline = (() => {
     }
 
     const csv = () => {
-      const head = model.shares ? [model.what ?? "die", "from_s", ...KINDS.filter((kind) => model.shares.parts_per_million[kind]).map((kind) => kind + "_ppm")] : ["die", "plane", "kind", "start_s", "duration_us"];
+      const head = model.shares ? [model.what ?? "die", "from_s", ...kindsOf.filter((kind) => model.shares.parts_per_million[kind]).map((kind) => kind + "_ppm")] : ["die", "plane", "kind", "start_s", "duration_us"];
       return exports.csv([head, ...(model.shares ? shareRows() : operationRows())]);
     };
     const shareRows = () => lanes.flatMap((die) => {
       const { from_s = 0, interval_s, parts_per_million: parts } = model.shares;
-      const kinds = KINDS.filter((kind) => parts[kind]);
-      return parts.read[die].map((_, i) => [model.dies[die], from_s + i * interval_s, ...kinds.map((kind) => parts[kind][die][i])]);
+      const kinds = kindsOf.filter((kind) => parts[kind]);
+      return parts[kinds[0]][die].map((_, i) => [model.dies[die], from_s + i * interval_s, ...kinds.map((kind) => parts[kind][die][i])]);
     });
     const operationRows = () => model.operations.plane.map((plane, i) => {
       const ops = model.operations, die = Math.floor(plane / model.planesPerDie);
@@ -159,11 +160,11 @@ const timeline = (() => {
       const lane = laneHeight();
       let drawn = 0;
       lanes.forEach((die, row) => {
-        const count = parts.read[die].length;
+        const count = parts[kindsOf[0]][die].length;
         const first = Math.max(0, Math.floor((from - from_s) / interval_s)), last = Math.min(count, Math.ceil((to - from_s) / interval_s));
         for (let i = first; i < last; i++) {
           const left = x(from_s + i * interval_s, width), right = x(Math.min(from_s + (i + 1) * interval_s, model.to), width);
-          const kinds = KINDS.filter((kind) => parts[kind]?.[die][i] > 0);
+          const kinds = kindsOf.filter((kind) => parts[kind]?.[die][i] > 0);
           if (kinds.length === 0) continue;
           const heights = kinds.map((kind) => Math.max(1, parts[kind][die][i] / 1e6 * (lane - 1)));
           const over = heights.reduce((sum, h) => sum + h, 0) - (lane - 1);
@@ -236,9 +237,9 @@ const timeline = (() => {
       if (model.shares) {
         const { from_s = 0, interval_s, parts_per_million: shares } = model.shares;
         const i = Math.floor((at - from_s) / interval_s);
-        if (!(i >= 0 && i < shares.read[die].length)) return null;
+        if (!(i >= 0 && i < shares[kindsOf[0]][die].length)) return null;
         const { step } = steps(from, to, 100);
-        const busy = KINDS.filter((kind) => shares[kind]).map((kind) => [kind, shares[kind][die][i] / 1e4]).filter(([, share]) => share > 0);
+        const busy = kindsOf.filter((kind) => shares[kind]).map((kind) => [kind, shares[kind][die][i] / 1e4]).filter(([, share]) => share > 0);
         const idle = Math.max(0, 100 - busy.reduce((sum, [, share]) => sum + share, 0));
         const parts = [...busy.map(([kind, share]) => `${kind === "gc" ? "GC" : kind} ${charts.percent(share / 100)}`), `idle ${Number(idle.toFixed(4))}%`];
         const inWindow = model.windows?.[die].some(([begin, end]) => begin <= at && at < end) ? ", in its window" : "";

@@ -8,8 +8,9 @@ use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, Role, Use, node};
 use nandscape_host_machine::{Kind, ThreadSpec};
 use nandscape_host_network::links::Side;
 use nandscape_host_path::policy::PolicyKind;
-use nandscape_host_path::{Clients, Path, Profile, Queues, Ring, RingKind, Stripe, Threads};
+use nandscape_host_path::{Clients, Path, Profile, Queues, Reactor, Ring, RingKind, Stripe, Threads};
 use nandscape_lab_workload::{JobSpec, LoadKind, LoadSpec, Workload};
+use nandscape_sim::trace::Track;
 use nandscape_sim::{Sim, Span, Time};
 use serde::Serialize;
 
@@ -105,6 +106,12 @@ pub(crate) struct Host {
     clients: Option<Rc<Clients>>,
     /// Threads of applications with rings, and of the kernel for these.
     of_rings: Cell<u64>,
+    /// Those of the first processors, with `host.ring=reactor`.
+    reactors: RefCell<Vec<Rc<Reactor>>>,
+    /// Applications that reactors serve.
+    served: Cell<usize>,
+    /// The lines of its processors in the event trace, if that has some.
+    tracks: Vec<Track>,
     begun: RefCell<Account>,
 }
 
@@ -173,7 +180,20 @@ impl Host {
             Some(_) => rig.profile(0).max_queue_entries() as usize - 1,
             None => usize::MAX,
         };
-        Host::over(rig.sim(), profile, Queues { drives, tags, stripe: None }, (asking, trace))
+        let host = Host::over(rig.sim(), profile, Queues { drives, tags, stripe: None }, (asking, trace))?;
+        if rig.is_recorded(0) {
+            let threads = profile.config.machine.threads;
+            let tracks = if trace { host.tracks.clone() } else { host.path.machine().show("processor") };
+            let processors = tracks.into_iter().enumerate().map(|(number, track)| (track, number / threads));
+            rig.show_processors(0, &processors.collect::<Vec<_>>());
+        }
+        Ok(host)
+    }
+
+    /// Puts what the processors do into their lines of the event trace, up to now.
+    pub(crate) fn end_timelines(&self) {
+        self.path.machine().end_timelines();
+        self.clients.iter().for_each(|clients| clients.machine().end_timelines());
     }
 
     /// A host over the top of a chain: the ports of a controller, or as many connections as it has queue pairs.
@@ -233,13 +253,25 @@ impl Host {
         }
         let clients = (path.config().network.links > 0).then(|| Clients::new(&path)).transpose();
         let clients = clients.map_err(|error| RunError::Workload(error.to_string()))?;
+        let mut tracks = Vec::new();
         if trace {
-            path.machine().show("processor");
-            clients.iter().for_each(|clients| clients.machine().show("client processor"));
+            tracks = path.machine().show("processor");
+            clients.iter().for_each(|clients| _ = clients.machine().show("client processor"));
         }
         let begun = RefCell::new(Account::of(sim, &path, clients.as_deref()));
         let (sim, name) = (sim.clone(), profile.name.clone());
-        Ok(Host { sim, path, name, threads: RefCell::default(), clients, of_rings: Cell::new(0), begun })
+        Ok(Host {
+            sim,
+            path,
+            name,
+            threads: RefCell::default(),
+            clients,
+            of_rings: Cell::new(0),
+            reactors: RefCell::default(),
+            served: Cell::new(0),
+            tracks,
+            begun,
+        })
     }
 
     /// The drive of each job and of each load of a workload: threads of the host.
@@ -276,10 +308,24 @@ impl Host {
         if kind == RingKind::Off {
             return Ok(self.threads(info, counts)?);
         }
+        if kind == RingKind::Reactor {
+            return self.reactor(info);
+        }
         let ring = Ring::new(&self.path, info, kind, ThreadSpec::default());
         let ring = ring.map_err(|error| RunError::Workload(error.to_string()))?;
         self.of_rings.set(self.of_rings.get() + u64::from(ring.count()));
         Ok(ring)
+    }
+
+    /// An application of the reactor of the next processor, which begins with its first.
+    fn reactor(&self, info: DriveInfo) -> Result<Rc<dyn Drive>, RunError> {
+        let cpu = self.served.replace(self.served.get() + 1) % self.path.machine().cpus();
+        let mut reactors = self.reactors.borrow_mut();
+        if reactors.len() == cpu {
+            reactors.push(Reactor::new(&self.path, cpu).map_err(|error| RunError::Workload(error.to_string()))?);
+            self.of_rings.set(self.of_rings.get() + 1);
+        }
+        Ok(reactors[cpu].connect(info))
     }
 
     fn threads(&self, info: DriveInfo, counts: (u32, u32)) -> Result<Rc<Threads>, RunError> {
@@ -301,8 +347,7 @@ impl Host {
 
     /// The measured phase has ended, with `requests` requests.
     pub(crate) fn report(&self, requests: u64) -> CpuReport {
-        self.path.machine().end_timelines();
-        self.clients.iter().for_each(|clients| clients.machine().end_timelines());
+        self.end_timelines();
         let (begun, ended) = (&*self.begun.borrow(), Account::of(&self.sim, &self.path, self.clients.as_deref()));
         let config = self.path.config();
         let processors = self.path.machine().cpus() as u64;

@@ -76,6 +76,9 @@ pub struct HostReport {
     /// What the processors of the host did; left out without a host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<CpuReport>,
+    /// `host_processors` if the processors of the host bound the rate; left out otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<&'static str>,
     /// Requests that failed, by status.
     pub errors: BTreeMap<String, u64>,
     /// What the figures alone do not show.
@@ -131,6 +134,7 @@ impl HostReport {
             chain: Vec::new(),
             array: None,
             cpu: None,
+            limited_by: None,
             errors: outcome.failures().map(|(status, count)| (status.to_string(), count)).collect(),
             notes: outcome.notes.iter().cloned().chain(interrupted).chain(overload).chain(omission).collect(),
         }

@@ -170,7 +170,7 @@ pub struct Asking {
 
 /// Why a host cannot wait by notices.
 pub(crate) const NEEDS_NOTICES: &str = "host.completion: precompletion needs a drive that announces the ends of reads; \
-                                        controller.precompletion.window = \"16us\" makes one";
+                                        --set controller.precompletion.window=16us makes one";
 /// Why a drive has no queue of notices, before the status.
 pub(crate) const NO_ROOM: &str = "the drive has no room for the queue of notices";
 

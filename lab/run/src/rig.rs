@@ -11,7 +11,7 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
 use nandscape_drive::{Issuer, QueueDrive, QueueId};
 use nandscape_lab_workload::{Outcome, Served, Workload};
-use nandscape_sim::trace::{Event, Listener};
+use nandscape_sim::trace::{Event, Listener, Track};
 use nandscape_sim::{Executor, Seed, Sim, Span, Stalled};
 
 use crate::build::{Precondition, build_drive, restore_drive};
@@ -176,6 +176,16 @@ impl Rig {
     /// The drives, in the order in which they were given.
     pub fn ssds(&self) -> impl Iterator<Item = &Rc<Ssd>> {
         self.drives.iter().map(|drive| &drive.ssd)
+    }
+
+    /// From now on the recording of a drive has the processors of a host: the track and the core of each.
+    pub(crate) fn show_processors(&self, number: usize, processors: &[(Track, usize)]) {
+        self.drives[number].recorder.iter().for_each(|recorder| recorder.show_processors(processors));
+    }
+
+    /// Whether the drive of this number is recorded.
+    pub(crate) fn is_recorded(&self, number: usize) -> bool {
+        self.drives[number].recorder.is_some()
     }
 
     /// Adds a listener for every event, in addition to the recorders of the drives.

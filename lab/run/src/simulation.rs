@@ -302,6 +302,7 @@ impl Simulation {
         if outcome.interrupted && outcome.requests() == 0 {
             return Err(RunError::Interrupted);
         }
+        host.iter().for_each(|host| host.end_timelines());
         let DriveFinished { mut report, details, .. } = rig.finish(0, &outcome, &self.workload, self.seed);
         report.block = block.as_deref().map(BlockReport::of);
         report.cpu = host.as_deref().map(|host| host.report(outcome.requests()));

@@ -13,7 +13,7 @@ use nandscape_wire_nvme::Status;
 
 use crate::build::Precondition;
 use crate::chain::{self, Chain, Instance, Named, Opened, Opening, Section};
-use crate::cpu::Host;
+use crate::cpu::{CpuReport, Host};
 use crate::damage::is_for_faults;
 use crate::flow::mean_us;
 use crate::host::Moment;
@@ -243,6 +243,7 @@ impl Stack {
         }
         let cpu = host.as_deref().map(|host| host.report(outcome.requests()));
         let mut host = HostReport::new(&outcome, &self.workload, self.seed);
+        host.limited_by = cpu.as_ref().and_then(CpuReport::limits);
         host.cpu = cpu;
         host.chain = opened.layers.iter().map(Section::of).collect();
         host.array = host.chain.iter().find_map(Section::array).cloned();

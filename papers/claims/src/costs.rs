@@ -23,6 +23,9 @@ pub(crate) const OF_IO: &[&str] = &[
     "host.softirq",
     "host.ipi",
     "host.timer",
+    "host.lock",
+    "host.lock_transfer",
+    "host.idle_exit",
 ];
 /// The additional costs of a server: its network and its own work.
 pub(crate) const OF_SERVER: &[&str] =
@@ -82,5 +85,8 @@ mod tests {
         assert_eq!((twice.machine.switch, twice.machine.slice), (given.machine.switch * 2, given.machine.slice));
         assert_eq!((twice.network.packet_in, twice.network.rate), (given.network.packet_in * 2, given.network.rate));
         assert_eq!((one.machine.switch * 2, one.costs), (given.machine.switch, given.costs));
+        let locks = |config: &nandscape_host_path::Config| (config.machine.lock, config.machine.lock_transfer);
+        assert_eq!(locks(&twice), (locks(&given).0 * 2, locks(&given).1 * 2));
+        assert!(!locks(&given).0.is_zero() && !locks(&given).1.is_zero());
     }
 }

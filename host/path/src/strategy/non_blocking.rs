@@ -22,8 +22,10 @@ impl InFlight<'_> {
                 path.issue(thread, port).await;
             }
             None => {
+                let held = path.lock_controller(thread, &mut |_| ()).await;
                 thread.work(path.config.costs.driver, Mode::Kernel).await;
                 path.send(key, false);
+                drop(held);
             }
         }
         queue
@@ -43,8 +45,10 @@ impl Path {
     pub(crate) async fn issue(&self, context: &Context, port: usize) {
         while let Some(key) = self.next_request(port) {
             let request = Request { path: self, key, port };
+            let held = self.lock_controller(context, &mut |_| ()).await;
             context.work(self.config.costs.driver, Mode::Kernel).await;
             drop(request);
+            drop(held);
         }
     }
 
@@ -106,8 +110,11 @@ impl Path {
         let Some(key) = self.vectors[queue].take() else { return false };
         let costs = self.config.costs;
         let mut event = Event { path: self, context, key, port: None, is_over: false };
+        self.mark(key, stage);
+        let held = self.lock_controller(context, &mut |stage| self.mark(key, stage)).await;
         context.work(costs.handler, Mode::Kernel).await;
         self.mark(key, stage);
+        drop(held);
         event.port = self.release(key);
         let is_lazy = self.config.path.strategy().is_some_and(|strategy| strategy.lazy);
         if let Some(cpu) = self.submitted_on(key).filter(|_| !is_lazy) {

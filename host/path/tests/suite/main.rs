@@ -3,6 +3,7 @@
 mod announcing;
 mod clients;
 mod closed_forms;
+mod locks;
 mod notices;
 mod properties;
 mod rig;

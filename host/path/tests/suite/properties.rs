@@ -34,6 +34,8 @@ pub(crate) fn any_host(rng: &mut Rng) -> Config {
         one_of(rng, &["host.poll_sleep=50%", "host.poll_sleep=90%"]),
         one_of(rng, &["host.threads=1", "host.threads=2"]),
         one_of(rng, &["host.copy=0", "host.copy=2us"]),
+        one_of(rng, &["host.lock=0", "host.lock=1us"]),
+        one_of(rng, &["host.lock_transfer=0", "host.lock_transfer=7us"]),
         "host.slice=200us".to_owned(),
     ];
     let changes: Vec<&str> = changes.iter().map(String::as_str).collect();

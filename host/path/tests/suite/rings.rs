@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nandscape_drive::io::Sink;
 use nandscape_drive::{CommandRef, Completion, Drive, HostMem, Io, Token};
 use nandscape_host_machine::{Kind, ThreadSpec};
-use nandscape_host_path::{Config, Ring, RingKind, Waiting, stage};
+use nandscape_host_path::{Config, Reactor, Ring, RingKind, Waiting, stage};
 use nandscape_sim::{Executor, Seed, Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 
@@ -35,7 +35,7 @@ fn ring_of(rig: &Rig, kind: RingKind) -> Rc<Ring> {
 }
 
 /// Requests that come at once, and what each took.
-fn requests(rig: &mut Rig, ring: &Ring, count: usize) -> Vec<(u64, Completion)> {
+fn requests(rig: &mut Rig, ring: &dyn Drive, count: usize) -> Vec<(u64, Completion)> {
     let log = Rc::new(Log(rig.sim.clone(), RefCell::default(), RefCell::default()));
     for tag in 0..count {
         log.2.borrow_mut().push(rig.sim.now());
@@ -57,7 +57,7 @@ fn one_io_costs_its_entries_a_system_call_and_its_completion() {
         let mut rig = rig(config(1, &["host.ring_entry=6us"]));
         let ring = ring_of(&rig, kind);
         rig.executor.block_on(rig.sim.sleep(Span::from_us(10))).unwrap();
-        let (latency, completion) = requests(&mut rig, &ring, 1).remove(0);
+        let (latency, completion) = requests(&mut rig, &*ring, 1).remove(0);
         assert_eq!(host_us(&completion.breakdown), latency - DRIVE_US);
         (latency, stages(&completion.breakdown), rig.path.interrupts())
     };
@@ -79,7 +79,7 @@ fn several_ios_share_a_system_call() {
     let spent = |kind, count| {
         let mut rig = rig(config(1, &[]));
         let ring = ring_of(&rig, kind);
-        requests(&mut rig, &ring, count);
+        requests(&mut rig, &*ring, count);
         busy(&rig)
     };
     let (one, eight) = (spent(RingKind::Iopoll, 1), spent(RingKind::Iopoll, 8));
@@ -93,8 +93,8 @@ fn the_thread_of_the_kernel_saves_the_system_call_as_long_as_it_looks() {
     let mut rig = rig(config(2, &["host.sqpoll_idle=2ms"]));
     let ring = ring_of(&rig, RingKind::Sqpoll);
     rig.executor.block_on(rig.sim.sleep(Span::from_us(10))).unwrap();
-    let asleep = requests(&mut rig, &ring, 1).remove(0);
-    let awake = requests(&mut rig, &ring, 1).remove(0);
+    let asleep = requests(&mut rig, &*ring, 1).remove(0);
+    let awake = requests(&mut rig, &*ring, 1).remove(0);
     let syscall = |of: &Completion| {
         stages(&of.breakdown).iter().find(|(name, _)| *name == stage::SYSCALL).map_or(0, |(_, us)| *us)
     };
@@ -105,7 +105,7 @@ fn the_thread_of_the_kernel_saves_the_system_call_as_long_as_it_looks() {
     rig.executor.block_on(rig.sim.sleep(Span::from_ms(20))).unwrap();
     let more = rig.path.machine().total().by(Kind::Spin) - spun;
     assert!(more < Span::from_ms(2), "it sleeps after 2 ms: {more}");
-    assert_eq!(syscall(&requests(&mut rig, &ring, 1).remove(0).1), 20 + 11 + 10);
+    assert_eq!(syscall(&requests(&mut rig, &*ring, 1).remove(0).1), 20 + 11 + 10);
 }
 
 #[test]
@@ -144,4 +144,28 @@ fn a_request_that_the_thread_has_not_taken_can_be_cancelled() {
     rig.executor.block_on(rig.sim.sleep(Span::from_ms(1))).unwrap();
     assert_eq!(log.1.borrow().len(), 2);
     assert!(!ring.cancel(CommandRef::new(&(log.clone() as Rc<dyn Sink>), 0)));
+}
+
+#[test]
+fn a_reactor_pays_for_the_driver_and_its_looks_alone() {
+    let with = |count| {
+        let mut rig = rig(config(2, &["host.ring_entry=6us", "host.copy=30us", "host.user=40us"]));
+        let reactor = Reactor::new(&rig.path, 1).unwrap().connect(rig.path.info());
+        rig.executor.block_on(rig.sim.sleep(Span::from_us(20))).unwrap();
+        let ended = requests(&mut rig, &*reactor, count);
+        ended.iter().for_each(|(latency, ended)| assert_eq!(host_us(&ended.breakdown), latency - DRIVE_US));
+        let kinds = [Kind::Kernel, Kind::Interrupt, Kind::Softirq].map(|kind| rig.path.machine().total().by(kind));
+        assert_eq!((kinds, rig.path.interrupts()), ([Span::ZERO; 3], 0), "outside the kernel");
+        assert_eq!(rig.path.machine().usage(1).by(Kind::User), Span::from_us(63 * count as u64));
+        assert!(rig.path.machine().usage(0).busy().is_zero() && rig.path.machine().usage(1).by(Kind::Idle).is_zero());
+        ended
+    };
+    let (latency, completion) = with(1).remove(0);
+    assert_eq!(latency, 40 + 3 + DRIVE_US + 13 + 7);
+    let mut stages = stages(&completion.breakdown);
+    stages.sort_unstable();
+    assert_eq!(stages, [(stage::COMPLETE, 7), (stage::DRIVER, 3), (stage::POLL, 13), (stage::THREAD, 40)]);
+    // The second waits for the first, and both are found as they end.
+    let both: Vec<u64> = with(2).into_iter().map(|(latency, _)| latency).collect();
+    assert_eq!(both, [latency, latency + 43]);
 }

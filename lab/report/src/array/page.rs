@@ -12,6 +12,7 @@ use super::ArrayDocument;
 use crate::explain::Explanation;
 use crate::format::{bytes, count, counted, percent, rounded, row_name, seconds, us_or_dash};
 use crate::page;
+use crate::run_page::processors;
 
 const SCRIPT: &str = concat!(include_str!("../../templates/several.js"), include_str!("../../templates/array.js"));
 
@@ -55,6 +56,7 @@ pub(super) fn render(document: &ArrayDocument<'_>, details: &HostDetails, report
         cycle => details.cycle.is_some(),
         turns => details.cycle.as_ref().map(|cycle| turns(&cycle.positions)),
         moves => array.is_some_and(|array| array.window_changes > 1),
+        processors => host.cpu.iter().flat_map(processors).collect::<Vec<_>>(),
         drives => rows(document),
         command => document.command,
         workload_lines => host.workload_lines,

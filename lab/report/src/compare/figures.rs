@@ -92,6 +92,13 @@ pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
                 (format!("{} {name}", row_name(way)), "us", format!("/latency_us/{way}/{field}"))
             }));
     }
+    names.push(("processor time a request".to_owned(), "us", "/cpu/request_us".to_owned()));
+    for way in ["read", "write", "trim", "flush", "fua"] {
+        // Over drives in a chain the host is a layer.
+        for place in ["breakdown_us", "layers_us"] {
+            names.push((format!("{} in the host, mean", row_name(way)), "us", format!("/{place}/{way}/host")));
+        }
+    }
     names.push(("longest standstill".to_owned(), "us", "/standstill_us".to_owned()));
     names.push(("arrivals a second".to_owned(), "", "/arrivals/asked_iops".to_owned()));
     names.push(("outstanding at the last arrival".to_owned(), "", "/arrivals/outstanding_end".to_owned()));

@@ -19,6 +19,7 @@ mod advice;
 mod array;
 mod cite;
 mod faults;
+mod host;
 mod limit;
 mod load;
 mod tail;
@@ -62,7 +63,7 @@ impl Explanation {
         let text = |key: &str| report[key].as_str().unwrap_or_default().to_owned();
         let found = tail::sentences(report).into_iter().chain(limit::sentence(report));
         let found = found.chain(faults::sentences(report)).chain(array::found(report));
-        let sentences = found.chain(advice::sentences(report)).chain(array::advice(report));
+        let sentences = found.chain(advice::sentences(report)).chain(host::advice(report)).chain(array::advice(report));
         Explanation {
             path: String::new(),
             profile: text("profile"),

@@ -318,3 +318,31 @@ fn the_changed_drive_confirms_the_advice() {
     );
     assert_eq!(tail["requests"].as_u64().unwrap(), tail["of"].as_u64().unwrap().div_ceil(100));
 }
+
+#[test]
+fn threads_that_poll_for_too_few_processors_are_advised_to_wait() {
+    let mut report = report(json!({}), keys(Value::Null));
+    report["cpu"] =
+        json!({"busy": 1.0, "threads": 8, "processors": 4, "completion": "poll", "path": "nvme", "request_us": 90.0});
+    report["limited_by"] = "host_processors".into();
+    report["details"]["tail"]["read"]["breakdown_us"]["host_by"] = json!({"run_delay": 996.0});
+    let advice = told(&report, Kind::Advice);
+    for part in [
+        "--set host.completion=interrupt",
+        "host.completion=adaptive",
+        "99.6% of the time",
+        "8 threads with poll keep 4",
+    ] {
+        assert!(advice.contains(part), "{part}: {advice}");
+    }
+    report["cpu"]["completion"] = "interrupt".into();
+    let advice = told(&report, Kind::Advice);
+    assert!(
+        advice.contains("--set host.cores, now 4 processors") && advice.contains("host.ring=defer_taskrun"),
+        "{advice}"
+    );
+    report["cpu"]["path"] = "lazy".into();
+    assert!(!told(&report, Kind::Advice).contains("host.ring"));
+    report["limited_by"] = Value::Null;
+    assert!(!told(&report, Kind::Advice).contains("host."));
+}

@@ -77,6 +77,7 @@ fn in_host(stage: &str) -> String {
         "thread" => "waiting for a thread that is free",
         "syscall" => "system calls",
         "submit" => "the block layer on the way to the drive",
+        "lock" => "locks of the block layer and the driver",
         "driver" => "the driver on the way to the drive",
         "coalescing" => "completions that the drive holds back to save interrupts",
         "interrupt" => "the interrupt and its handler",

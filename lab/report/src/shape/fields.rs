@@ -28,7 +28,7 @@ const fn may(path: &'static str, kind: Kind) -> Field {
 }
 
 /// Of a run on a drive or on an array.
-pub(super) const REPORT: [Field; 176] = [
+pub(super) const REPORT: [Field; 181] = [
     must("profile", TextOrNull),
     must("workload", Text),
     must("precondition", TextOrNull),
@@ -86,6 +86,11 @@ pub(super) const REPORT: [Field; 176] = [
     may("limited_by", Text),
     may("cpu", Object),
     may("cpu.busy", Amount),
+    may("cpu.threads", Count),
+    may("cpu.processors", Count),
+    may("cpu.completion", Text),
+    may("cpu.path", Text),
+    may("cpu.request_us", AmountOrNull),
     may("reserve_blocks", CountOrNull),
     may("memory_bytes", Object),
     may("memory_bytes.*", Count),

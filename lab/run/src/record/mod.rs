@@ -7,6 +7,7 @@
 //! | `intervals` | intervals that double |
 //! | `series` | latency and throughput over time |
 //! | `samples` | the drive's state over time: free blocks, wear, busy shares of dies |
+//! | `processors` | the processors of a host: shares of intervals over the whole run |
 //! | `timeline` | the activity of each die: shares of intervals over the whole run, operations around the slowest request |
 //! | `marks` | when faults struck, and outages |
 //! | `tail` | the slowest requests: parts of their time, windows, dies |
@@ -25,6 +26,7 @@ mod describe;
 mod drives;
 mod intervals;
 mod marks;
+mod processors;
 mod rows;
 mod samples;
 mod series;
@@ -41,7 +43,7 @@ use std::rc::Rc;
 use nandscape_device_ssd::Ssd;
 use nandscape_lab_workload::{Direction, Outcome, Served};
 use nandscape_sim::Time;
-use nandscape_sim::trace::{Event, Listener};
+use nandscape_sim::trace::{Event, Listener, Track};
 use serde::Serialize;
 
 pub use above::HostDetails;
@@ -50,6 +52,7 @@ pub use cycle::Cycle;
 pub(crate) use describe::workload_lines;
 pub use drives::{DriveTimeline, RowShares};
 pub use marks::{Marks, OutageMark, RuleMarks};
+pub use processors::Processors;
 pub use rows::Row;
 pub use samples::Samples;
 pub use series::{Series, SeriesOf};
@@ -69,6 +72,9 @@ pub struct Details {
     pub drive: Samples,
     /// The activity of each die.
     pub timeline: Timeline,
+    /// That of each processor of the host; left out without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processors: Option<Processors>,
     /// The slowest requests by direction.
     pub tail: BTreeMap<&'static str, Tail>,
     /// When faults struck, and outages; left out without any.
@@ -91,6 +97,7 @@ pub(crate) struct Recorder {
     /// Namespaces of the drive.
     namespaces: usize,
     timeline: timeline::Recorder,
+    processors: processors::Recorder,
     parts: RefCell<Option<Parts>>,
 }
 
@@ -105,12 +112,18 @@ impl Recorder {
     /// Gets ready to record the measured phase of a run on `ssd`, which has so many `namespaces`.
     pub(crate) fn new(ssd: &Rc<Ssd>, namespaces: usize) -> Recorder {
         let timeline = timeline::Recorder::new(ssd);
-        Recorder { ssd: ssd.clone(), namespaces, timeline, parts: RefCell::new(None) }
+        Recorder { ssd: ssd.clone(), namespaces, timeline, processors: Default::default(), parts: RefCell::new(None) }
+    }
+
+    /// From now on it records the processors of a host: the track and the core of each.
+    pub(crate) fn show_processors(&self, processors: &[(Track, usize)]) {
+        self.processors.show(processors);
     }
 
     /// The measured phase begins.
     pub(crate) fn begin(&self, now: Time) {
         self.timeline.begin(now);
+        self.processors.begin(now);
         let samples = samples::Recorder::new(now, &self.ssd);
         let tail = tail::Recorder::new(now, &self.ssd, self.timeline.dies(), self.namespaces);
         *self.parts.borrow_mut() = Some(Parts { begun: now, series: series::Recorder::new(now), samples, tail });
@@ -137,6 +150,7 @@ impl Recorder {
             series: parts.series.finish(outcome.ended),
             drive: parts.samples.finish(outcome.ended, &self.ssd),
             timeline: self.timeline.finish(outcome.ended, |slowest| parts.tail.die_of(slowest.read()?)),
+            processors: self.processors.finish(outcome.ended),
             tail: parts.tail.finish(outcome.ended),
             marks: Marks::of(&self.ssd, parts.begun, outcome.ended),
         }
@@ -146,6 +160,7 @@ impl Recorder {
 impl Listener for Recorder {
     fn ended(&self, event: &Event) {
         self.timeline.ended(event);
+        self.processors.ended(event);
         if let (Some(plane), Some(parts)) = (self.timeline.plane(event), &mut *self.parts.borrow_mut()) {
             parts.tail.ended(plane, event);
         }

@@ -17,12 +17,12 @@ pub(super) fn kind(name: &str) -> usize {
 
 /// Nanoseconds at each kind of work, by the number of the thing; empty where none has worked.
 #[derive(Clone, Default)]
-pub(super) struct Busy(Vec<[u64; KINDS.len()]>);
+pub(super) struct Busy<const N: usize = { KINDS.len() }>(Vec<[u64; N]>);
 
-impl Busy {
+impl<const N: usize> Busy<N> {
     /// Adds some to one of `all` things.
     pub(super) fn add(&mut self, all: usize, number: usize, kind: usize, ns: u64) {
-        self.0.resize(all, [0; KINDS.len()]);
+        self.0.resize(all, [0; N]);
         self.0[number][kind] += ns;
     }
 
@@ -36,9 +36,9 @@ impl Busy {
     }
 }
 
-impl Cell for Busy {
-    fn merge(&mut self, next: Busy) {
-        self.0.resize(self.0.len().max(next.0.len()), [0; KINDS.len()]);
+impl<const N: usize> Cell for Busy<N> {
+    fn merge(&mut self, next: Busy<N>) {
+        self.0.resize(self.0.len().max(next.0.len()), [0; N]);
         for (mine, theirs) in self.0.iter_mut().zip(next.0) {
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
         }

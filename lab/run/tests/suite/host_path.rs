@@ -243,10 +243,39 @@ fn a_ring_serves_many_requests_with_one_thread_and_stages_sum() {
         report
     };
     let (threads, ring, poll, kernel) = (of("off"), of("defer_taskrun"), of("iopoll"), of("sqpoll"));
+    let reactor = of("reactor");
+    assert_eq!((cpu(&reactor).threads, cpu(&reactor).interrupts_per_request), (1, Some(0.0)));
+    let in_host = |report: &Report| report.breakdown_us["read"]["host"].as_f64().unwrap();
+    assert!(in_host(&reactor) < 0.8 * in_host(&poll), "no system call, no block layer");
     let counts = [&threads, &ring, &poll, &kernel].map(|report| (cpu(report).threads, cpu(report).completion));
     assert_eq!(counts, [(16, "interrupt"), (1, "defer_taskrun"), (1, "iopoll"), (2, "sqpoll")]);
     let time = |report: &Report| cpu(report).request_us.unwrap();
     assert!(time(&ring) < 0.8 * time(&threads), "{} {}", time(&ring), time(&threads));
     assert_eq!(cpu(&poll).interrupts_per_request, Some(0.0));
     assert!(cpu(&kernel).request_us_by.as_ref().unwrap()["spin"] > 0.0);
+}
+
+#[test]
+fn jobs_beyond_the_processors_share_reactors() {
+    let jobs = JobSpec { numjobs: 3, ..job("randread", 2) };
+    let report = run(Some(server(&["host.ring=reactor", "host.cores=2"])), &[jobs], &[]);
+    assert_eq!(cpu(&report).threads, 2);
+    assert!(cpu(&report).busy > 0.99, "reactors never sleep: {}", cpu(&report).busy);
+}
+
+/// Other paths take no lock of the block layer or of the driver.
+#[test]
+fn the_cost_of_locks_counts_on_the_path_of_scsi_alone() {
+    let thesis = |changes: &[&str]| {
+        let mut profile = Profile::load("i7-4770").unwrap();
+        profile.set_all(changes).unwrap();
+        run(Some(profile), &[job("randread", 8)], &[])
+    };
+    let [free, dear] = [["host.lock=0", "host.lock_transfer=0"], ["host.lock=100us", "host.lock_transfer=100us"]];
+    let of = |path: &str, locks: [&str; 2]| thesis(&[&[path][..], &locks].concat());
+    let [scsi, slow] = [free, dear].map(|locks| of("host.path=scsi", locks));
+    assert!(mean(&slow, "read") > mean(&scsi, "read") + 400.0, "{} {}", mean(&slow, "read"), mean(&scsi, "read"));
+    assert!(stage(&slow, "read", "lock") > 400.0, "four locks at least");
+    let [nvme, same] = [free, dear].map(|locks| of("host.path=nvme", locks));
+    assert_eq!(serde_json::to_value(&nvme.latency_us).unwrap(), serde_json::to_value(&same.latency_us).unwrap());
 }

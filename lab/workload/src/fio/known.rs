@@ -157,6 +157,9 @@ pub(super) const LEFT_OUT: [&str; 103] = [
     "zero_buffers",
 ];
 
+/// Those of them that change how a host runs the threads of a job.
+pub(super) const OF_THREADS: [&str; 5] = ["cpumask", "cpus_allowed", "cpus_allowed_policy", "nice", "numa_cpu_nodes"];
+
 /// Options whose effect is not modelled, each with the values that have none.
 pub(super) const NEUTRAL: [(&str, &[&str]); 12] = [
     ("continue_on_error", &["none", "0"]),

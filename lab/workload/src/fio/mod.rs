@@ -66,6 +66,14 @@ pub fn parse_fio(origin: &str, text: &str, capacity: Option<u64>) -> Result<FioJ
         return Err(wrong("has no job: a section such as [reads] with rw=randread".to_owned()));
     }
     let mut notes = Vec::new();
+    let (of_threads, left_out): (Vec<_>, Vec<_>) =
+        left_out.into_iter().partition(|option| known::OF_THREADS.contains(&option.as_str()));
+    if !of_threads.is_empty() {
+        notes.push(format!(
+            "{origin}: left out, for threads of a host (--host) have nice 0 and may use every processor: {}",
+            of_threads.join(", ")
+        ));
+    }
     if !left_out.is_empty() {
         notes.push(format!("{origin}: left out, for the requests do not depend on them: {}", left_out.join(", ")));
     }
@@ -215,6 +223,14 @@ size=50%
         let logs = "randseed=9\nwrite_lat_log=x\ngroup_reporting\nname=b\nfilename=/dev/nvme0n1\n";
         let FioJobs { notes, .. } = parse_fio("x.fio", &format!("[a]\nrw=read\nsize=1m\n{logs}"), None).unwrap();
         assert!(notes[0].ends_with("do not depend on them: randseed, write_lat_log, group_reporting, name, filename"));
+    }
+
+    #[test]
+    fn options_of_threads_are_left_out_with_their_own_reason() {
+        let text = "[a]\nrw=read\nsize=1m\nnice=-5\ncpus_allowed=0-1\nrandseed=9\n";
+        let FioJobs { notes, .. } = parse_fio("x.fio", text, None).unwrap();
+        assert!(notes[0].ends_with("have nice 0 and may use every processor: nice, cpus_allowed"), "{notes:?}");
+        assert!(notes[1].ends_with("do not depend on them: randseed"), "{notes:?}");
     }
 
     #[test]

@@ -5,8 +5,8 @@
 use anyhow::Result;
 
 use crate::hiops::rig::{
-    CAPACITY, CONTROLLER, COSTS, Case, DRIVE, HOST, IRQ, KERNEL, LOAD, OPEN, PORTS, RATE, SCSI, SETTINGS, Setting,
-    THREADS, measure,
+    CAPACITY, CONTROLLER, COSTS, Case, DRIVE, HOST, IRQ, KERNEL, LOAD, LOCKS, OPEN, PORTS, RATE, SCSI, SETTINGS,
+    Setting, THREADS, measure,
 };
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Point};
@@ -36,6 +36,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         COSTS,
         RATE,
         KERNEL,
+        LOCKS,
         CAPACITY,
         Choice {
             open: "what a handler takes",

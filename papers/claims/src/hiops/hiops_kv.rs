@@ -5,7 +5,7 @@
 use anyhow::Result;
 
 use crate::hiops::rig::{
-    CAPACITY, CONTROLLER, COSTS, Case, DRIVE, GIVEN, HOST, KERNEL, PORTS, RATE, SETTINGS, Setting, measure,
+    CAPACITY, CONTROLLER, COSTS, Case, DRIVE, GIVEN, HOST, KERNEL, LOCKS, PORTS, RATE, SETTINGS, Setting, measure,
 };
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point};
@@ -54,6 +54,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         COSTS,
         RATE,
         KERNEL,
+        LOCKS,
         CAPACITY,
         Choice {
             open: "the size of a value",
@@ -162,7 +163,7 @@ fn judge(results: &Results) -> Result<Judgement> {
         .add_readings("the size of a value, the costs of the host, and the rate of a drive with 512 B reads", judged);
     judgement.reason = "Here a link or the server's processors are full at 64 or 128 clients, at up to three times the published rates: the work of the \
         store and of YCSB, which the thesis does not give, must have taken most of both machines. Threads of the SCSI path that outnumber the tags wait in a \
-        queue, which costs little here; the locks of that queue are not modelled"
+        queue, which costs little here"
         .to_owned();
     for ((size, _), setting, clients) in &all {
         judgement.tables.push(table(results, (size, setting), clients)?);

@@ -5,8 +5,8 @@
 use anyhow::Result;
 
 use crate::hiops::rig::{
-    CAPACITY, CONTROLLER, COSTS, Case, DRIVE, GIVEN, HOST, IRQ, KERNEL, LOAD, OPEN, PORTS, RATE, SETTINGS, Setting,
-    THREADS, measure,
+    CAPACITY, CONTROLLER, COSTS, Case, DRIVE, GIVEN, HOST, IRQ, KERNEL, LOAD, LOCKS, OPEN, PORTS, RATE, SETTINGS,
+    Setting, THREADS, measure,
 };
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point};
@@ -48,6 +48,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         COSTS,
         RATE,
         KERNEL,
+        LOCKS,
         CAPACITY,
         Choice {
             open: "what is lost",
