@@ -66,8 +66,9 @@ impl Media {
             let time = self.sensing(page, 0);
             register.array(time, breakdown).await;
             self.trace_array(plane, "read", time, page.0);
-            if let Some(delay) = under_way.delay() {
-                self.delay(&mut register, plane, Step::delay(delay, page.0, None), breakdown).await;
+            if let Some(time) = under_way.delay() {
+                let step = Step { name: "read", time, detail: page.0, suspend: None };
+                self.delay(&mut register, plane, step, breakdown).await;
             }
             register.move_out(breakdown).await;
             self.transfer(channel, self.read_transfer(bytes), who, breakdown).await;

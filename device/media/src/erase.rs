@@ -118,8 +118,7 @@ impl Media {
         let step = self.erase_step(blocks[0], slowed.longer);
         self.array(&mut register, plane, step, breakdown).await;
         if let Some(time) = slowed.delay {
-            let delay = Step::delay(time, step.detail, step.suspend);
-            Box::pin(self.delay(&mut register, plane, delay, breakdown)).await;
+            Box::pin(self.delay(&mut register, plane, Step { time, ..step }, breakdown)).await;
         }
     }
 }

@@ -120,13 +120,6 @@ pub(crate) struct Step {
     pub(crate) suspend: Option<Span>,
 }
 
-impl Step {
-    /// The time that a rule of the fault plan adds to a step with this detail.
-    pub(crate) fn delay(time: Span, detail: u32, suspend: Option<Span>) -> Step {
-        Step { name: "delayed", time, detail, suspend }
-    }
-}
-
 struct Tracks {
     planes: Vec<Track>,
     channels: Vec<Track>,
@@ -341,8 +334,9 @@ impl Media {
             let time = self.sensing(page, 0);
             register.array(time, breakdown).await;
             self.trace_array(plane, "read", time, page.0);
-            if let Some(delay) = under_way.delay() {
-                Box::pin(self.delay(&mut register, plane, Step::delay(delay, page.0, None), breakdown)).await;
+            if let Some(time) = under_way.delay() {
+                let step = Step { name: "read", time, detail: page.0, suspend: None };
+                Box::pin(self.delay(&mut register, plane, step, breakdown)).await;
             }
             register.move_out(breakdown).await;
 
@@ -487,8 +481,7 @@ impl Media {
         let step = self.program_step(pages);
         self.array(&mut register, plane, step, breakdown).await;
         if let Some(time) = under_way.delay() {
-            let delay = Step::delay(time, step.detail, step.suspend);
-            Box::pin(self.delay(&mut register, plane, delay, breakdown)).await;
+            Box::pin(self.delay(&mut register, plane, Step { time, ..step }, breakdown)).await;
         }
         drop(register);
         self.end_program(&under_way, pages, image)

@@ -209,7 +209,7 @@ impl<'a> Seized<'a> {
             Some(time) => self.no_answer(time, from.0).await,
             None => {
                 self.array("copyback read", read, from.0).await;
-                self.delay(&reading, from.0, None).await;
+                self.delay(&reading, Step { name: "copyback read", time: read, detail: from.0, suspend: None }).await;
             }
         }
         match crossing {
@@ -236,8 +236,9 @@ impl<'a> Seized<'a> {
         match programming.hang() {
             Some(time) => self.no_answer(time, to.0).await,
             None => {
-                self.step(Step { name: "copyback", time: program, detail: to.0, suspend }).await;
-                self.delay(&programming, to.0, suspend).await;
+                let step = Step { name: "copyback", time: program, detail: to.0, suspend };
+                self.step(step).await;
+                self.delay(&programming, step).await;
             }
         }
         programming.end().map_err(|error| Broken { error, page: to })?;
@@ -282,9 +283,10 @@ impl<'a> Seized<'a> {
             if self.media.has_command_cycles() {
                 self.command().await;
             }
-            self.array("gc read", self.media.sensing(page, attempt), page.0).await;
+            let time = self.media.sensing(page, attempt);
+            self.array("gc read", time, page.0).await;
             if attempt == 0 {
-                self.delay(reading, page.0, None).await;
+                self.delay(reading, Step { name: "gc read", time, detail: page.0, suspend: None }).await;
             }
             self.transfer(self.media.read_transfer(bytes)).await;
             if self.media.corrects() {
@@ -324,7 +326,7 @@ impl<'a> Seized<'a> {
                 }
                 let step = Step { name: "gc program", ..self.media.program_step(pages) };
                 self.step(step).await;
-                self.delay(&programming, step.detail, step.suspend).await;
+                self.delay(&programming, step).await;
             }
         }
         self.media.end_program(&programming, pages, image)
@@ -365,7 +367,7 @@ impl<'a> Seized<'a> {
                 }
                 let step = self.media.erase_step(block, erasing.longer());
                 self.step(step).await;
-                self.delay(&erasing, step.detail, step.suspend).await;
+                self.delay(&erasing, step).await;
             }
         }
         self.media.end_erase(&erasing, block)
@@ -387,10 +389,10 @@ impl<'a> Seized<'a> {
     }
 
     /// Continues a step for the time that a rule of the fault plan adds. Others wait behind the fault.
-    async fn delay(&mut self, under_way: &Underway<'_>, detail: u32, suspend: Option<Span>) {
+    async fn delay(&mut self, under_way: &Underway<'_>, step: Step) {
         if let Some(time) = under_way.delay() {
             let owner = self.charge_to(cause::FAULT);
-            self.step(Step::delay(time, detail, suspend)).await;
+            self.step(Step { time, ..step }).await;
             self.charge_to(owner);
         }
     }

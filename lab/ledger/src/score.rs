@@ -73,7 +73,7 @@ impl Score {
         });
         let words: Vec<(&str, String)> = words.collect();
         for (name, verdict) in sections(page) {
-            let cell = words.iter().find(|(id, _)| *id == name).map_or("none", |(_, cell)| cell.as_str());
+            let Some((_, cell)) = words.iter().find(|(id, _)| *id == name) else { continue };
             ensure!(
                 cell == verdict,
                 "{name}: the verdict of its section is \"{verdict}\", that of the table \"{cell}\""

@@ -85,7 +85,7 @@ fn a_guess_that_makes_a_trace_absurd_is_no_guess() {
     // Microseconds are read as nanoseconds: 100 million a second, and a million.
     assert!(of(lines(&|n| format!("{} 0 {} 9 1\n", n * 10, n * 9))).unwrap_err().contains("only mqsim fits"));
     let micros = of((1..=50).map(|n| format!("{} 0 {} 8 1\n", 242_000_000 + n * 1_000, n * 64 - 63)).collect());
-    let part = "times in microseconds: 49 ms at 1000 requests a second, 4.18 MB/s; replay it with --format mqsim --time-scale 0.001";
+    let part = "times in microseconds: 49.0 ms at 1000 requests a second, 4.18 MB/s; replay it with --format mqsim --time-scale 0.001";
     assert!(micros.as_ref().unwrap_err().contains(part), "{micros:?}");
     assert_eq!(of(lines(&|n| format!("{} 0 {} 9 1\n", n * 10_000, n * 9))), Ok(Format::Mqsim));
     // Nanoseconds are read as milliseconds: a request in three hours.
