@@ -16,7 +16,7 @@ use crate::watch::For;
 /// Blocks that one command erases, of a LUN and of different planes.
 pub type ErasedTogether = SmallVec<[BlockId; 4]>;
 
-/// What slows an erase command: of each kind, the longest of its blocks.
+/// What slows an erase command. It takes as long as the slowest of its blocks, with its delay.
 struct Slowed {
     hang: Option<Span>,
     longer: Span,
@@ -25,10 +25,12 @@ struct Slowed {
 
 impl Slowed {
     fn of<'a>(erases: impl Iterator<Item = &'a Underway<'a>> + Clone) -> Slowed {
+        let longer = erases.clone().map(Underway::longer).max().unwrap_or(Span::ZERO);
+        let delayed = |erase: &Underway<'_>| erase.delay().map(|delay| erase.longer() + delay);
         Slowed {
             hang: erases.clone().filter_map(Underway::hang).max(),
-            longer: erases.clone().map(Underway::longer).max().unwrap_or(Span::ZERO),
-            delay: erases.filter_map(Underway::delay).max(),
+            longer,
+            delay: erases.filter_map(delayed).max().filter(|all| *all > longer).map(|all| all - longer),
         }
     }
 }

@@ -682,7 +682,7 @@ impl Media {
         }
     }
 
-    /// Array time to sense a page: the first time with `slow` added, or at a retry.
+    /// Array time to sense a page at an attempt: 0 is the first, others are retries.
     #[inline]
     pub(crate) fn sensing(&self, page: PageId, attempt: u32) -> Span {
         let time = self.page_times.read(self.geometry.page_in_block(page));

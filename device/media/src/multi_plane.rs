@@ -168,9 +168,10 @@ impl Group {
             Progress::Ready(_, time) | Progress::Leads(time) => time,
             Progress::Commands | Progress::Sends => Sensing::default(),
         };
-        let longest = self.members.iter().map(time).fold(Sensing::default(), |longest, of| Sensing {
-            time: longest.time.max(of.time),
-            delay: longest.delay.max(of.delay),
+        // The array takes as long as the slowest page, with its delay.
+        let longest = self.members.iter().map(time).fold(Sensing::default(), |longest, of| {
+            let (time, all) = (longest.time.max(of.time), (longest.time + longest.delay).max(of.time + of.delay));
+            Sensing { time, delay: all - time }
         });
         let (begun, times, _) = *self.begun.get_or_insert((now, longest, cause));
         (begun + times.time, times)

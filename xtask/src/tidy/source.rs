@@ -93,15 +93,26 @@ pub(crate) fn check(file: &Text) -> Vec<Problem> {
         problems.push(Problem::in_file(&file.path, format!("holds unsafe code; only {} may", listed.join(", "))));
     }
     if kind == Kind::Rust && is_product(&file.path) && !READERS.iter().any(|(path, _)| *path == file.path) {
-        let code = file.text.lines().take_while(|line| !(line.starts_with("#[cfg(") && line.contains("test")));
+        let code = without_tests(&file.text);
         let reads = |line: &str| READS.iter().any(|call| line.contains(call));
-        problems.extend(code.zip(1..).filter(|(line, _)| reads(line)).map(|(_, number)| {
+        problems.extend(code.lines().zip(1..).filter(|(line, _)| reads(line)).map(|(_, number)| {
             let what = "opens a file of any kind and length; `nandscape_files::input` opens what a user names, and READERS of \
                         tidy lists the exceptions";
             Problem::at_line(&file.path, number, what)
         }));
     }
     problems
+}
+
+/// The text of a source before a module of tests in it.
+fn without_tests(text: &str) -> &str {
+    let begins = |at: usize| {
+        let below = text[at..].lines().find(|line| !line.starts_with('#'));
+        below.is_some_and(|line| line.contains("mod ") && line.contains('{'))
+    };
+    let mut marks = text.match_indices("\n#[cfg(").map(|(at, _)| at + 1);
+    let tests = marks.find(|at| text[*at..].lines().next().is_some_and(|line| line.contains("test")) && begins(*at));
+    &text[..tests.unwrap_or(text.len())]
 }
 
 /// Whether a source is part of a program or a library that users run.

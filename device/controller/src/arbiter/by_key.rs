@@ -5,7 +5,7 @@
 
 use nandscape_drive::QueueId;
 
-use super::{Claim, Head, Queues};
+use super::{ArbiterKind, Claim, Head, Place, Queues};
 
 /// Chooses by least key; see the module.
 #[derive(Default)]
@@ -37,8 +37,9 @@ fn seen(queues: &Queues, id: QueueId) -> Option<Head> {
     if id == QueueId::ADMIN { None } else { queues.head(id) }
 }
 
-/// The least claim of the next commands; `None` if none waits.
-pub(super) fn claim(queues: &Queues, of: impl Fn(QueueId, Head) -> Claim) -> Option<Claim> {
-    let claims = queues.waiting().all_from(0).map(|id| seen(queues, id).map_or(Claim::FIRST, |head| of(id, head)));
-    claims.min()
+/// The claim of the first of the next commands; `None` if none waits. An admin command, and one that is not visible yet, is before all
+/// others.
+pub(super) fn claim(queues: &Queues, to: ArbiterKind, of: impl Fn(QueueId, Head) -> Place) -> Option<Claim> {
+    let places = queues.waiting().all_from(0).map(|id| seen(queues, id).map_or((0, 0), |head| of(id, head)));
+    places.min().map(|place| Claim { to, place })
 }

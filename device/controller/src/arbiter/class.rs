@@ -6,7 +6,7 @@
 use nandscape_drive::QueueId;
 
 use super::by_key::{self, ByKey};
-use super::{Arbiter, Claim, Queues};
+use super::{Arbiter, ArbiterKind, Claim, Queues};
 
 /// See the file.
 #[derive(Default)]
@@ -18,6 +18,6 @@ impl Arbiter for ByClass {
     }
 
     fn claim(&self, queues: &Queues) -> Option<Claim> {
-        by_key::claim(queues, |_, head| Claim(head.attributes.rank().into(), 0))
+        by_key::claim(queues, ArbiterKind::Class, |_, head| (head.attributes.rank().into(), 0))
     }
 }

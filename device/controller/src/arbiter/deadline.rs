@@ -8,7 +8,7 @@ use nandscape_sim::Time;
 
 use super::by_key::{self, ByKey};
 use super::longest::PATIENCE;
-use super::{Arbiter, Claim, Head, Queues};
+use super::{Arbiter, ArbiterKind, Claim, Head, Queues};
 
 /// See the file.
 #[derive(Default)]
@@ -20,7 +20,7 @@ impl Arbiter for EarliestDeadline {
     }
 
     fn claim(&self, queues: &Queues) -> Option<Claim> {
-        by_key::claim(queues, |_, head| Claim::of_time(due(head)))
+        by_key::claim(queues, ArbiterKind::Deadline, |_, head| (due(head).ns(), 0))
     }
 }
 

@@ -6,7 +6,7 @@ use nandscape_drive::QueueId;
 use nandscape_sim::{Span, Time};
 
 use super::by_key::{self, ByKey};
-use super::{Arbiter, Claim, Head, Queues};
+use super::{Arbiter, ArbiterKind, Claim, Head, Place, Queues};
 
 /// How long a command waits at most before its queue counts as the longest.
 pub(super) const PATIENCE: Span = Span::from_ms(10);
@@ -21,13 +21,13 @@ impl Arbiter for LongestFirst {
     }
 
     fn claim(&self, queues: &Queues) -> Option<Claim> {
-        by_key::claim(queues, |id, head| place(queues, id, head))
+        by_key::claim(queues, ArbiterKind::Longest, |id, head| place(queues, id, head))
     }
 }
 
-fn place(queues: &Queues, id: QueueId, head: Head) -> Claim {
+fn place(queues: &Queues, id: QueueId, head: Head) -> Place {
     match queues.now() - head.submitted > PATIENCE {
-        true => Claim(head.submitted.ns(), 0),
-        false => Claim(Time::MAX.ns(), (u32::MAX - queues.depth(id)).into()),
+        true => (head.submitted.ns(), 0),
+        false => (Time::MAX.ns(), (u32::MAX - queues.depth(id)).into()),
     }
 }

@@ -26,7 +26,6 @@ mod testing;
 mod weighted;
 
 use nandscape_drive::QueueId;
-use nandscape_sim::Time;
 use nandscape_wire_nvme::vendor::arbiter;
 
 pub use crate::engine::{Head, Queues, Waiting};
@@ -57,16 +56,25 @@ pub trait Arbiter {
     fn set_weights(&mut self, _weights: [u32; 3]) {}
 }
 
-/// A command's place among those that wait: the least is first. Claims of one kind of arbiter compare.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Claim(u64, u64);
+/// A command's place among those that wait: the least is first.
+type Place = (u64, u64);
+
+/// How urgent a command is to an arbiter. Claims to different arbiters do not compare.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Claim {
+    to: ArbiterKind,
+    place: Place,
+}
 
 impl Claim {
-    /// Before all others: an admin command, or one that is not visible yet.
-    const FIRST: Claim = Claim(0, 0);
+    /// Whether its command comes before that of another claim.
+    pub(crate) fn precedes(self, other: Claim) -> bool {
+        self.compares_with(other) && self.place < other.place
+    }
 
-    fn of_time(time: Time) -> Claim {
-        Claim(time.ns(), 0)
+    /// Whether both are claims to the same kind of arbiter.
+    pub(crate) fn compares_with(self, other: Claim) -> bool {
+        self.to == other.to
     }
 }
 

@@ -4,7 +4,7 @@
 use nandscape_drive::QueueId;
 
 use super::by_key::{self, ByKey};
-use super::{Arbiter, Claim, Queues};
+use super::{Arbiter, ArbiterKind, Claim, Queues};
 
 /// See the file.
 #[derive(Default)]
@@ -16,6 +16,6 @@ impl Arbiter for OldestFirst {
     }
 
     fn claim(&self, queues: &Queues) -> Option<Claim> {
-        by_key::claim(queues, |_, head| Claim::of_time(head.submitted))
+        by_key::claim(queues, ArbiterKind::Oldest, |_, head| (head.submitted.ns(), 0))
     }
 }

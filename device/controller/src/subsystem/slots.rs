@@ -102,19 +102,22 @@ impl CommandSlots {
         self.waiting.borrow_mut().push_back(controller);
     }
 
-    /// The controller that is next: that with the least claim, if that which has waited longest has one, or else that one.
+    /// The next controller: the one that has waited longest, or the one with the least claim of those behind it with the same kind of
+    /// arbiter. Controllers without a claim are not overtaken. The claims are determined anew for each slot.
     pub(crate) fn next_waiting(&self, claim: impl Fn(&NvmeController) -> Option<Claim>) -> Option<Rc<NvmeController>> {
         let mut waiting = self.waiting.borrow_mut();
         let first = std::iter::from_fn(|| waiting.pop_front()).find_map(|one| one.upgrade())?;
         let Some(own) = claim(&first) else { return Some(first) };
-        let others = waiting.iter().enumerate().filter_map(|(number, one)| Some((claim(&*one.upgrade()?)?, number)));
-        match others.min().filter(|(other, _)| *other < own) {
-            None => Some(first),
-            Some((_, number)) => {
-                waiting.push_front(Rc::downgrade(&first));
-                waiting.remove(number + 1)?.upgrade()
-            }
-        }
+        waiting.retain(|one| one.strong_count() > 0);
+        let claims = waiting.iter().map_while(|one| claim(&*one.upgrade()?).filter(|claim| claim.compares_with(own)));
+        let least = claims.enumerate().fold((own, None), |(least, at), (number, claim)| match claim.precedes(least) {
+            true => (claim, Some(number)),
+            false => (least, at),
+        });
+        let Some(number) = least.1 else { return Some(first) };
+        let next = waiting.remove(number)?.upgrade();
+        waiting.push_front(Rc::downgrade(&first));
+        next
     }
 
     /// Reports that no command is in work, or no background work.

@@ -11,7 +11,7 @@ use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
 use nandscape_drive::{Controller, HostIdentity, HostMem, QueueDrive, QueueId, Subsystem, TransportModel};
 use nandscape_sim::{Executor, Span};
 use nandscape_wire_nvme::register::{self, CC_EN, CSTS_RDY};
-use nandscape_wire_nvme::vendor::Attributes;
+use nandscape_wire_nvme::vendor::{ARBITER, Attributes, arbiter};
 use nandscape_wire_nvme::{Status, SubmissionEntry, feature};
 
 /// Entries of 64 and of 16 bytes, enabled.
@@ -114,9 +114,14 @@ fn command_slots_go_round() {
 /// With an arbiter that compares commands, slots go to the most urgent command of all controllers.
 #[test]
 fn arbiters_compare_the_commands_of_all_controllers() {
-    let order = |kind, attributes: [(u8, u32); 3]| {
+    let order = |kind, own: Option<u32>, attributes: [(u8, u32); 3]| {
         with(ControllerConfig { command_slots: 1, arbiter: kind, ..config() }, async |sim, drive| {
             let controllers = [drive.clone() as Rc<dyn Controller>, enabled(drive), enabled(drive)];
+            if let Some(own) = own {
+                let set = SubmissionEntry::set_features(ARBITER, own);
+                let admin = host(sim, drive, QueueId::ADMIN);
+                assert!(admin.execute(set, HostMem::none()).await.unwrap().status.is_success());
+            }
             let pairs = controllers.map(|controller| Pair::over(sim, controller, 1, 64));
             for (pair, (class, deadline)) in pairs.iter().zip(attributes) {
                 let cdw2 = Attributes::of(class, 0).0.into();
@@ -136,10 +141,14 @@ fn arbiters_compare_the_commands_of_all_controllers() {
         })
     };
     let of = [(15, 9_000), (5, 200), (1, 3_000)];
-    assert_eq!(order(ArbiterKind::Class, of), [0, 2, 2, 2, 1, 1, 1, 0, 0]);
-    assert_eq!(order(ArbiterKind::Deadline, of), [0, 1, 1, 1, 2, 2, 2, 0, 0]);
+    assert_eq!(order(ArbiterKind::Class, None, of), [0, 2, 2, 2, 1, 1, 1, 0, 0]);
+    assert_eq!(order(ArbiterKind::Deadline, None, of), [0, 1, 1, 1, 2, 2, 2, 0, 0]);
     // The first has waited for its second slot from the time at which it took the first.
-    assert_eq!(order(ArbiterKind::RoundRobin, of), [0, 0, 1, 2, 0, 1, 2, 1, 2]);
+    assert_eq!(order(ArbiterKind::RoundRobin, None, of), [0, 0, 1, 2, 0, 1, 2, 1, 2]);
+    // One that takes turns is not overtaken, and neither is one with another arbiter.
+    for own in [arbiter::ROUND_ROBIN, arbiter::OLDEST] {
+        assert_eq!(order(ArbiterKind::Class, Some(own), of), [0, 0, 2, 1, 0, 2, 2, 1, 1]);
+    }
 }
 
 /// Commands of all controllers end at a power cut, and all are served again when power returns.
