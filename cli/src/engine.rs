@@ -105,7 +105,7 @@ pub(crate) struct EngineArgs {
     /// How full the items of the readers make the log, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=70))]
     fill: u64,
-    /// Items with at most so many bytes of key and value share blocks of 4 KiB; 0 is no item. The output then has the index's bytes of an item,
+    /// Items of at most this many bytes of key and value share blocks of 4 KiB; 0 is off. The output then has the index's bytes of an item,
     /// and the bytes that drives write for each that is put
     #[arg(long, value_name = "BYTES", value_parser = small_items)]
     small_items: Option<Bytes>,

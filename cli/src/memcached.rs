@@ -93,8 +93,8 @@ pub(crate) struct MemcachedArgs {
     /// 16MiB
     #[arg(long, value_name = "BYTES")]
     dirty: Option<Bytes>,
-    /// Items with at most so many bytes of key and value share blocks of 4 KiB, and memory has 32 bytes of a block in place of an entry of each
-    /// item. A change writes its block. 0 is no item; 1024 is the most
+    /// Items of at most this many bytes of key and value share blocks of 4 KiB. Memory holds 32 bytes a block instead of an index entry an
+    /// item; each change writes a block. 0 is off; 1024 is the maximum
     #[arg(long, value_name = "BYTES", default_value = "0", value_parser = small_items)]
     small_items: Bytes,
     /// When a change counts as done: in memory, on one replica, or on all

@@ -384,7 +384,7 @@ fn a_remote_drive_with_other_data_is_left_as_it_is() {
     other.args(["paper", "lsm", "--to", urls[1], "--keys", "2000", "--form", "generic"]);
     let output = other.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    refused(over(folder.path(), &urls, &[]).output(), "has data, and the drive is of no store");
+    refused(over(folder.path(), &urls, &[]).output(), "has data, and the drive belongs to no store");
     let both: Vec<&Drive> = drives.iter().collect();
     let (server, _) = start(folder.path(), &both, 5, &["--overwrite"]);
     set(&mut Client::connect(folder.path()), 0..100, 0);

@@ -52,8 +52,7 @@ pub struct Config {
     pub id: u64,
     /// How long a drive may be without power, or out of reach, before it has failed, in milliseconds.
     pub patience_ms: u64,
-    /// Whether each opening is recorded on the drives, so that an engine that used them before can tell
-    /// ([`Witness`](crate::Witness)).
+    /// Whether each opening is recorded on the drives. An earlier engine then detects a later opening ([`Witness`](crate::Witness)).
     pub records_opening: bool,
 }
 

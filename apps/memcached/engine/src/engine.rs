@@ -15,6 +15,7 @@ use crate::placement::Layout;
 use crate::policy::{Policy, Windows};
 use crate::record::record_bytes;
 use crate::slots::Slots;
+use crate::small::Found;
 use crate::state::{State, Stats};
 
 /// An item.
@@ -196,7 +197,11 @@ impl Engine {
 
     /// The same, before this access.
     pub async fn look_as(&self, key: &[u8], access: Access) -> Option<(Item, usize)> {
-        self.load(key, (Attributes::default(), access, true)).await;
+        if let Found::Item(item, _) = self.load(key, (Attributes::default(), access, true)).await {
+            // The load has counted the access.
+            let len = item.value.len();
+            return Some((Item { value: Rc::from([]), ..item }, len));
+        }
         let now_s = self.now_s();
         let mut state = self.state.borrow_mut();
         let entry = state.look(key, now_s)?;

@@ -182,7 +182,11 @@ impl Engine {
     fn check_table(&self) -> Result<(), OpenError> {
         let (table, Config { memory, dirty, .. }) = (self.state.borrow().small.table_bytes(), self.config);
         match table > (memory - dirty) / 2 {
-            true => Err(OpenError::SmallMemory { table, memory, least: 2 * table + dirty }),
+            true => {
+                // Valid whether `dirty` stays or grows with the memory.
+                let least = (2 * u128::from(table) * u128::from(memory)).div_ceil(u128::from(memory - dirty).max(1));
+                Err(OpenError::SmallMemory { table, memory, least: least as u64 })
+            }
             false => Ok(()),
         }
     }

@@ -16,7 +16,7 @@ use crate::error::EngineError;
 use crate::log::Spot;
 use crate::placement::xor;
 use crate::record::{Kind, Record};
-use crate::small::{BUCKET, Found};
+use crate::small::{BUCKET, Found, Source};
 
 /// How often an item is looked for that moves while it is read.
 pub(crate) const TRIES: usize = 8;
@@ -72,9 +72,13 @@ impl Engine {
         for _ in 0..TRIES {
             let Some((found, spot)) = self.begin(key, access)? else {
                 match self.load(key, (attributes, access, false)).await {
-                    Found::Item(item) => {
+                    Found::Item(item, source) => {
                         self.host.bytes(BUCKET).await;
-                        self.state.borrow_mut().stats.drive_hits += 1;
+                        let stats = &mut self.state.borrow_mut().stats;
+                        match source {
+                            Source::Memory => stats.memory_hits += 1,
+                            Source::Drive => stats.drive_hits += 1,
+                        }
                         return Ok(item);
                     }
                     Found::Expired => return Err(Miss::Expired),

@@ -214,7 +214,7 @@ impl State {
     }
 
     /// The same of a bucket.
-    fn give_up_bucket(
+    pub(crate) fn give_up_bucket(
         &mut self,
         pair: usize,
         record: &Record<'_>,
@@ -226,7 +226,10 @@ impl State {
             return false;
         }
         let alive = items(record.value).filter(|item| item.expiry == 0 || item.expiry > now_s).count() as u64;
-        let is_kept = self.small.is_changed(number) || alive > 0 && stays(self.small.is_hot(number));
+        // An item leaves its bucket after its mask.
+        let is_needed =
+            self.small.is_changed(number) || items(record.value).any(|item| self.small.mask_of(item.key).is_some());
+        let is_kept = is_needed || alive > 0 && stays(self.small.is_hot(number));
         if is_kept {
             self.move_bucket(pair, number, record.value);
         } else {

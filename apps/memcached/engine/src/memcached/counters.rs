@@ -168,7 +168,7 @@ impl Server {
             ("engine_ack", config.ack.name().to_owned()),
             ("engine_dirty", config.dirty.to_string()),
             ("engine_flush_after_ms", config.flush_after_ms.to_string()),
-            ("engine_small_items", config.small.to_string()),
+            ("engine_small_items_limit", config.small.to_string()),
             ("engine_segment", self.engine.segment_bytes().to_string()),
         ]
     }

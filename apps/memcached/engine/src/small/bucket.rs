@@ -104,9 +104,9 @@ pub(crate) fn bytes(items: &[Packed<'_>]) -> Vec<u8> {
 /// How long an item stays in a full bucket.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Stay {
-    /// It was not asked for.
+    /// It was not asked for since the bucket was written.
     Shortest,
-    /// It was.
+    /// It was, or it is newer than that.
     Longer,
     /// An older version would be found.
     Longest,
@@ -118,7 +118,7 @@ impl Stay {
     }
 }
 
-/// Takes out items, given oldest first, until the others fit: first those that were not asked for, then any, oldest first. Those that leave.
+/// Takes out items, given oldest first, until the others fit: those that stay shortest, then the next, each oldest first. Those that leave.
 pub(crate) fn make_fit<'a>(items: &mut Vec<(Packed<'a>, Stay)>) -> Vec<Packed<'a>> {
     let mut bytes: usize = items.iter().map(|(item, _)| item.len()).sum();
     let mut gone = Vec::new();

@@ -1,4 +1,4 @@
-//! After a crash a key may have an item in its bucket and records of its own. That with the higher version counts.
+//! After a crash a key may have both an item in its bucket and own records. The higher version counts.
 //!
 //! Segments are read from the newest to the oldest. A record that is newer than its bucket is known when the bucket is found. One that is older
 //! is in doubt if the bucket's filter has its key: the bucket is read once all segments are.

@@ -54,6 +54,10 @@ impl State {
         }
     }
 
+    fn stay_of(&self, key: &[u8], is_asked: bool) -> Stay {
+        if self.small.mask_of(key).is_some() { Stay::Longest } else { Stay::of(is_asked) }
+    }
+
     /// The next record of a bucket with changes; `None` if its present one is not in memory.
     pub(crate) fn fold(&self, number: u32, now_s: u64) -> Option<Folded> {
         let Small { loaded, changed, .. } = &self.small;
@@ -68,7 +72,8 @@ impl State {
         let (mut all, mut newer, mut done) = (Vec::new(), Vec::new(), Vec::new());
         for key in keys {
             match self.change_of(key, now_s) {
-                Change::Newer(item) => newer.push((item, Stay::Shortest)),
+                // Even hot items leave first, because they are older.
+                Change::Newer(item) => newer.push((item, self.stay_of(key, true))),
                 Change::Stays => continue,
                 Change::Gone => {}
             }
@@ -82,8 +87,7 @@ impl State {
             }
             let is_hot = self.index.get(item.key).is_some_and(|entry| entry.is_small && entry.is_hot);
             let is_asked = is_hot || asked >> place.min(15) & 1 == 1;
-            let stay = if self.small.mask_of(item.key).is_some() { Stay::Longest } else { Stay::of(is_asked) };
-            all.push((item, stay));
+            all.push((item, self.stay_of(item.key, is_asked)));
         }
         newer.sort_by_key(|(item, _)| item.version);
         all.extend(newer);

@@ -20,9 +20,17 @@ use crate::state::Entry;
 /// Buckets that are read at a time before they are written.
 const AT_ONCE: usize = 32;
 
+/// Where a bucket was when it was asked for.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    Memory,
+    Drive,
+}
+
 /// What a bucket has of a key.
 pub(crate) enum Found {
-    Item(Item),
+    /// The item, and where the bucket was.
+    Item(Item, Source),
     /// An item that has expired.
     Expired,
     /// None, or the index has the item.
@@ -50,14 +58,15 @@ impl Engine {
     /// The item of a key that the index lacks, from its bucket. The index gets a copy if `is_kept`, or if values stay in memory.
     pub(crate) async fn load(&self, key: &[u8], (attributes, access, is_kept): (Attributes, Access, bool)) -> Found {
         let Some(number) = self.bucket_to_ask(key) else { return Found::Nothing };
-        let Some(bytes) = self.bucket(number, attributes).await else { return Found::Nothing };
+        let Some((bytes, source)) = self.bucket(number, attributes).await else { return Found::Nothing };
+        let is_read = u64::from(source == Source::Drive);
+        self.state.borrow_mut().stats.bucket_reads += is_read;
         if self.bucket_to_ask(key).is_none() {
             return Found::Nothing;
         }
         let (now_s, mut state) = (self.now_s(), self.state.borrow_mut());
-        state.stats.bucket_reads += 1;
         let Some((place, item)) = items(&bytes).enumerate().find(|(_, item)| item.key == key) else {
-            state.stats.bucket_misses += 1;
+            state.stats.bucket_misses += is_read;
             return Found::Nothing;
         };
         if item.expiry != 0 && item.expiry <= now_s {
@@ -76,32 +85,30 @@ impl Engine {
             state.enter(key.into(), entry);
             state.evict_values();
         }
-        Found::Item(found)
+        Found::Item(found, source)
     }
 
     /// The bytes of a bucket; `None` if there is none, or no drive has returned it.
-    async fn bucket(&self, number: u32, attributes: Attributes) -> Option<Rc<[u8]>> {
+    async fn bucket(&self, number: u32, attributes: Attributes) -> Option<(Rc<[u8]>, Source)> {
         let pair = number as usize % (self.members.len() / self.replicas());
         let mut tries = Tries::default();
         for _ in 0..TRIES {
             let spot = match self.bucket_or_spot(pair, number)? {
-                Ok(bytes) => return Some(bytes),
+                Ok(bytes) => return Some((bytes, Source::Memory)),
                 Err(spot) => spot,
             };
             let Some(bytes) = self.fetch(pair, spot, attributes, &mut tries).await else { continue };
             let record = Record::get(&bytes).filter(|record| bucket_of(record, number));
             let is_there = self.bucket_spot(pair, number) == Some(spot);
             match record.filter(|_| is_there) {
-                Some(record) => return Some(record.value.into()),
+                Some(record) => return Some((record.value.into(), Source::Drive)),
                 None if is_there => self.is_wrong(pair, &mut tries).await,
                 None => {}
             }
         }
         let mut state = self.state.borrow_mut();
-        state.stats.unreadable += 1;
-        if !tries.is_away {
-            state.drop_bucket(pair, number);
-        }
+        let lost = if tries.is_away { 1 } else { state.drop_bucket(pair, number) };
+        state.stats.unreadable += lost;
         None
     }
 

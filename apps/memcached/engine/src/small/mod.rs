@@ -31,7 +31,7 @@ use crate::state::hash;
 pub(crate) use bucket::{BUCKET, items};
 pub(crate) use doubt::Doubt;
 pub(crate) use fold::{Folded, bucket_number};
-pub(crate) use load::Found;
+pub(crate) use load::{Found, Source};
 
 /// The most bytes of key and value of a small item: a bucket has room for several.
 pub const MOST_SMALL: usize = BUCKET / 4;
@@ -195,7 +195,7 @@ impl Small {
         self.masks.get(key).copied()
     }
 
-    /// That a key's items are void is written, or a newer one outside of its bucket says so.
+    /// The record that voids a key's items is written, or a newer item outside of its bucket hides them.
     pub(crate) fn masked(&mut self, key: &[u8]) {
         self.masks.remove(key);
     }

@@ -69,11 +69,11 @@ impl Remote {
         if is_of_a_store(&disk).await.map_err(failed)? {
             return Ok(());
         }
-        let progress = |percent| note(&format!("drive {name}: {percent}% of it were read, and it is empty so far"));
+        let progress = |percent| note(&format!("drive {name}: {percent}% checked, no data so far"));
         match disk.first_data(progress).await.map_err(failed)? {
             None => Ok(()),
             Some(slba) => Err(ServeError::Refused(format!(
-                "drive {name}: block {slba} has data, and the drive is of no store; an empty drive is valid, and --overwrite empties \
+                "drive {name}: block {slba} has data, and the drive belongs to no store; an empty drive is valid, and --overwrite empties \
                  all remote drives"
             ))),
         }
