@@ -33,11 +33,26 @@ fn jobs_run_on_a_served_drive_and_the_server_counts_the_same() {
         assert_eq!(report.pointer(unknown), Some(&Value::Null), "{unknown}: {report:#}");
     }
     assert_eq!(report["endpoint"], uri.as_str());
-    let flows = report["flows"].as_array().expect("each of two jobs");
-    assert_eq!(flows.iter().map(|flow| number(flow, "/requests")).sum::<f64>(), 3_000.0);
-    assert_eq!(flows[1].pointer("/breakdown_us/read/array"), Some(&Value::Null));
     let figures = server.figures();
     assert_eq!(number(&figures, "/drives/0/reads/count") + number(&figures, "/drives/0/writes/count"), 3_100.0);
+}
+
+#[test]
+fn each_of_several_jobs_is_reported() {
+    let server = Server::small(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = folder.path().join("jobs.toml");
+    let job = |name: &str, class| format!("[[job]]\nname = \"{name}\"\nrw = \"randread\"\nclass = {class}\n");
+    let text = ["version = 1\nio_count = 1000\n".to_owned(), job("urgent", 1), job("bulk", 15)].concat();
+    std::fs::write(&jobs, text).unwrap();
+    let load = ["--to", &server.uri(), "--workload", jobs.to_str().unwrap()].map(str::to_owned);
+    let load: Vec<&str> = load.iter().map(String::as_str).collect();
+    let report = report(&load);
+    let flows = report["flows"].as_array().expect("two jobs");
+    assert_eq!(flows.iter().map(|flow| number(flow, "/requests")).sum::<f64>(), 1_000.0);
+    assert_eq!((&flows[0]["name"], &flows[1]["class"]), (&"urgent".into(), &15.into()));
+    assert_eq!(flows[1].pointer("/breakdown_us/read/array"), Some(&Value::Null), "NBD has no breakdown");
+    assert!(bench(&load).out.contains("bulk (class 15)"));
 }
 
 #[test]
@@ -326,7 +341,7 @@ fn policies_on_completions_wait_as_they_say_on_a_ring_and_over_sockets() {
     );
     assert!(text.out.contains("completions by poll: ") && text.out.contains("control without a drive: "), "{text:?}");
     for (set, problem) in [
-        ("host.completion=precompletion", "controller.precompletion.window = \"16us\" makes one"),
+        ("host.completion=precompletion", "--set controller.precompletion.window=16us makes one"),
         ("host.completion=guess", "interrupt or poll or hybrid"),
         ("host.cores=2", "the host is this machine"),
         ("host.poll_sleep=20%", "no policy is given"),
