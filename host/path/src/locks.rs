@@ -24,7 +24,7 @@ pub(crate) struct Locks {
 }
 
 impl Locks {
-    /// The locks of a path with so many ports, if it takes any.
+    /// The locks of a path, by its number of ports; `None` of a path without locks.
     pub(crate) fn new(machine: &Machine, path: PathKind, ports: usize) -> Option<Locks> {
         let queues = match path {
             PathKind::Nvme => return None,

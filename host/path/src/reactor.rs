@@ -1,5 +1,5 @@
-//! A polling reactor, as of SPDK: a thread of its own processor submits for all applications that it serves, and looks for their
-//! completions all the time. It runs outside the kernel: no system call, no block layer, no interrupt, no wake-up, no copy.
+//! A polling reactor, as of SPDK: a thread with a processor to itself submits for all applications that it serves, and polls for
+//! their completions. It runs outside the kernel: no system call, no block layer, no interrupt, no wake-up, no copy.
 //!
 //! | cost | for |
 //! |---|---|

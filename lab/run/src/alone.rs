@@ -36,7 +36,7 @@ const TRIES: u32 = 3;
 pub type Records = Box<dyn Fn(Execute<'_>) -> Result<(), Refusal> + Send + Sync>;
 
 /// The warning of a drive that keeps no mark.
-pub const UNMARKED: &str = "it has no reservations, so that another array or host over it goes unnoticed";
+pub const UNMARKED: &str = "it has no reservations, so another array or host on it is not detected";
 
 /// What a command answers once it has met a connection.
 async fn met<T>(mut command: impl AsyncFnMut() -> Result<T, Status>) -> Result<T, Status> {

@@ -62,7 +62,7 @@ impl Witness {
         let found = Super::of(block).filter(|found| (found.id, found.number) == (self.id, self.number));
         let generation = found.map_or(0, |found| found.generation + 1);
         match (self.recorded.taken.load(Ordering::Relaxed), self.recorded.begun.load(Ordering::Relaxed)) {
-            (0, _) => Err("it is being rebuilt, and has no record yet by which to tell whether it kept its data"),
+            (0, _) => Err("it is being rebuilt, and has no record yet that shows whether it kept its data"),
             (_, begun) if generation > begun => Err("another memcached server has opened its store since"),
             (taken, _) if generation < taken => {
                 Err("it has not what was written to it: it lost its data, or is as it was at an earlier time")

@@ -77,7 +77,7 @@ impl ServedDrive for Hosted {
             Flash::Remote(_) => "",
         };
         let unmarked = match self.export.is_unmarked() {
-            true => "; the remote drive has no reservations, so that another FTL over it goes unnoticed",
+            true => "; the remote drive has no reservations, so another FTL on it is not detected",
             false => "",
         };
         Some(format!(

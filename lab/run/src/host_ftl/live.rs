@@ -282,7 +282,7 @@ impl HostedExport {
         if let Lowest::Remote { far, .. } = &self.lowest { Some(far) } else { None }
     }
 
-    /// Whether its drive is a remote one that keeps no mark, so that another FTL over it goes unnoticed.
+    /// Whether its drive is a remote one that keeps no mark, so another FTL on it is not detected.
     pub fn is_unmarked(&self) -> bool {
         matches!(self.lowest, Lowest::Remote { is_marked: false, .. })
     }

@@ -76,7 +76,7 @@ async fn check_alone(connection: &Connection, tell: Tell) -> Result<(), String> 
     match mark::mark(&issuer, drive, MARK).await {
         Ok(()) => {}
         Err(Status::INVALID_OPCODE) => {
-            tell("the drive has no reservations, so that another client with a store on it goes unnoticed");
+            tell("the drive has no reservations, so another client with a store on it is not detected");
             return Ok(());
         }
         Err(status) => return Err(format!("it rejects a registration: {status}")),

@@ -144,7 +144,7 @@ impl Small {
         !self.table.is_empty()
     }
 
-    /// Whether an item with so many bytes of key and value goes to a bucket.
+    /// Whether an item goes to a bucket, by the bytes of its key and value.
     pub(crate) fn takes(&self, bytes: usize) -> bool {
         bytes <= self.limit && self.is_used()
     }
