@@ -187,20 +187,22 @@ impl MemcachedArgs {
             };
         }
         if let Some(profile) = self.drive.iter().find(|drive| !Target::is_one(drive)) {
-            return wrong(format!("--drive {profile}: other drives are remote; nvme-tcp://HOST:PORT/NQN is valid"));
+            return wrong(format!(
+                "--drive {profile}: profiles and remote drives cannot be mixed; nvme-tcp://HOST:PORT/NQN is valid next to another"
+            ));
         }
         let given = [
-            ("--store", self.store.is_some(), "their items are where they are served"),
-            ("--store-sync", self.store_sync, "it is for drives in files of this process"),
-            ("--rebuild", self.rebuild, "a drive that was lost, or an empty one in its place, is rebuilt without it"),
-            ("--set", !self.set.is_empty(), "their keys are set where they are served"),
+            ("--store", self.store.is_some(), "the server of each keeps its data"),
+            ("--store-sync", self.store_sync, "it applies to files of this process"),
+            ("--rebuild", self.rebuild, "a lost or empty drive is rebuilt without it"),
+            ("--set", !self.set.is_empty(), "their servers set their keys"),
         ];
         if let Some((option, _, why)) = given.into_iter().find(|(_, is_given, _)| *is_given) {
             return wrong(format!("{option}: the drives are remote, and {why}; leave it out"));
         }
         if self.needs_zones() {
             return wrong(format!(
-                "--policy {}: remote drives with zones are not used; another policy, or drives of this process, are valid",
+                "--policy {}: remote drives with zones are not supported; valid are other policies, and profiles in place of URLs",
                 self.policy
             ));
         }

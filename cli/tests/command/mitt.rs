@@ -45,6 +45,6 @@ fn keys_are_listed_and_bad_ones_refused() {
     refused(&["cache", "--set", "cache.predict_only=true"], "there is no such key");
     refused(&["runtime", "--set", "heap.kept=1TiB"], "set heap.old first");
     refused(&["smr", "--set", "smr.cache=5"], "6 to 100000");
-    refused(&["vm", "--noisy", "4"], "noise beside as many");
+    refused(&["vm", "--noisy", "4"], "noise next to at most as many");
     refused(&["vm", "--policy", "fast"], "is no policy");
 }

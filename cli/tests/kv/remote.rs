@@ -287,7 +287,7 @@ fn a_drive_whose_server_starts_again_is_used_if_it_kept_its_data() {
     check(&mut client, 0..500, 2);
     check(&mut client, 500..1_000, 0);
     let noted = end(server);
-    assert!(noted.contains("is not used any more: it has not what was written to it"), "{noted}");
+    assert!(noted.contains("is not used any more: the last writes of the store are missing"), "{noted}");
     // It is rebuilt at the next start.
     let (server, found) = start(folder.path(), &[&memory, &file], 60, &[]);
     assert_eq!(found, 1_000);
@@ -402,13 +402,17 @@ fn what_remote_drives_do_not_take_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = ("nvme-tcp://127.0.0.1:1/nqn.x", "nvme-tcp://127.0.0.1:2/nqn.x");
     let wrong = |urls: &[&str], args: &[&str], words| refused(over(folder.path(), urls, args).output(), words);
-    wrong(&[one, two], &["--store", "s"], "--store: the drives are remote, and their items are where they are served");
+    wrong(&[one, two], &["--store", "s"], "--store: the drives are remote, and the server of each keeps its data");
     wrong(&[one, two], &["--set", "capacity=1GiB"], "--set: the drives are remote");
-    wrong(&[one, two], &["--rebuild"], "--rebuild: the drives are remote, and a drive that was lost");
-    wrong(&[one, two], &["--policy", "zoned"], "remote drives with zones are not used");
+    wrong(
+        &[one, two],
+        &["--rebuild"],
+        "--rebuild: the drives are remote, and a lost or empty drive is rebuilt without it",
+    );
+    wrong(&[one, two], &["--policy", "zoned"], "remote drives with zones are not supported");
     wrong(&[one, two], &["--drives", "4"], "--drives 4: 2 remote drives are named; 2 is valid");
     wrong(&[one], &[], "are valid");
-    wrong(&[one, "default"], &[], "--drive default: other drives are remote");
+    wrong(&[one, "default"], &[], "--drive default: profiles and remote drives cannot be mixed");
     wrong(&[one, &format!("{one}?patience=7")], &[], "it is named twice");
     wrong(&[one, "nvme-tcp://127.0.0.1/nqn.x"], &[], "host and port are missing");
     wrong(&["default", "default"], &[], "one profile, or the URL of each drive, is valid");

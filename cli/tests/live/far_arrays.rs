@@ -226,7 +226,7 @@ fn a_member_that_comes_back_without_its_data_is_not_used() {
         number(figures, "/drives/0/counters/array_members_missing") == 1.0
     });
     let ended = array.end();
-    let told = "it lost its data, or is as it was at an earlier time";
+    let told = "the drive has lost data, or was restored to an earlier state";
     assert!(ended.code == Some(0) && ended.err.contains(told), "{ended:?}");
 }
 
@@ -288,7 +288,7 @@ fn a_server_that_stood_still_while_another_one_took_its_array_over_writes_nothin
     model.verify(&mut client);
     assert_eq!(next, 700, "a write of the second server has failed");
     let ended = first.end();
-    assert!(ended.err.contains("is not used any more: another array server has gone on with it"), "{ended:?}");
+    assert!(ended.err.contains("is not used any more: another server has continued the array"), "{ended:?}");
     assert_eq!(second.end().code, Some(0));
 }
 

@@ -155,7 +155,9 @@ impl User {
 fn unreserved(status: Status) -> String {
     match status {
         Status::RESERVATION_CONFLICT => {
-            format!("{status}: another host has; it is to release the drive, and `nvme resv-report` names it")
+            format!(
+                "{status}: another host has reserved the drive and must release it; `nvme resv-report` prints which"
+            )
         }
         status => status.to_string(),
     }

@@ -17,8 +17,8 @@ pub(crate) const REQUESTS: u64 = 10_000;
 /// Its path: next to the project, or in the folder that `NANDSCAPE_TRACES` names.
 pub(crate) fn path() -> Option<PathBuf> {
     let folder = std::env::var_os("NANDSCAPE_TRACES").map(PathBuf::from);
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    let path = folder.unwrap_or_else(beside).join("msr-40-60.trace");
+    let shared = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+    let path = folder.unwrap_or_else(shared).join("msr-40-60.trace");
     path.is_file().then_some(path)
 }
 

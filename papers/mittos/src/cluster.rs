@@ -99,7 +99,7 @@ pub(crate) fn run_knowing(spec: &Spec, known: &Known) -> Result<Run, RunError> {
 fn check(spec: &Spec) -> Result<(), RunError> {
     let wrong = |text| Err(RunError::Spec(text));
     if !(1..=64).contains(&spec.servers) || spec.noisy > spec.servers {
-        return wrong("there are 1 to 64 servers, and noise beside as many at the most");
+        return wrong("1 to 64 servers are valid, and noise next to at most as many");
     }
     if spec.load.clients == 0 || spec.load.clients > 4_000 || spec.load.scale == 0 || spec.load.scale > 1_000 {
         return wrong("there are 1 to 4,000 clients, and 1 to 1,000 gets in a request");

@@ -44,7 +44,7 @@ const KEYS: [(&str, &str); 6] = [
     ("vm.scheduler", "which machine has the next turn: round-robin or credit"),
     ("vm.slice", "how long a turn is at the most, such as 30ms"),
     ("vm.work", "the work of a get on average, such as 500us"),
-    ("vm.tenants", "machines beside that of the server"),
+    ("vm.tenants", "machines in addition to that of the server"),
     ("noise.on", "the mean time for which they have work, such as 300ms"),
     ("noise.off", "the mean time between, such as 1s"),
 ];

@@ -122,7 +122,7 @@ fn what_cannot_be_is_told() {
         run(&spec).err().expect("an error")
     };
     assert!(matches!(failed(|spec| spec.policy = "fast".to_owned()), RunError::Policy(_)));
-    assert!(failed(|spec| spec.noisy = 4).to_string().contains("noise beside as many"));
+    assert!(failed(|spec| spec.noisy = 4).to_string().contains("noise next to at most as many"));
     assert!(failed(|spec| spec.load.scale = 0).to_string().contains("gets in a request"));
     assert!(failed(|spec| spec.load.records = 1 << 20).to_string().contains("the store is full"));
 }

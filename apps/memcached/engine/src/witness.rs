@@ -64,9 +64,9 @@ impl Witness {
         match (self.recorded.taken.load(Ordering::Relaxed), self.recorded.begun.load(Ordering::Relaxed)) {
             (0, _) => Err("it is being rebuilt, and has no record yet that shows whether it kept its data"),
             (_, begun) if generation > begun => Err("another memcached server has opened its store since"),
-            (taken, _) if generation < taken => {
-                Err("it has not what was written to it: it lost its data, or is as it was at an earlier time")
-            }
+            (taken, _) if generation < taken => Err(
+                "the last writes of the store are missing: the drive has lost data, or was restored to an earlier state",
+            ),
             _ => Ok(()),
         }
     }

@@ -24,12 +24,12 @@ fn look(info: DriveInfo, witness: &Witness, execute: Execute<'_>) -> Result<(), 
     }
     match witness.sees(&blocks) {
         Seen::Same => Ok(()),
-        Seen::Newer => Err(Refusal::ForGood("another array server has gone on with it since".to_owned())),
+        Seen::Newer => Err(Refusal::ForGood("another server has continued the array since".to_owned())),
         Seen::Older if blocks.len() < witness.places().len() => {
             Err(Refusal::ForNow("the records of the array cannot be read".to_owned()))
         }
         Seen::Older => Err(Refusal::ForGood(
-            "it has not what the array has written to it: it lost its data, or is as it was at an earlier time"
+            "the last writes of the array are missing: the drive has lost data, or was restored to an earlier state"
                 .to_owned(),
         )),
     }

@@ -47,7 +47,7 @@ pub fn alone_on_target<T: 'static, F: Future<Output = T> + 'static>(
 
 /// The line of progress while a drive is read whole, to find out whether it has data.
 pub fn looked(percent: u64) -> String {
-    format!("the drive has no store of this form: {percent}% of it were read, and there is no data so far")
+    format!("the drive has no store of this form; checked for other data: {percent}%, none so far")
 }
 
 /// Drives of this project report whether their host has to write chunks in order. Others are not asked: their vendors have other
@@ -63,8 +63,8 @@ async fn check_blocks(connection: &Connection) -> Result<(), String> {
     let nsid = connection.drive.info().nsid;
     let entry = SubmissionEntry { nsid: nsid.into(), ..SubmissionEntry::admin(GEOMETRY) };
     match issuer.execute(admin, entry, HostMem::zeroed(GEOMETRY_BYTES)).await.status.is_success() {
-        true => Err("the drive is an open-channel one, and the store writes blocks in any order; a drive with an FTL, as of `nandscape serve \
-                     --drive default --set ftl.kind=ox_block`, is valid"
+        true => Err("the drive is open-channel, so its chunks are written in order, and the store writes blocks in any order. Valid is a drive with an \
+                     FTL, such as that of `nandscape serve --drive default --set ftl.kind=ox_block`"
             .to_owned()),
         false => Ok(()),
     }

@@ -124,11 +124,11 @@ fn judge(results: &Results) -> Result<Judgement> {
         rows.push(row);
     }
     judgement.tables.push(Table {
-        title: "beside".to_owned(),
+        title: "also measured".to_owned(),
         head: ["", "reads", "p50 latency, us", "p50 release error, us", "most, us"].map(str::to_owned).to_vec(),
         rows,
     });
-    idle::stand_beside(figures, &mut judgement)?;
+    idle::show(figures, &mut judgement)?;
     judgement.reason.push_str(
         ". With several in flight the error grows: reads that are due together are completed and seen one after the \
          other",

@@ -74,7 +74,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "the order at p95 and p99 with 64 planes",
             taken: "judged at all three percentiles on the 16 planes of femu-ocssd, on the drives with 64 planes at p99.9 \
-                    only; their p95 and p99 stand beside",
+                    only; their p95 and p99 are shown, and not judged",
             why: "at a load that controller blocking can sustain, at most 1 in 64 planes is cleaned at a time: fewer \
                 than 2% of reads can meet one, so plane and none are alike up to about p99",
         },

@@ -173,7 +173,7 @@ fn judge(results: &Results) -> Result<Judgement> {
         "from doorbells by messages to polling {:.1}x; published about 10x from stock QEMU, which includes heap storage",
         rate(POLLED)? / rate(TRAPPED)?
     ));
-    idle::stand_beside(figures, &mut judgement)?;
+    idle::show(figures, &mut judgement)?;
     judgement.reason.push_str(
         ". With many in flight the drive's thread is the limit, and a message stands for many commands: shadow doorbells and \
          polling then cost nearly the same",

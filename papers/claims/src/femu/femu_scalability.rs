@@ -106,11 +106,11 @@ fn judge(results: &Results) -> Result<Judgement> {
         rows.push(row);
     }
     judgement.tables.push(Table {
-        title: "beside".to_owned(),
+        title: "also measured".to_owned(),
         head: ["in flight", "reads", "p50, us", "p99, us", "reads a second"].map(str::to_owned).to_vec(),
         rows,
     });
-    idle::stand_beside(figures, &mut judgement)?;
+    idle::show(figures, &mut judgement)?;
     Ok(judgement)
 }
 

@@ -130,7 +130,7 @@ fn judge(results: &Results) -> Result<Judgement> {
         head: ["", "requests", "median lateness, us", "mean latency, us", "p99, us"].map(str::to_owned).to_vec(),
         rows,
     });
-    idle::stand_beside(figures, &mut judgement)?;
+    idle::show(figures, &mut judgement)?;
     Ok(judgement)
 }
 

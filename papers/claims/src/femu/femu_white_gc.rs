@@ -53,7 +53,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     choices: &[
         Choice {
             open: "the link",
-            taken: "link.bandwidth = 3.2GB/s, each way; without a limit beside, shown and not judged",
+            taken: "link.bandwidth = 3.2GB/s, each way; runs without a limit are shown, and not judged",
             why: "four lanes of PCIe 3.0 less their packets' headers; FEMU says that moves through the host waste the link's \
                   bandwidth, so it has to have one",
         },
@@ -64,8 +64,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "the collector's rate",
-            taken: "150, 300 and 600 MB/s of valid data, spread over all units and in time; chunks are half valid. Beside, not judged, as \
-                    fast as each unit can, a piece at a time",
+            taken: "150, 300 and 600 MB/s of valid data, spread over all units and in time; chunks are half valid. Shown, and not judged: \
+                    as fast as each unit can, a piece at a time",
             why: "the same work both ways, so that a slower way of moving does not spare the foreground",
         },
         Choice {
@@ -361,7 +361,7 @@ fn judge(results: &Results) -> Result<Judgement> {
         let [moved, host] = Way::ALL.map(|way| runs(judged, Some((way, rate)), "reads"));
         let (moved, host) = (moved?, host?);
         let upper = [(Way::PageMove.name(), moved.clone()), ("no GC", none.clone())];
-        let what = |of: &str| format!("reads a second beside {rate} MB/s of moves, {of}");
+        let what = |of: &str| format!("reads a second during {rate} MB/s of moves, {of}");
         judgement.criteria.push(order::never_falls(what("page move and no GC"), &upper, "1/s"));
         let lower = [(Way::Host.name(), host), (Way::PageMove.name(), moved)];
         judgement.criteria.push(order::ranked(what("through the host and page move"), &lower, "1/s"));
@@ -377,7 +377,7 @@ fn judge(results: &Results) -> Result<Judgement> {
     judgement.notes.push(
         "published: half the throughput under GC (Li 5.7), and 3 K of 50 K IOPS (Li 3.4.3), both for collectors of Linux that move as \
          fast as they can; how fast is not given. Here the collector has the rates above, and takes as much from the reads of a busy \
-         link. One that never waits is beside: the two ways move different amounts then"
+         link. A collector that never waits is shown as well: the two ways then move different amounts"
             .to_owned(),
     );
     judgement.reason = "Where the link does not limit the reads, a copy inside the drive spares it nothing: both ways read and program \

@@ -146,7 +146,7 @@ fn judge(results: &Results) -> Result<Judgement> {
             rows,
         });
     }
-    idle::stand_beside(figures, &mut judgement)?;
+    idle::show(figures, &mut judgement)?;
     judgement.reason.push_str(
         ". With many in flight the drive's thread is the limit, and a command of vfio-user takes it longer than one of the \
          ring: doorbell, entry, data pointer and completion lie in memory that the client's core writes",

@@ -267,7 +267,7 @@ fn judge(results: &Results) -> Result<Judgement> {
         head: ["", "timed", "p50, ns", "p99, ns"].map(str::to_owned).to_vec(),
         rows,
     });
-    idle::stand_beside(figures, &mut judgement)?;
+    idle::show(figures, &mut judgement)?;
     Ok(judgement)
 }
 

@@ -75,8 +75,8 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "deadline and hedging delay of the cluster",
-            taken: "the p95 of Base's gets at the same point without noise; Hedged and Mitt with the p95 under noise are beside it, and \
-                    are not judged",
+            taken: "the p95 of Base's gets at the same point without noise; Hedged and Mitt with the p95 under noise are shown, and \
+                    not judged",
             why: "3.1.8: users set the p95 of the latency that they expect; 3.5.2 has 0.3 ms, near a read that nothing disturbs",
         },
         Choice {

@@ -156,8 +156,8 @@ impl Line {
     fn all() -> Vec<Line> {
         let on = |processors| move |store| Line { store, processors };
         let judged = CONTROLLERS.into_iter().flat_map(|count| [Store::Host, Store::Fixed].map(on(Some(count))));
-        let beside = [Store::HostOnOxBlock, Store::Variable].map(on(Some(CONTROLLERS[0])));
-        std::iter::once(on(None)(Store::Host)).chain(judged).chain(beside).collect()
+        let shown = [Store::HostOnOxBlock, Store::Variable].map(on(Some(CONTROLLERS[0])));
+        std::iter::once(on(None)(Store::Host)).chain(judged).chain(shown).collect()
     }
 
     /// On the card's controller.
@@ -297,13 +297,13 @@ fn pair(processors: Option<u32>) -> [Line; 2] {
 fn share_row(figures: &Figures, updates: u64, threads: u64) -> Result<Vec<String>> {
     let on_pcie = Line { store: Store::Host, processors: None };
     let on_fabric = CONTROLLERS.map(|count| pair(Some(count)));
-    let beside = [
+    let others = [
         [Line::of(Store::Fixed), on_pcie],
         [Line::of(Store::Fixed), Line::of(Store::HostOnOxBlock)],
         [Line::of(Store::Variable), Line::of(Store::Host)],
         [Line::of(Store::Variable), Line::of(Store::HostOnOxBlock)],
     ];
-    let pairs = on_fabric.into_iter().chain(beside);
+    let pairs = on_fabric.into_iter().chain(others);
     let shares: Result<Vec<String>> = pairs.map(|[line, of]| Ok(short(share(figures, line, of)?))).collect();
     Ok([vec![updates.to_string(), threads.to_string()], shares?].concat())
 }
@@ -368,7 +368,7 @@ fn judge(results: &Results) -> Result<Judgement> {
 
 fn of_shares(rows: Vec<Vec<String>>) -> Table {
     let processors = CONTROLLERS.map(|count| format!("offloaded, {}", counted(count.into(), "processor")));
-    let beside = [
+    let others = [
         "offloaded, of conventional on PCIe",
         "offloaded, of conventional on OX-Block",
         "variable, of conventional",
@@ -377,7 +377,7 @@ fn of_shares(rows: Vec<Vec<String>>) -> Table {
     let head = ["updates, %", "threads"].into_iter().map(str::to_owned).chain(processors);
     Table {
         title: "operations a second, % of those of the conventional form on the same controller".to_owned(),
-        head: head.chain(beside.map(str::to_owned)).collect(),
+        head: head.chain(others.map(str::to_owned)).collect(),
         rows,
     }
 }

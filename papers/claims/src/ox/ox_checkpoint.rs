@@ -56,12 +56,12 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         WRITE_SIZE,
         Choice {
             open: "which pages count",
-            taken: "fragments that checkpoints have written; those that collections have moved stand beside",
+            taken: "fragments that checkpoints have written; those that collections have moved are shown as well",
             why: "table 6.6 counts what is persisted during checkpoints",
         },
         Choice {
             open: "what a checkpoint takes from the host",
-            taken: "time of planes, beside the host's data; so it costs much less than published, and only the order is compared",
+            taken: "time of planes, shared with the host's data; this is much less than published, so only the order is compared",
             why: "the thesis' checkpoints also take the controller's processors and lock tables, which this drive is set up without",
         },
     ],
@@ -120,10 +120,9 @@ fn judge(results: &Results) -> Result<Judgement> {
         judgement.criteria.push(order::ranked(format!("{name}: bytes of each table"), &ranking?, "MB"));
     }
     judgement.tables.push(table(results)?);
-    judgement.reason =
-        "Checkpoints are written beside the host's data here, and take flash from it only; in the thesis they also \
+    judgement.reason = "Here checkpoints share only the flash with the host's data; in the thesis they also \
         take the controller's processors and lock tables"
-            .to_owned();
+        .to_owned();
     Ok(judgement)
 }
 
@@ -131,15 +130,15 @@ fn table(results: &Results) -> Result<Table> {
     let mut rows = Vec::new();
     for (name, _, published) in INTERVALS {
         let of = results.of(name)?;
-        let beside = |value: String, published: &str| {
+        let with = |value: String, published: &str| {
             if published.is_empty() { value } else { format!("{value} ({published})") }
         };
         let mut row = vec![name.to_owned()];
         let time = of.number("time of the updates")? * SCALE as f64;
-        row.push(beside(format!("{time:.2}"), published[0]));
-        row.push(beside(short(of.number("checkpoints")?), published[1]));
+        row.push(with(format!("{time:.2}"), published[0]));
+        row.push(with(short(of.number("checkpoints")?), published[1]));
         for (table, published) in ["map_S", "map_L", "chunk_L"].into_iter().zip(&published[2..]) {
-            row.push(beside(short(of.number(table)?), published));
+            row.push(with(short(of.number(table)?), published));
         }
         row.push(short(of.number("log")?));
         rows.push(row);

@@ -197,9 +197,9 @@ fn table(results: &Results) -> Result<Table> {
     for (rate, seconds) in RATES {
         let of = results.of(&name(rate))?;
         let cell = |figure: &str, end: &str| -> Result<String> {
-            let (value, beside) = (of.number(figure)?, published(rate, end));
+            let (value, of_paper) = (of.number(figure)?, published(rate, end));
             let shown = if value < 10.0 { format!("{value:.3}") } else { format!("{value:.1}") };
-            Ok(if beside.is_empty() { shown } else { format!("{shown} ({beside})") })
+            Ok(if of_paper.is_empty() { shown } else { format!("{shown} ({of_paper})") })
         };
         rows.push(vec![
             format!("{rate}%"),

@@ -51,7 +51,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Choice {
             open: "a checkpoint",
             taken: "all of its bytes: each entry with its key and its length",
-            why: "beside the rows of table 6.3 it has three more pages and two numbers for the head of the log, the records up to which \
+            why: "in addition to the rows of table 6.3 it has three pages and two numbers for the head of the log, the records up to which \
                   log and map_S were written, and the next transaction",
         },
     ],

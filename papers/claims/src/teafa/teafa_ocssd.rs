@@ -40,7 +40,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     clock: Clock::Virtual,
     runs: 1,
     published: &[
-        Published::of("writes beside reads, one*", "3 of 1000").amount(3.0),
+        Published::of("writes among reads, one*", "3 of 1000").amount(3.0),
         Published::of("*FIFO", "cured"),
         Published::of("*of the array", "as on the emulator"),
     ],
@@ -58,7 +58,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Parameter {
             what: "order of a die",
-            value: "one write in the drive and any reads (LightNVM); or a FIFO with one read in the drive beside a write",
+            value: "one write in the drive and any reads (LightNVM); or a FIFO with one read in the drive during a write",
             source: "Li 2020, 3.4.2",
         },
         Parameter {
@@ -78,11 +78,11 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         },
         Choice {
             open: "the effect",
-            taken: "writes beside reads: below a tenth of those alone with LightNVM's order; with the FIFO at least the share of them that \
+            taken: "writes among reads: below a tenth of those alone with LightNVM's order; with the FIFO at least the share of them that \
                     is left where a write waits for all 8 reads outstanding for its die, one after the other: 1,732 us of program \
                     in 1,732 + 8 x (101 + 108) us, 0.51",
             why: "published are 3 MB/s against 1 GB/s, and no figure for the cure. 3.4.2: the queue of a die is FIFO, so no read overtakes \
-                  a write; and one read is in the drive at most beside a write, so reads do not starve it there",
+                  a write; and at most one read is in the drive during a write, so reads do not starve it there",
         },
         Choice {
             open: "chunks and drives of the array",
@@ -143,7 +143,7 @@ impl Order {
 }
 
 /// Outstanding reads per parallel unit during the writes.
-const BESIDE: [(u32, &str); 4] = [(0, "writes alone"), (READS_A_DIE, "2:1"), (16, "4:1"), (24, "6:1")];
+const AMONG: [(u32, &str); 4] = [(0, "writes alone"), (READS_A_DIE, "2:1"), (16, "4:1"), (24, "6:1")];
 const READS_A_DIE: u32 = 8;
 const WRITES_A_DIE: u32 = 4;
 /// Times of a parallel unit, in microseconds, as above: a program; a read, whose whole page crosses the channel.
@@ -201,25 +201,25 @@ const CHANNELS: &str = "channels busy";
 const DIES: &str = "parallel units busy";
 const JUDGED: [&str; 3] = ["p95", "p99", "p99.9"];
 
-fn drive_name(order: Order, beside: &str) -> String {
-    format!("{}, {beside}", order.name())
+fn drive_name(order: Order, reads: &str) -> String {
+    format!("{}, {reads}", order.name())
 }
 
 /// The name where reads move parts of pages.
-fn name_of_parts(order: Order, beside: &str) -> String {
-    format!("{}, parts of pages", drive_name(order, beside))
+fn name_of_parts(order: Order, reads: &str) -> String {
+    format!("{}, parts of pages", drive_name(order, reads))
 }
 
 fn points() -> Vec<Point> {
     let mut points = Vec::new();
     for order in Order::ALL {
-        for (readers, beside) in BESIDE {
+        for (readers, reads) in AMONG {
             let mut add = |name: String, size: Size| {
                 let point = Point::new(name, move |run| mix(order, readers, size, run));
                 points.push(point.with("order", order.name()).with("reads outstanding for a die", readers));
             };
-            add(drive_name(order, beside), ONE_DRIVE);
-            add(name_of_parts(order, beside), Size { moves_parts: true, ..ONE_DRIVE });
+            add(drive_name(order, reads), ONE_DRIVE);
+            add(name_of_parts(order, reads), Size { moves_parts: true, ..ONE_DRIVE });
         }
     }
     let of_array = |(name, settings): (&'static str, &'static [&'static str])| {
@@ -358,7 +358,7 @@ fn on_array(settings: &'static [&'static str], run: &Run<'_>) -> Result<Figures>
 }
 
 /// Why each criterion may not hold.
-const WHY: &str = "Beside reads the channels are the limit, not the parallel units: this flash moves a whole page of 32 KiB for each read of 4 KiB, \
+const WHY: &str = "Among reads the channels are the limit, not the parallel units: this flash moves a whole page of 32 KiB for each read of 4 KiB, \
     108 us of the channel. Channels are busy for 96 to 98% of the time with either order and with two and three times the reads, \
     parallel units for 25 to 33%, so it hardly counts which command a unit takes first. The thesis does not say how many reads are \
     outstanding, nor what crosses the channel for one; its rate limiter, which holds writes of the host back while collections starve, is left \
@@ -366,25 +366,25 @@ const WHY: &str = "Beside reads the channels are the limit, not the parallel uni
     not told, and no technique evades it";
 
 fn judge(results: &Results) -> Result<Judgement> {
-    let rate = |order: Order, beside: usize| results.of(&drive_name(order, BESIDE[beside].1))?.number(RATE);
+    let rate = |order: Order, reads: usize| results.of(&drive_name(order, AMONG[reads].1))?.number(RATE);
     let mut judgement = Judgement::default();
     let (alone, starved) = (rate(Order::OneWrite, 0)?, rate(Order::OneWrite, 1)?);
-    judgement.criteria.push(order::below("writes beside reads, one write of a die", starved, "MB/s", alone / 10.0));
+    judgement.criteria.push(order::below("writes among reads, one write of a die", starved, "MB/s", alone / 10.0));
     let cured = rate(Order::Fifo, 1)?;
     judgement.criteria.push(order::at_least(
-        "writes beside reads, FIFO",
+        "writes among reads, FIFO",
         cured,
         "MB/s",
         FIFO_SHARE * rate(Order::Fifo, 0)?,
     ));
     judgement.notes.push(format!(
-        "writes alone: {} MB/s (published 1 GB/s); beside reads {} MB/s (published 3)",
+        "writes alone: {} MB/s (published 1 GB/s); among reads {} MB/s (published 3)",
         short(alone),
         short(starved)
     ));
-    let of_parts = |order: Order, beside: usize| results.of(&name_of_parts(order, BESIDE[beside].1))?.number(RATE);
+    let of_parts = |order: Order, reads: usize| results.of(&name_of_parts(order, AMONG[reads].1))?.number(RATE);
     judgement.notes.push(format!(
-        "where a read moves the part of a page that it wants, channels are not the limit: {} MB/s beside reads with one write of a die and {} with the FIFO, \
+        "where a read moves the part of a page that it wants, channels are not the limit: {} MB/s among reads with one write of a die and {} with the FIFO, \
          of {} and {} alone (shares of {} and {}; the bound of the FIFO is {})",
         short(of_parts(Order::OneWrite, 1)?),
         short(of_parts(Order::Fifo, 1)?),
@@ -409,7 +409,7 @@ fn judge(results: &Results) -> Result<Judgement> {
 fn drives(results: &Results) -> Result<Table> {
     let mut rows = Vec::new();
     for order in Order::ALL {
-        let names = BESIDE.map(|(_, beside)| [drive_name(order, beside), name_of_parts(order, beside)]);
+        let names = AMONG.map(|(_, reads)| [drive_name(order, reads), name_of_parts(order, reads)]);
         for name in names.into_iter().flatten() {
             let of = results.of(&name)?;
             let row: Result<Vec<String>> = [RATE, "reads", CHANNELS, DIES, "write amplification"]
@@ -446,14 +446,14 @@ mod tests {
     fn verdict(starved: f64, cured: f64, teafa: f64) -> Verdict {
         let mut points = Vec::new();
         for order in Order::ALL {
-            for (readers, beside) in BESIDE {
+            for (readers, reads) in AMONG {
                 let mut figures = Figures::default();
                 let mixed = if order == Order::Fifo { cured } else { starved };
                 figures.add(RATE, if readers == 0 { 1_000.0 } else { mixed }, "MB/s");
                 ["reads", CHANNELS, DIES].iter().for_each(|figure| figures.add(*figure, 1.0, ""));
                 figures.add("write amplification", 1.0, "");
-                points.push((drive_name(order, beside), figures.clone()));
-                points.push((name_of_parts(order, beside), figures));
+                points.push((drive_name(order, reads), figures.clone()));
+                points.push((name_of_parts(order, reads), figures));
             }
         }
         for (line, _) in LINES {

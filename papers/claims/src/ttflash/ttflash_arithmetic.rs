@@ -317,7 +317,7 @@ fn judge(results: &Results) -> Result<Judgement> {
         ),
     ]);
     judgement.tables = vec![collection_table(collection)?, parity_table(parity)?];
-    idle::stand_beside(parity, &mut judgement)?;
+    idle::show(parity, &mut judgement)?;
     Ok(judgement)
 }
 

@@ -87,7 +87,7 @@ impl Idle {
 }
 
 /// Adds a table of their lateness to the judgement, and the reason for misses caused by the machine.
-pub(crate) fn stand_beside(figures: &Figures, judgement: &mut Judgement) -> anyhow::Result<()> {
+pub(crate) fn show(figures: &Figures, judgement: &mut Judgement) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for name in LOOPS {
         let mut row = vec![name.to_owned(), short(figures.number(&format!("deadlines of {name}"))?)];
