@@ -12,7 +12,7 @@ use clap::Args;
 use crate::clock::Moment;
 use crate::lint::{self, LintArgs};
 use crate::run::{cargo, root, target};
-use crate::suites::{self, Part};
+use crate::suites::{self, Choice, Part};
 use crate::watchdog::{Patience, step};
 use crate::{layering, python, say, tidy, tools};
 
@@ -30,10 +30,11 @@ Examples:
   cargo xtask test sim                   one crate, by its folder or its name; cargo xtask lint -p checks its form
   cargo xtask test device/ftl            all crates in a folder
   cargo xtask test cli/live              one suite, by the name of its file or folder under tests
+  cargo xtask test cli/live/arrays       one module of a suite, by its file or folder
   cargo xtask test cli --filter bad      tests with `bad` in their name
   cargo xtask test python                the Python package: its types with mypy, its tests with pytest")]
 pub(crate) struct TestArgs {
-    /// Crates and suites; without one, everything
+    /// Crates, suites and modules of suites; without one, everything
     #[arg(value_name = "PART")]
     parts: Vec<String>,
     /// Leave out the documentation, its examples, the Python package, and what is behind features
@@ -68,11 +69,11 @@ fn all(args: &TestArgs) -> anyhow::Result<()> {
     lint::select(&mut tests, &[], args.quick).arg("--all-targets");
     let suites = suites::compile(tests)?;
     if args.quick || args.filter.is_some() {
-        return suites::run(suites, args.filter.as_deref());
+        return suites::run(suites, Choice::of(args.filter.as_deref()));
     }
     // They compile more than they run, while the longest suites wait for guests and sockets.
     let others = || documented().into_iter().try_for_each(|command| step(Patience::default(), command));
-    side_by_side(|| suites::run(suites, None), || others().and_then(|()| python::test(true)))
+    side_by_side(|| suites::run(suites, Choice::default()), || others().and_then(|()| python::test(true)))
 }
 
 /// Runs both to their ends; the error names what failed of either.
@@ -102,7 +103,7 @@ fn parts(args: &TestArgs) -> anyhow::Result<()> {
     for part in &others {
         let mut suites = suites::compile(selection(part))?;
         suites.retain(|suite| part.has(suite));
-        suites::run(suites, args.filter.as_deref())?;
+        suites::run(suites, Choice { module: part.module.as_deref(), filter: args.filter.as_deref() })?;
     }
     match python[..] {
         [] => Ok(()),
@@ -190,7 +191,7 @@ mod tests {
     fn a_part_is_a_crate_or_a_suite() {
         let part = |package: &str, targets: &[&str]| {
             let targets = targets.iter().map(|&word| word.to_owned()).collect();
-            Part { package: package.to_owned(), suite: None, targets }
+            Part { package: package.to_owned(), suite: None, module: None, targets }
         };
         let xtask = part("xtask", &["--bin", "xtask"]);
         let expected =

@@ -19,6 +19,15 @@ pub(crate) struct Suite {
     pub(crate) folder: PathBuf,
 }
 
+impl Suite {
+    /// Its program, as cargo runs it.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        command
+    }
+}
+
 /// Compiles the test programs that a command of cargo selects.
 ///
 /// # Errors

@@ -5,15 +5,16 @@
 //! |---|---|
 //! | `mod` | a crew of as many workers as there are cores, and the summary |
 //! | `build` | test programs, compiled and listed by cargo |
-//! | `part` | parts of the workspace by name: a crate, its folder, or a suite |
+//! | `part` | parts of the workspace by name: a crate, its folder, a suite, or a module of one |
+//! | `choice` | which tests of a program run |
 //! | `outcome` | what a suite printed: counts, and tests skipped for want of something |
 
 mod build;
+mod choice;
 mod outcome;
 mod part;
 
 use std::collections::VecDeque;
-use std::process::Command;
 use std::sync::Mutex;
 
 use anyhow::bail;
@@ -22,6 +23,7 @@ use crate::clock::Moment;
 use crate::say;
 use crate::watchdog::{Interrupted, Patience, watched};
 pub(crate) use build::{Suite, compile};
+pub(crate) use choice::Choice;
 pub(crate) use outcome::Outcome;
 pub(crate) use part::Part;
 
@@ -44,8 +46,8 @@ const LONGEST: [&str; 11] = [
 /// Runs test programs.
 ///
 /// # Errors
-/// When a suite or the filter fails; a run names all suites that fail.
-pub(crate) fn run(suites: Vec<Suite>, filter: Option<&str>) -> anyhow::Result<()> {
+/// When a suite or the choice fails; a run names all suites that fail.
+pub(crate) fn run(suites: Vec<Suite>, choice: Choice<'_>) -> anyhow::Result<()> {
     let workers = cores();
     say::line(&format!("\n==> {} test programs, {workers} side by side", suites.len()));
     let begun = Moment::now();
@@ -55,7 +57,7 @@ pub(crate) fn run(suites: Vec<Suite>, filter: Option<&str>) -> anyhow::Result<()
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(suite) = next(&queue) {
-                    let (outcome, is_interrupted) = one(&suite, filter);
+                    let (outcome, is_interrupted) = one(&suite, choice);
                     if is_interrupted {
                         queue.lock().expect("no worker panics").clear();
                     }
@@ -83,9 +85,9 @@ fn in_order(mut suites: Vec<Suite>) -> Vec<Suite> {
 
 /// Runs a suite; its result, and whether the user has ended it. What it prints is shown when it has ended: whole if it failed, else
 /// its result.
-fn one(suite: &Suite, filter: Option<&str>) -> (Outcome, bool) {
-    let mut command = Command::new(&suite.program);
-    command.current_dir(&suite.folder).env("CARGO_MANIFEST_DIR", &suite.folder).args(filter);
+fn one(suite: &Suite, choice: Choice<'_>) -> (Outcome, bool) {
+    let mut command = suite.command();
+    command.args(choice.words(suite));
     let mut text = Vec::new();
     let begun = Moment::now();
     let status = watched(Patience::default(), &mut command, &mut |line| text.extend_from_slice(line));

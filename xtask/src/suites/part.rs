@@ -1,7 +1,10 @@
-//! Parts of the workspace by name: a crate by its name or folder, a folder of crates, or a suite by the name of its file
-//! under `tests`, with or without its crate.
+//! Parts of the workspace by name: a crate by its name or folder, a folder of crates, a suite by the name of its file
+//! under `tests`, with or without its crate, or a module of a suite by its path.
+
+use std::fs;
 
 use anyhow::bail;
+use cargo_metadata::camino::Utf8Path;
 use cargo_metadata::{Metadata, Package, Target};
 
 use super::Suite;
@@ -13,6 +16,8 @@ pub(crate) struct Part {
     pub(crate) package: String,
     /// One suite of it; without one, all.
     pub(crate) suite: Option<String>,
+    /// One module of the suite, as Rust names it: `guests::zones`; without one, all.
+    pub(crate) module: Option<String>,
     /// The words of cargo that name its test programs.
     pub(crate) targets: Vec<String>,
 }
@@ -25,7 +30,7 @@ const FEATURE: &str = "nandscape-cli/parquet";
 
 impl Part {
     /// Looks a name up. `device/ssd`, `device-ssd` and `nandscape-device-ssd` name a crate, `device/ftl` all crates in the
-    /// folder, `live` a suite.
+    /// folder, `live` a suite, `live/arrays` a module of one.
     ///
     /// # Errors
     /// When nothing has the name.
@@ -45,6 +50,10 @@ impl Part {
         let inside = packages.iter().filter(|package| within.is_none_or(|within| names(package, metadata, within)));
         let suites = inside.flat_map(|package| suites(package));
         let found: Vec<Part> = suites.filter(|part| part.suite.as_deref() == Some(suite)).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let found = modules(name, &packages, metadata)?;
         if found.is_empty() {
             bail!("{name:?} is neither a crate, nor a folder of crates, nor a suite. {}", offered(&packages));
         }
@@ -67,7 +76,7 @@ impl Part {
 /// A crate with all its tests.
 fn whole(package: &Package) -> Part {
     let targets = package.targets.iter().filter_map(words).flatten().collect();
-    Part { package: package.name.to_string(), suite: None, targets }
+    Part { package: package.name.to_string(), suite: None, module: None, targets }
 }
 
 /// The words of cargo that name a target, if it has tests.
@@ -99,8 +108,52 @@ fn suites(package: &Package) -> impl Iterator<Item = Part> {
     let targets = package.targets.iter().filter(|target| target.is_test());
     targets.filter_map(|target| {
         let suite = Some(target.name.clone());
-        Some(Part { package: package.name.to_string(), suite, targets: words(target)? })
+        Some(Part { package: package.name.to_string(), suite, module: None, targets: words(target)? })
     })
+}
+
+/// The suites of which a name is a module: `CRATE/SUITE/MODULE` or `SUITE/MODULE`, with a path of files as the module.
+///
+/// # Errors
+/// When the name has a suite, and the suite no such module.
+fn modules(name: &str, packages: &[&Package], metadata: &Metadata) -> anyhow::Result<Vec<Part>> {
+    let mut others = Vec::new();
+    let mut found = Vec::new();
+    for package in packages {
+        for target in package.targets.iter().filter(|target| target.is_test()) {
+            let is_suite = |words: &str| match words.rsplit_once('/') {
+                Some((within, suite)) => suite == target.name && names(package, metadata, within),
+                None => words == target.name,
+            };
+            let cuts = name.match_indices('/').map(|(cut, _)| (&name[..cut], &name[cut + 1..]));
+            let Some((suite, module)) = cuts.rev().find(|(words, _)| is_suite(words)) else { continue };
+            let module = module.trim_end_matches('/');
+            let Some(folder) = target.src_path.parent() else { continue };
+            if ["", "/mod"].iter().any(|end| folder.join(format!("{module}{end}.rs")).is_file()) {
+                let module = Some(module.replace('/', "::"));
+                let Some(targets) = words(target) else { continue };
+                let suite = Some(target.name.clone());
+                found.push(Part { package: package.name.to_string(), suite, module, targets });
+            } else {
+                others.push(format!("{suite} has no module {module:?}; valid are {}", files_of(folder).join(", ")));
+            }
+        }
+    }
+    match others.is_empty() || !found.is_empty() {
+        true => Ok(found),
+        false => bail!("{}", others.join(". ")),
+    }
+}
+
+/// The names of the modules in a suite's folder.
+fn files_of(folder: &Utf8Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_module =
+        |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "rs") || path.join("mod.rs").is_file();
+    let names = entries.filter(is_module).filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()));
+    let mut names: Vec<String> = names.filter(|name| name != "main").collect();
+    names.sort_unstable();
+    names
 }
 
 /// What can be named.
@@ -146,6 +199,25 @@ mod tests {
             Part::find("device/ftl", &metadata()).unwrap().into_iter().map(|part| part.package).collect();
         found.sort_unstable();
         assert_eq!(found, ["core", "ox", "page", "zoned"].map(|name| format!("nandscape-device-ftl-{name}")));
+    }
+
+    #[test]
+    fn a_module_of_a_suite_has_a_path() {
+        let metadata = metadata();
+        for (name, suite, module) in [
+            ("cli/live/arrays", "live", "arrays"),
+            ("live/arrays", "live", "arrays"),
+            ("cli/live/guests", "live", "guests"),
+            ("nandscape-cli/live/guests/zones/", "live", "guests::zones"),
+        ] {
+            let found = Part::find(name, &metadata).unwrap();
+            let [part] = &found[..] else { panic!("{name}: {found:?}") };
+            assert_eq!((&part.package[..], part.suite.as_deref()), ("nandscape-cli", Some(suite)), "{name}");
+            assert_eq!((part.module.as_deref(), part.targets.join(" ")), (Some(module), format!("--test {suite}")));
+        }
+        let error = Part::find("cli/live/nothing", &metadata).unwrap_err().to_string();
+        assert!(error.starts_with("cli/live has no module \"nothing\"; valid are arrays, bench, "), "{error}");
+        assert!(error.contains("guests") && !error.contains("main") && !error.contains("Crates"), "{error}");
     }
 
     #[test]

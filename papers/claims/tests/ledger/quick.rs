@@ -14,20 +14,54 @@ use serde_json::Value;
 
 use crate::support::{Ear, TINY, TOY, experiment, folder, session};
 
+/// How the names of each paper's experiments begin. A test for each paper, so that one can run alone.
+macro_rules! papers {
+    ($($test:ident: $($begins:literal),+;)+) => {
+        const BEGINS: &[&[&str]] = &[$(&[$($begins),+]),+];
+
+        $(#[test]
+        fn $test() {
+            measure_and_judge(&[$($begins),+]);
+        })+
+    };
+}
+
+papers! {
+    experiments_of_femu_measure_and_judge: "femu-";
+    experiments_of_mittos_measure_and_judge: "mitt-";
+    experiments_of_teafa_measure_and_judge: "teafa-";
+    experiments_of_ttflash_measure_and_judge: "ttflash-", "gc-tail-";
+    experiments_of_leapio_measure_and_judge: "leapio-";
+    experiments_of_hiops_measure_and_judge: "hiops-";
+    experiments_of_the_engine_measure_and_judge: "kv-";
+    experiments_of_precompletion_measure_and_judge: "pre-";
+    experiments_of_ox_measure_and_judge: "ox-", "eleos-";
+    experiments_of_fox_measure_and_judge: "oc-";
+}
+
 #[test]
-fn every_experiment_measures_and_judges() {
+fn every_experiment_is_of_one_paper() {
+    for experiment in LEDGER.experiments {
+        let of = |paper: &&&[&str]| paper.iter().any(|begins| experiment.claim.id.starts_with(begins));
+        assert_eq!(BEGINS.iter().filter(of).count(), 1, "{}", experiment.claim.id);
+    }
+}
+
+fn measure_and_judge(begins: &[&str]) {
+    let of_paper = |experiment: &&&Experiment| begins.iter().any(|begin| experiment.claim.id.starts_with(begin));
+    let experiments: Vec<&'static Experiment> = LEDGER.experiments.iter().filter(of_paper).copied().collect();
     let folder = folder();
     let (session, mut ear) = (session(folder.path()), Ear::default());
     if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_none() {
-        let session = &session;
+        let (session, experiments) = (&session, &experiments);
         std::thread::scope(|scope| {
             for half in [0, 1] {
-                scope.spawn(move || keep_one_run_for_all(session, half));
+                scope.spawn(move || keep_one_run_for_all(session, experiments, half));
             }
         });
     }
-    let outcomes = session.run(LEDGER.experiments, &mut ear).unwrap().expect("nobody broke it off");
-    assert_eq!((outcomes.len(), ear.decided.len()), (LEDGER.experiments.len(), LEDGER.experiments.len()));
+    let outcomes = session.run(&experiments, &mut ear).unwrap().expect("nothing stopped it");
+    assert_eq!((outcomes.len(), ear.decided.len()), (experiments.len(), experiments.len()));
     let decided = ear.decided.iter().map(|line| experiment(line.split(' ').next().unwrap_or_default()));
     let clocks: Vec<bool> = decided.filter(|of| of.lacks().is_none()).map(|of| of.clock == Clock::Wall).collect();
     assert!(clocks.is_sorted(), "real time runs last: {:?}", ear.decided);
@@ -51,16 +85,16 @@ fn every_experiment_measures_and_judges() {
         assert_eq!((held.verdict, held.judgement), (outcome.verdict, outcome.judgement.clone()));
     }
     let page = show::report(&LEDGER, &outcomes);
-    assert!(LEDGER.experiments.iter().all(|experiment| page.contains(experiment.claim.id)), "{page}");
+    assert!(experiments.iter().all(|experiment| page.contains(experiment.claim.id)), "{page}");
     assert!(show::page(&outcomes, &page).contains("<table class=\"data\">"));
 }
 
 /// Runs of a point differ in their seed alone. A short run measures one of them, in turn the first, the second and the third, and keeps
-/// its figures for the others, too. `NANDSCAPE_TEST_WHOLE_GRID=1` measures all. This is one of two halves of the points, which run side
-/// by side.
-fn keep_one_run_for_all(session: &Session, half: usize) {
+/// its figures for the others, too. `NANDSCAPE_TEST_WHOLE_GRID=1` measures all. This is one of two halves of the points, which run
+/// concurrently.
+fn keep_one_run_for_all(session: &Session, experiments: &[&'static Experiment], half: usize) {
     let mut number = 0;
-    for experiment in LEDGER.experiments.iter().filter(|one| one.clock == Clock::Virtual && one.runs > 1) {
+    for experiment in experiments.iter().filter(|one| one.clock == Clock::Virtual && one.runs > 1) {
         for places in runs_of_points(experiment).into_values().filter(|places| places.len() > 1) {
             number += 1;
             if number % 2 == half {
