@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nandscape_lab_ledger::experiment::Experiment;
-use nandscape_lab_ledger::{Effort, Folder, Outcome, Score, Sensitivity, Session, Verdict, Watch, outcome, show};
+use nandscape_lab_ledger::{
+    Durations, Effort, Folder, Outcome, Score, Sensitivity, Session, Verdict, Watch, outcome, show,
+};
+use nandscape_lab_run::process_cpu;
 use nandscape_papers_claims::LEDGER;
 use nandscape_sim::Span;
 
@@ -122,7 +125,9 @@ Examples:
   nandscape lab run femu-registers
   nandscape lab run femu-gc-schemes --jobs 8 --seed 2 --out second-seed
   nandscape lab run femu-delay --rounds 50 --fresh
-  nandscape lab run all --json > verdicts.json")]
+  nandscape lab run all --json > verdicts.json
+  nandscape lab run all --fresh --durations papers/claims/durations.txt
+        the processor times that `nandscape lab list` shows")]
 struct RunArgs {
     /// Claims, or `all`; see `nandscape lab list`
     #[arg(required = true, value_name = "ID")]
@@ -141,6 +146,9 @@ struct RunArgs {
     /// Refused: an experiment fixes its parameters
     #[arg(long, value_name = "KEY=VALUE", hide = true, value_parser = no_set)]
     set: Option<String>,
+    /// Write the processor time of each claim to this table, one claim after the other; lines of other claims stay
+    #[arg(long, value_name = "FILE", requires = "fresh", conflicts_with_all = ["quick", "rounds", "slice_ms"])]
+    durations: Option<PathBuf>,
     /// Exit with status 1 if a claim is missed or not measured
     #[arg(long)]
     strict: bool,
@@ -237,9 +245,9 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
     }
     if args.ids.is_empty() {
         let outcomes: Vec<Outcome> = asked.iter().map(|experiment| Outcome::held(experiment, &folder)).collect();
-        return output::result(&show::list(&outcomes));
+        return output::result(&show::list(&LEDGER, &outcomes));
     }
-    let entries: Vec<String> = asked.iter().map(|experiment| show::entry(experiment)).collect();
+    let entries: Vec<String> = asked.iter().map(|experiment| show::entry(&LEDGER, experiment)).collect();
     output::result(&entries.join("\n"))
 }
 
@@ -256,6 +264,8 @@ fn held(out: &Path) -> Result<Vec<Outcome>, Failure> {
     Ok(LEDGER.experiments.iter().map(|experiment| Outcome::held(experiment, &folder)).collect())
 }
 
+/// Bytes of a table of durations at most.
+const MOST_OF_DURATIONS: u64 = 1 << 20;
 /// Bytes of a page of claims at most.
 const MOST_OF_PAGE: u64 = 64 << 20;
 
@@ -290,7 +300,10 @@ fn measure(args: &RunArgs) -> Result<(), Failure> {
     };
     let session = args.points.session(effort)?;
     let mut watch = Screen { bar: bar(), json: args.json, failed: None };
-    let outcomes = session.run(&asked, &mut watch).map_err(Failure::Run)?.unwrap_or_default();
+    let outcomes = match &args.durations {
+        None => session.run(&asked, &mut watch).map_err(Failure::Run)?.unwrap_or_default(),
+        Some(table) => one_by_one(&session, &asked, table, &mut watch)?,
+    };
     watch.bar.finish_and_clear();
     if let Some(failure) = watch.failed.take() {
         return Err(failure);
@@ -299,6 +312,37 @@ fn measure(args: &RunArgs) -> Result<(), Failure> {
         output::result(&outcome::to_json(&outcomes))?;
     }
     judge(&outcomes, args.strict)
+}
+
+/// Runs one claim after the other, and writes the processor time of each into a table.
+fn one_by_one(
+    session: &Session,
+    asked: &[&'static Experiment],
+    table: &Path,
+    watch: &mut Screen,
+) -> Result<Vec<Outcome>, Failure> {
+    let of_table = |error: anyhow::Error| Failure::Input(error.context(format!("--durations {}", table.display())));
+    let mut durations = match table.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Durations::default()),
+        _ => nandscape_files::input::text(table, MOST_OF_DURATIONS, "table of durations")
+            .map_err(anyhow::Error::from)
+            .and_then(|text| Durations::parse(&text)),
+    }
+    .map_err(of_table)?;
+    nandscape_files::output::check_can_write(table).map_err(|error| of_table(error.into()))?;
+    let ids = || LEDGER.experiments.iter().map(|experiment| experiment.claim.id);
+    let mut outcomes = Vec::new();
+    for experiment in asked {
+        let begun = process_cpu();
+        let Some(ended) = session.run(&[*experiment], watch).map_err(Failure::Run)? else { break };
+        if ended.iter().all(|outcome| outcome.circumstances.is_some()) {
+            durations.set(experiment.claim.id, (process_cpu() - begun).as_s());
+            let written = nandscape_files::output::replace(table, durations.text(ids()).as_bytes());
+            written.map_err(|error| Failure::Run(anyhow::anyhow!("--durations {}: {error}", table.display())))?;
+        }
+        outcomes.extend(ended);
+    }
+    Ok(outcomes)
 }
 
 fn no_set(change: &str) -> Result<String, String> {

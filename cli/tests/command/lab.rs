@@ -93,10 +93,33 @@ fn the_list_has_every_claim_and_shows_one_in_full() {
         }
     }
     let registers = list.lines().find(|line| line.contains(" femu-registers ")).expect("a line");
-    assert!(registers.contains(" two reads of one plane") && registers.contains(" 3 simulated "), "{registers}");
+    let words = registers.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(" two reads of one plane") && words.contains(" simulated <1 s none "), "{registers}");
+    assert!(succeed(&["lab", "list", "femu-registers"]).contains("\ntakes: <1 s of processor time\n"));
     let list = json(&["lab", "list", "--json", "--out", &out]);
     assert_eq!((&list["schema"], list["claims"].as_array().map(Vec::len)), (&1.into(), Some(CLAIMS.len())));
     assert!(!fs::exists(&out).unwrap(), "looking makes no folder");
+}
+
+#[test]
+fn a_run_renews_the_processor_times_of_its_claims() {
+    let (kept, out) = folder();
+    let table = kept.path().join("durations.txt");
+    let name = table.display().to_string();
+    let timed = ["lab", "run", "femu-registers", "ox-sizes", "--out", &out, "--durations", &name];
+    refuse(&timed, &["--fresh"]);
+    refuse(&[&timed[..], &["--fresh", "--quick"]].concat(), &["--quick"]);
+    fs::write(&table, "# mine\nfemu-delay 116.5\nfemu-registers 900.0\n").unwrap();
+    let timed = [&timed[..], &["--fresh"]].concat();
+    succeed(&timed);
+    let text = fs::read_to_string(&table).unwrap();
+    let lines: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once(' ')).collect();
+    let ids: Vec<&str> = lines.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids, ["#", "femu-delay", "femu-registers", "ox-sizes"], "{text}");
+    assert_eq!((lines[0].1, lines[1].1), ("mine", "116.5"));
+    assert!(lines[2].1.parse::<f64>().is_ok_and(|seconds| seconds < 900.0), "{text}");
+    fs::write(&table, "femu-delay soon\n").unwrap();
+    refuse(&timed, &["--durations", "line 1: \"femu-delay soon\" is not a claim and its seconds"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use anyhow::bail;
 
 use crate::claim::Claim;
+use crate::durations::Durations;
 use crate::experiment::{Costs, Experiment};
 
 /// The similarity at which a name is suggested; 1 is equal.
@@ -16,6 +17,8 @@ pub struct Ledger {
     pub unbuilt: &'static [Claim],
     /// The costs of experiments that have some without a published value.
     pub costs: &'static [Costs],
+    /// The processor time of experiments: the text of a table of [`Durations`].
+    pub durations: &'static str,
 }
 
 impl Ledger {
@@ -45,6 +48,14 @@ impl Ledger {
     pub fn costs_of(&self, id: &str) -> Vec<&'static str> {
         let of = self.costs.iter().filter(|costs| costs.id == id);
         of.flat_map(|costs| costs.keys.iter().flat_map(|keys| keys.iter().copied())).collect()
+    }
+
+    /// The table of processor times.
+    ///
+    /// # Panics
+    /// When the program was built with a table that is none, which a test of the ledger notices.
+    pub fn durations(&self) -> Durations {
+        Durations::parse(self.durations).expect("the ledger's table of durations")
     }
 
     fn unknown(&self, name: &str) -> String {

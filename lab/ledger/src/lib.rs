@@ -12,6 +12,7 @@
 //! | `results` | the folder of results, which are not measured again |
 //! | `pool` | work on several threads |
 //! | `session` | a run of experiments |
+//! | `durations` | the processor time that claims take |
 //! | `vary` | a claim with each of its costs at half and at twice its value |
 //! | `outcome` | the outcome of a claim, also as JSON |
 //! | `score` | the count of verdicts by paper |
@@ -21,6 +22,7 @@
 //! Experiments in real time need Linux and two cores, and depend on the machine.
 //!
 pub mod claim;
+pub mod durations;
 pub mod experiment;
 pub mod figures;
 mod ledger;
@@ -34,6 +36,7 @@ pub mod show;
 pub mod vary;
 pub mod verdict;
 
+pub use durations::Durations;
 pub use experiment::Effort;
 pub use ledger::Ledger;
 pub use outcome::Outcome;

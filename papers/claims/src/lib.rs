@@ -17,6 +17,8 @@
 //! | `server_trace` | a trace of a real server, next to generated loads |
 //! | `unbuilt` | entries of the ledger without an experiment |
 //!
+//! `durations.txt`, next to `src`, has the processor time of each experiment; it is not part of the digest of the sources.
+//!
 //! Left out: verdicts, results and their forms, in `lab/ledger`, and all mechanism.
 
 mod costs;
@@ -68,4 +70,9 @@ experiments! {
 }
 
 /// The ledger of the source papers.
-pub static LEDGER: Ledger = Ledger { experiments: EXPERIMENTS, unbuilt: unbuilt::UNBUILT, costs: costs::COSTS };
+pub static LEDGER: Ledger = Ledger {
+    experiments: EXPERIMENTS,
+    unbuilt: unbuilt::UNBUILT,
+    costs: costs::COSTS,
+    durations: include_str!("../durations.txt"),
+};

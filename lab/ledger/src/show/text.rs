@@ -3,8 +3,10 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
+use crate::durations::rounded;
 use crate::experiment::{Choice, Clock, Experiment, Parameter};
 use crate::figures::short;
+use crate::ledger::Ledger;
 use crate::outcome::{Circumstances, Outcome};
 use crate::results::Inputs;
 use crate::verdict::{self, Criterion, Role};
@@ -12,29 +14,34 @@ use crate::verdict::{self, Criterion, Role};
 /// The most columns of a line of the list.
 const COLUMNS: usize = 100;
 
-/// All claims, one per line of at most 100 columns: the subject of each as far as it fits, and its points, which indicate the
-/// time of a run.
-pub fn list(outcomes: &[Outcome]) -> String {
-    let rows: Vec<[String; 5]> = outcomes
+/// All claims, one per line of at most 100 columns: the subject of each as far as it fits, its clock, and the processor time of
+/// its run in full.
+pub fn list(ledger: &Ledger, outcomes: &[Outcome]) -> String {
+    let durations = ledger.durations();
+    let rows: Vec<[String; 6]> = outcomes
         .iter()
         .map(|outcome| {
-            let Experiment { claim, clock, points, .. } = outcome.experiment;
-            let points = format!("{} {}", points().len(), in_words(*clock));
-            [claim.id.to_owned(), claim.says.to_owned(), points, results(outcome), outcome.verdict().to_owned()]
+            let Experiment { claim, clock, .. } = outcome.experiment;
+            let takes = durations.of(claim.id).map_or_else(|| "-".to_owned(), rounded);
+            let clock = in_words(*clock).to_owned();
+            [claim.id.to_owned(), claim.says.to_owned(), clock, takes, results(outcome), outcome.verdict().to_owned()]
         })
         .collect();
-    let heads = ["claim", "subject", "points", "results", "verdict"];
+    let heads = ["claim", "subject", "clock", "CPU time", "results", "verdict"];
     let widest = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([heads[column].len()]).max().unwrap_or(0)
     };
     // A cell has a blank on either side.
-    let others: usize = [0, 2, 3, 4].into_iter().map(|column| widest(column) + 2).sum();
+    let others: usize = [0, 2, 3, 4, 5].into_iter().map(|column| widest(column) + 2).sum();
     let room = COLUMNS.saturating_sub(others + 2);
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(heads);
-    for [id, subject, points, results, verdict] in &rows {
-        table.add_row([id, &beginning(subject, room), points, results, verdict]);
+    for [id, subject, clock, takes, results, verdict] in &rows {
+        table.add_row([id, &beginning(subject, room), clock, takes, results, verdict]);
+    }
+    if let Some(takes) = table.column_mut(3) {
+        takes.set_cell_alignment(CellAlignment::Right);
     }
     table.trim_fmt() + "\n"
 }
@@ -70,10 +77,10 @@ fn results(outcome: &Outcome) -> String {
 }
 
 /// The full description of an experiment.
-pub fn entry(experiment: &Experiment) -> String {
+pub fn entry(ledger: &Ledger, experiment: &Experiment) -> String {
     let Experiment { claim, clock, parameters, choices, points, .. } = experiment;
     let mut text = format!(
-        "{} ({})\n{}: {}\nto show: {}\n{}check: {}, {} time\n",
+        "{} ({})\n{}: {}\nto show: {}\n{}check: {}, {} time\ntakes: {}\n",
         claim.id,
         claim.source(),
         claim.lead(),
@@ -82,6 +89,10 @@ pub fn entry(experiment: &Experiment) -> String {
         claim.ruling.map(|ruling| format!("ruling: {ruling}\n")).unwrap_or_default(),
         claim.check.name(),
         in_words(*clock),
+        match ledger.durations().of(claim.id) {
+            Some(seconds) => format!("{} of processor time", rounded(seconds)),
+            None => "not measured yet".to_owned(),
+        },
     );
     text.push_str("\nparameters\n");
     for Parameter { what, value, source } in *parameters {

@@ -35,6 +35,17 @@ fn experiments_with_a_published_result_have_its_figures() {
 }
 
 #[test]
+fn durations_are_those_of_claims_in_their_order() {
+    let table = include_str!("../../durations.txt");
+    let ids = || LEDGER.experiments.iter().map(|experiment| experiment.claim.id);
+    assert_eq!(
+        LEDGER.durations().text(ids()),
+        table,
+        "`nandscape lab run ID --fresh --durations FILE` renews lines of it"
+    );
+}
+
+#[test]
 fn seeds_of_points_depend_on_seed_claim_and_place_only() {
     let mut seeds = Vec::new();
     for experiment in LEDGER.experiments {

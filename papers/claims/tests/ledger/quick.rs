@@ -154,10 +154,10 @@ fn what_was_described_without_a_result_is_never_called_published() {
     let outcomes = session(folder.path()).run(&[&TOY], &mut ()).unwrap().unwrap();
     let forms = [
         show::outcome(&outcomes[0]),
-        show::entry(&TOY),
+        show::entry(&LEDGER, &TOY),
         show::report(&LEDGER, &outcomes),
         outcome::to_json(&outcomes),
-        show::list(&outcomes),
+        show::list(&LEDGER, &outcomes),
     ];
     for form in forms {
         assert!(!form.contains("published") && !form.contains("reproduced"), "{form}");
