@@ -64,7 +64,8 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 /// Creates the folder of `--out`, unless it exists.
 pub(crate) fn create_folder(folder: &Path) -> anyhow::Result<()> {
     let shown = folder.display();
-    anyhow::ensure!(!folder.is_file(), "--out {shown}: is a file; give a directory");
+    let is_else = folder.symlink_metadata().is_ok() && !folder.is_dir();
+    anyhow::ensure!(!is_else, "--out {shown}: is not a directory; name one, or a path that does not exist");
     std::fs::create_dir_all(folder).with_context(|| format!("--out {shown}"))
 }
 
@@ -116,8 +117,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (file, new) = (folder.path().join("file"), folder.path().join("a/b"));
         std::fs::write(&file, "").unwrap();
-        let error = create_folder(&file).unwrap_err().to_string();
-        assert!(error.ends_with("file: is a file; give a directory"), "{error}");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        for path in [file, link, "/dev/null".into()] {
+            let error = create_folder(&path).unwrap_err().to_string();
+            assert!(error.ends_with(": is not a directory; name one, or a path that does not exist"), "{error}");
+        }
         create_folder(&new).unwrap();
         create_folder(&new).unwrap();
         assert!(new.is_dir());

@@ -17,10 +17,17 @@ fn a_command_runs_in_a_guest_with_a_drive() {
     let file = folder.path().join("words");
     std::fs::write(&file, "words").unwrap();
     // With a multipath device over it there would be nvme0c0n1, too.
-    let command = "blockdev --getsize64 /dev/nvme0n1; ls -d /sys/block/nvme*; cat words; echo; exit 3";
-    let ended = nandscape_guest(&["--file", file.to_str().unwrap(), "--run", command]);
-    assert_eq!((ended.code, &ended.out[..]), (Some(1), "268435456\n/sys/block/nvme0n1\nwords\n"), "{ended:?}");
+    let command = "blockdev --getsize64 /dev/nvme0n1; ls -d /sys/block/nvme*; \
+        cat /sys/block/nvme0n1/queue/atomic_write_unit_max_bytes words; echo; exit 3";
+    let page = folder.path().join("page");
+    let words = ["--file", file.to_str().unwrap(), "--run", command, "--out", page.to_str().unwrap()];
+    let ended = nandscape_guest(&words);
+    let out = "268435456\n/sys/block/nvme0n1\n262144\nwords\n";
+    assert_eq!((ended.code, &ended.out[..]), (Some(1), out), "{ended:?}");
     assert!(ended.err.contains("failed with status 3"), "{ended:?}");
+    // The figures of the drive follow, and its report is in the folder.
+    assert!(ended.err.contains("\ndrive reads: ") && ended.err.contains("\ndrive writes: none\n"), "{ended:?}");
+    assert!(page.join("report.html").is_file() && page.join("report.json").is_file(), "{ended:?}");
 }
 
 #[test]
