@@ -80,19 +80,23 @@ pub(crate) fn render_policy(report: Option<&nandscape_lab_run::wall::CompletionR
     )
 }
 
-/// The host's stages of the means of directions, a row each: name and cells.
+/// The host's stages of the means of directions, a row each: name and cells. The wait for a processor has a row for each holder.
 pub(crate) fn stages(ways: &[&Value]) -> Vec<(String, Vec<f64>)> {
     if ways.iter().all(|stages| stages[LAYER].is_null()) {
         return Vec::new();
     }
     let figure = |value: &Value| value.as_f64().unwrap_or(0.0);
-    let by = format!("{LAYER}_by");
-    let rows = stage::ALL.iter().map(|name| {
-        let cells: Vec<f64> = ways.iter().map(|stages| figure(&stages[&by][name])).collect();
-        (format!("  {name}"), cells)
-    });
-    let sum = (LAYER.to_owned(), ways.iter().map(|stages| figure(&stages[LAYER])).collect());
-    [sum].into_iter().chain(rows.filter(|(_, cells)| cells.iter().any(|cell| *cell > 0.0))).collect()
+    let cells = |of: &str, name: &str| -> Vec<f64> { ways.iter().map(|stages| figure(&stages[of][name])).collect() };
+    let (by, behind) = (format!("{LAYER}_by"), format!("{}_by", stage::RUN_DELAY));
+    let mut rows = vec![(LAYER.to_owned(), ways.iter().map(|stages| figure(&stages[LAYER])).collect())];
+    for name in stage::ALL {
+        rows.push((format!("  {name}"), cells(&by, name)));
+        if name == stage::RUN_DELAY {
+            rows.extend(stage::HOLDERS.map(|holder| (format!("    behind {holder}"), cells(&behind, holder))));
+        }
+    }
+    rows.retain(|(name, cells): &(String, Vec<f64>)| name == LAYER || cells.iter().any(|cell| *cell > 0.0));
+    rows
 }
 
 /// The lines of the report.

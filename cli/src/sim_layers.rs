@@ -284,6 +284,17 @@ fn of_host(host: &HostReport) -> String {
         if times.iter().any(|time| *time > 0.0) {
             rows.add_row([stage.to_owned()].into_iter().chain(times.into_iter().map(us)));
         }
+        for holder in
+            nandscape_host_path::stage::HOLDERS.iter().filter(|_| stage == nandscape_host_path::stage::RUN_DELAY)
+        {
+            let by = |way: &&&'static str| {
+                host.run_delay_us.get(**way).and_then(|by| by.get(holder)).copied().unwrap_or(0.0)
+            };
+            let times: Vec<f64> = ways.iter().map(by).collect();
+            if times.iter().any(|time| *time > 0.0) {
+                rows.add_row([format!("  behind {holder}")].into_iter().chain(times.into_iter().map(us)));
+            }
+        }
     }
     let stages = if rows.is_empty() { String::new() } else { format!("{}\n", rows.trim_fmt()) };
     let limit = table::host_limit(host.cpu.as_ref(), host.limited_by);

@@ -5,7 +5,8 @@ use std::path::Path;
 use clap::Args;
 use nandscape_lab_workload::{
     Action, BlockSizes, Burst, Distribution, Each, FioJobs, FlushWords, JobSpec, Limit, Pattern, Pause, PlacementWords,
-    RateProcess, SYNCHRONOUS, Share, ThinkWords, Workload, ZoneWords, count, load, load_fio, rates, runtime,
+    RateProcess, SYNCHRONOUS, Scheduling, SchedulingWords, Share, ThinkWords, Workload, ZoneWords, count, load,
+    load_fio, rates, runtime,
 };
 use nandscape_sim::Span;
 
@@ -15,7 +16,7 @@ use crate::output;
 use crate::trace::TraceWords;
 
 /// The options that describe a job: a workload, a job file or a trace comes in their place.
-pub(crate) const JOB_WORDS: [&str; 32] = [
+pub(crate) const JOB_WORDS: [&str; 35] = [
     "rw",
     "bs",
     "iodepth",
@@ -48,6 +49,9 @@ pub(crate) const JOB_WORDS: [&str; 32] = [
     "class",
     "tenant",
     "deadline",
+    "nice",
+    "cpus_allowed",
+    "cpus_allowed_policy",
 ];
 
 /// fio's options. Each has a default, unless a workload file is given.
@@ -159,6 +163,15 @@ pub(crate) struct WorkloadWords {
     /// controller.arbiter=deadline and the block layer use it [default: none]
     #[arg(long, value_name = "TIME")]
     deadline: Option<Pause>,
+    /// Nice value of the job's threads on a simulated host (--host), -20 to 19 [default: 0]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    nice: Option<i64>,
+    /// Processors of a simulated host (--host) that these threads may use: 0-3,6 [default: all]
+    #[arg(long, value_name = "SET")]
+    cpus_allowed: Option<String>,
+    /// How several jobs share them: shared, or split, a processor each in turn [default: shared]
+    #[arg(long, value_name = "HOW")]
+    cpus_allowed_policy: Option<String>,
     /// Accepted as in fio: a job waits for those before it, which only a file of jobs has
     #[arg(long)]
     stonewall: bool,
@@ -289,7 +302,7 @@ impl WorkloadWords {
         workload
     }
 
-    /// Gives jobs the class, the tenant and the deadline.
+    /// Gives jobs the class, the tenant, the deadline, and the words about threads.
     fn attribute(&self, jobs: &mut [JobSpec]) -> Result<(), Failure> {
         let fits = |word: &str, given: Option<u32>, most: u32| match given.unwrap_or(0) {
             value if value > most => {
@@ -298,7 +311,11 @@ impl WorkloadWords {
             value => Ok(value),
         };
         let (class, tenant) = (fits("class", self.class, 15)? as u8, fits("tenant", self.tenant, 4_095)? as u16);
+        let (cpus, policy) = (self.cpus_allowed.clone(), self.cpus_allowed_policy.clone());
+        let scheduling = SchedulingWords { nice: self.nice, cpus, mask: None, policy }.scheduling();
+        let scheduling = scheduling.map_err(|problem| Failure::Input(anyhow::anyhow!("--{problem}")))?;
         for job in jobs {
+            job.scheduling = scheduling.clone();
             (job.class, job.tenant, job.deadline) = (class, tenant, self.deadline.map(|Pause(span)| span));
         }
         Ok(())
@@ -374,6 +391,7 @@ impl WorkloadWords {
             class: 0,
             tenant: 0,
             deadline: None,
+            scheduling: Scheduling::default(),
             stonewall: false,
         };
         let mut jobs = match &self.rate_iops {

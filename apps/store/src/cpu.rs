@@ -3,7 +3,7 @@
 //! Each piece of work is a real-time thread of a [`Machine`] on which switches and interrupts take no time; all have
 //! one priority. In wall time the host's real processors do the work, which takes no time here.
 
-use nandscape_host_machine::{Affinity, Config, Machine, Mode, Policy, ThreadSpec};
+use nandscape_host_machine::{Affinity, Config, Machine, Mode, Policy, Role, ThreadSpec};
 use nandscape_sim::{Sim, Span};
 
 /// See the module.
@@ -12,7 +12,8 @@ pub struct Cpu {
 }
 
 /// How each piece of work gets its processor.
-const FIRST_COME: ThreadSpec = ThreadSpec { policy: Policy::Realtime(0), affinity: Affinity::ALL };
+const FIRST_COME: ThreadSpec =
+    ThreadSpec { policy: Policy::Realtime(0), affinity: Affinity::ALL, role: Role::Application };
 
 impl Cpu {
     /// A host with this number of processors: 1 to [`Affinity::MOST`], whichever is nearest.

@@ -52,6 +52,41 @@ fn the_report_has_the_hosts_stages_and_its_processor_time() {
 }
 
 #[test]
+fn the_wait_for_a_processor_is_shown_by_who_has_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    let words = ["--host", "server", "--set", "host.cores=1", "--set", "host.load=2", "--set", "host.slice=1ms"];
+    let text = succeed(&with(&[&words[..], &["--out", out]].concat()));
+    assert!(text.contains("   run_delay ") && text.contains("     behind load "), "{text}");
+    let page = std::fs::read_to_string(folder.path().join("report.html")).expect("a page");
+    assert!(page.contains("host, run delay, behind load") && page.contains("behind load"));
+    let told = succeed(&["explain", out]);
+    assert!(told.contains("waiting for a processor that runs threads that compute"), "{told}");
+    assert!(told.contains("--cpus-allowed"), "{told}");
+    let over = [&words[..], &["--over", "raid1:2"]].concat();
+    assert!(succeed(&with(&over)).contains("   behind load "));
+    let delays = report(&over);
+    let behind = delays["run_delay_us"]["read"].as_object().expect("holders");
+    let sum: f64 = behind.values().filter_map(Value::as_f64).sum();
+    assert!((sum - number(&delays, "/layer_causes_us/read/host/run_delay")).abs() < 1e-6);
+}
+
+#[test]
+fn words_about_threads_reach_the_host_or_have_a_note() {
+    let host = ["--host", "server", "--set", "host.cores=2"];
+    let lines = |more: &[&str]| report(&[&host[..], more].concat())["inputs"]["workload_lines"][0].to_string();
+    let line = lines(&["--nice", "-5", "--cpus-allowed", "0-1", "--cpus-allowed-policy", "split"]);
+    assert!(line.contains(" nice=-5 cpus_allowed=0-1 cpus_allowed_policy=split"), "{line}");
+    let refused = |more: &[&str], parts: &[&str]| refuse(&with(&[&host[..], more].concat()), parts);
+    refused(&["--cpus-allowed", "2"], &["cpus_allowed", "no processor 2", "valid are 0 to 1"]);
+    refused(&["--cpus-allowed", "2-1"], &["--cpus_allowed", "such as 0-3,6"]);
+    refused(&["--nice", "20"], &["--nice = 20", "-20 to 19"]);
+    let without = report(&["--nice", "3"]);
+    let notes = without["notes"].to_string();
+    assert!(notes.contains("nice has no effect") && notes.contains("--host"), "{notes}");
+}
+
+#[test]
 fn a_host_runs_over_drives_on_a_controller() {
     let words = [
         "sim",

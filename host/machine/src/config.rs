@@ -49,6 +49,13 @@ pub struct Config {
     pub lock_transfer: Span,
     /// Leaving the power state of an idle processor.
     pub idle_exit: Span,
+    /// How long softirqs of a processor run in a row before a thread goes on with them, which shares the processor with others (Linux's
+    /// ksoftirqd); zero has no such thread.
+    pub ksoftirqd: Span,
+    /// NUMA nodes, among which the cores are divided evenly.
+    pub nodes: usize,
+    /// What moving data between cores of two nodes costs, by what it costs within a node.
+    pub distance: f64,
 }
 
 impl Default for Config {
@@ -114,11 +121,14 @@ impl Config {
             lock: Span::ZERO,
             lock_transfer: Span::ZERO,
             idle_exit: Span::ZERO,
+            ksoftirqd: Span::ZERO,
+            nodes: 1,
+            distance: 1.0,
         }
     }
 
     /// The keys, with a line on each.
-    pub const KEYS: [(&str, &str); 20] = [
+    pub const KEYS: [(&str, &str); 23] = [
         ("host.cores", "cores"),
         ("host.threads", "hardware threads of each core: 1 or 2"),
         ("host.speed", "work that a core does in a unit of time, such as 1 or 150%"),
@@ -139,6 +149,12 @@ impl Config {
         ("host.lock", "cost of taking a lock that is free, such as 9ns"),
         ("host.lock_transfer", "cost of moving a lock from another core, such as 64ns"),
         ("host.idle_exit", "cost of leaving the power state of an idle processor, such as 2us"),
+        (
+            "host.ksoftirqd",
+            "how long softirqs run in a row before a thread goes on with them, such as 2ms; 0 has no such thread",
+        ),
+        ("host.nodes", "NUMA nodes, among which the cores are divided evenly; 1 has none"),
+        ("host.distance", "costs of data and locks from another NUMA node, by those within a node, such as 2.1"),
     ];
 
     /// Whether a change is one of the machine.
@@ -163,6 +179,8 @@ impl Config {
             "host.threads" => self.threads = number()?,
             "host.speed" => self.speed = part()?,
             "host.share" => self.share = part()?,
+            "host.nodes" => self.nodes = number()?,
+            "host.distance" => self.distance = part()?,
             "host.sched" => {
                 let named = SchedulerKind::ALL.iter().find(|(name, _)| *name == value);
                 self.sched = named.ok_or_else(|| wrong("cfs or eevdf"))?.1;
@@ -188,6 +206,8 @@ impl Config {
                 "host.threads" => self.threads.to_string(),
                 "host.speed" => self.speed.to_string(),
                 "host.share" => self.share.to_string(),
+                "host.nodes" => self.nodes.to_string(),
+                "host.distance" => self.distance.to_string(),
                 "host.sched" => {
                     let name = SchedulerKind::ALL.iter().find(|(_, kind)| *kind == self.sched);
                     name.map_or_else(String::new, |(name, _)| (*name).to_owned())
@@ -217,6 +237,7 @@ impl Config {
             "host.lock" => &mut self.lock,
             "host.lock_transfer" => &mut self.lock_transfer,
             "host.idle_exit" => &mut self.idle_exit,
+            "host.ksoftirqd" => &mut self.ksoftirqd,
             _ => return None,
         })
     }
@@ -224,6 +245,16 @@ impl Config {
     /// Processors: hardware threads of all cores.
     pub fn cpus(&self) -> usize {
         self.cores.saturating_mul(self.threads)
+    }
+
+    /// The NUMA node of a core.
+    pub(crate) fn node(&self, core: usize) -> usize {
+        core / (self.cores / self.nodes)
+    }
+
+    /// A cost within a node, between two of them.
+    pub(crate) fn between_nodes(&self, cost: Span) -> Span {
+        Span::from_ns((cost.ns() as f64 * self.distance).round() as u64)
     }
 
     /// Whether such a machine is possible.
@@ -247,17 +278,25 @@ impl Config {
         if !(0.1..=1.0).contains(&self.share) {
             return bad("host.share", self.share.to_string(), "a share from 10% to 100%");
         }
+        if self.nodes == 0 || !self.cores.is_multiple_of(self.nodes) {
+            return bad("host.nodes", self.nodes.to_string(), &format!("a divisor of host.cores, {}", self.cores));
+        }
+        if !(1.0..=100.0).contains(&self.distance) {
+            return bad("host.distance", self.distance.to_string(), "a number from 1 to 100");
+        }
         let mut copy = self.clone();
         for (key, _) in Config::KEYS {
             let Some(span) = copy.span_mut(key).copied() else { continue };
-            let is_turn = ["host.slice", "host.latency"].contains(&key) || key == "host.tick" && !span.is_zero();
+            let is_turn = ["host.slice", "host.latency"].contains(&key)
+                || ["host.tick", "host.ksoftirqd"].contains(&key) && !span.is_zero();
             if span > LONGEST || is_turn && span < SHORTEST {
                 let from = if is_turn { SHORTEST } else { Span::ZERO };
                 return bad(key, span.to_string(), &format!("a time from {from} to {LONGEST}"));
             }
         }
         // Shorter slices would end before a thread has begun its work.
-        let costs = self.switch + self.idle_exit + self.cold_cache.max(self.cold_core) + self.cold_core;
+        let cold_core = if self.nodes > 1 { self.between_nodes(self.cold_core) } else { self.cold_core };
+        let costs = self.switch + self.idle_exit + self.cold_cache.max(cold_core) + cold_core;
         let least = Units::of(costs).time(self.rates()[self.threads - 1]);
         if self.slice <= least {
             let valid = format!("more than {least}, the time of a switch with cold caches");
@@ -297,12 +336,13 @@ mod tests {
         let mut config = Config::default();
         for (key, _) in Config::KEYS {
             let value = match key {
-                "host.cores" | "host.threads" => "2",
+                "host.cores" | "host.threads" | "host.nodes" => "2",
                 "host.speed" => "150%",
                 "host.share" => "0.7",
                 "host.sched" => "cfs",
                 "host.balance" => "true",
                 "host.slice" => "1ms",
+                "host.distance" => "2.1",
                 _ => "10us",
             };
             config.set(&format!("{key}={value}")).unwrap();
@@ -344,6 +384,10 @@ mod tests {
             ("host.slice=0", "from 100ns to 1s"),
             ("host.latency=2s", "from 100ns to 1s"),
             ("host.switch=2s", "from 0ns to 1s"),
+            ("host.ksoftirqd=50ns", "from 100ns to 1s"),
+            ("host.nodes=0", "a divisor of host.cores, 4"),
+            ("host.nodes=3", "a divisor of host.cores, 4"),
+            ("host.distance=0.5", "1 to 100"),
             ("host.slice=4us", "more than 4200ns"),
             ("host.tick=500ns", "more than host.timer"),
         ] {

@@ -12,7 +12,7 @@ use crate::config::ConfigError;
 use crate::running::Work;
 use crate::scheduler::Nice;
 use crate::state::{Place, Request, Shared, Units, Waker};
-use crate::times::{Kind, Times};
+use crate::times::{Kind, Role, Times, Waits};
 
 /// A thread, an interrupt or a softirq; see [`Machine`](crate::Machine) for how it is made. It awaits one thing at a time.
 ///
@@ -47,12 +47,14 @@ pub struct ThreadSpec {
     pub policy: Policy,
     /// The processors that it may use.
     pub affinity: Affinity,
+    /// What it is for.
+    pub role: Role,
 }
 
 impl Default for ThreadSpec {
-    /// Nice 0, on every processor.
+    /// A thread of an application: nice 0, on every processor.
     fn default() -> ThreadSpec {
-        ThreadSpec { policy: Policy::Fair(Nice::default()), affinity: Affinity::ALL }
+        ThreadSpec { policy: Policy::Fair(Nice::default()), affinity: Affinity::ALL, role: Role::Application }
     }
 }
 
@@ -136,6 +138,12 @@ impl Context {
             state.settle(index);
         }
         state.entity(self.key).times
+    }
+
+    /// How long it has waited for its processor up to now, by who had it. A real-time thread waits for any processor: the holders
+    /// are those of its last one.
+    pub fn waits(&self) -> Waits {
+        self.shared.state.borrow().waits(self.key)
     }
 
     /// What has happened to it.

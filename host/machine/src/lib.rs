@@ -19,7 +19,7 @@
 //! |---|---|
 //! | `config` | settings, their keys, and which machines are impossible |
 //! | `affinity` | the processors on which a thread may run |
-//! | `times` | kinds of time, and sums by kind |
+//! | `times` | kinds of time and sums by kind; holders of processors, and waits by holder |
 //! | `machine` | the machine, and new contexts |
 //! | `context` | a thread, an interrupt or a softirq: work, sleep, yield, spin |
 //! | `running` | the future that ends when a context has done its work |
@@ -34,8 +34,8 @@
 //! - A future may be dropped at any await: its context leaves the processor, the queue, or the line of a lock.
 //! - All lengths of work and costs are those of a core of speed 1 whose other hardware thread is idle.
 //!
-//! Left out: ksoftirqd, load balancing beyond idle processors, throttling of real-time threads, frequencies, caches by address,
-//! NUMA distances, delayed dequeueing (Linux 6.12), and groups of threads.
+//! Left out: load balancing beyond idle processors, throttling of real-time threads, frequencies, caches by address, memory by
+//! NUMA node, delayed dequeueing (Linux 6.12), and groups of threads.
 #![forbid(unsafe_code)]
 
 mod affinity;
@@ -56,4 +56,4 @@ pub use event::{Event, Wait};
 pub use lock::{Acquire, Guard, Lock, LockKind};
 pub use machine::Machine;
 pub use running::Work;
-pub use times::{Kind, Times};
+pub use times::{Holder, Kind, Role, Times, Waits};

@@ -68,8 +68,12 @@ impl Lock {
 
     /// The cost of the lock's cache line for a context on a core.
     fn transfer(&self, core: usize) -> Span {
-        let is_near = self.inner.borrow().core.is_none_or(|last| last == core);
-        if is_near { Span::ZERO } else { self.shared.config.lock_transfer }
+        let config = &self.shared.config;
+        match self.inner.borrow().core {
+            Some(last) if config.node(last) != config.node(core) => config.between_nodes(config.lock_transfer),
+            Some(last) if last != core => config.lock_transfer,
+            _ => Span::ZERO,
+        }
     }
 
     /// From now on a context cannot lose its processor, as far as the kind of lock prevents that.

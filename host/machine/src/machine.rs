@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 
+use nandscape_sim::slots::Key;
 use nandscape_sim::trace::Track;
 use nandscape_sim::{Sim, Span};
 
@@ -13,7 +14,7 @@ use crate::config::{Config, ConfigError};
 use crate::context::{Context, Counts, Policy, ThreadSpec, check_affinity};
 use crate::scheduler::{Nice, Scheduler, Share};
 use crate::state::{Class, Cpu, Entity, Place, Shared, State, Units};
-use crate::times::{Kind, Times};
+use crate::times::{Kind, Role, Times, Waits};
 
 /// A host machine. Clones are the same machine.
 #[derive(Clone)]
@@ -75,9 +76,9 @@ impl Machine {
     pub fn thread(&self, spec: ThreadSpec) -> Result<Context, ConfigError> {
         check_affinity(spec.affinity, self.cpus())?;
         Ok(match spec.policy {
-            Policy::Fair(nice) => self.context(Class::Fair, nice, spec.affinity, Units::ZERO),
+            Policy::Fair(nice) => self.context((Class::Fair, spec.role), nice, spec.affinity, Units::ZERO),
             Policy::Realtime(priority) => {
-                self.context(Class::Realtime(priority), Nice::default(), spec.affinity, Units::ZERO)
+                self.context((Class::Realtime(priority), spec.role), Nice::default(), spec.affinity, Units::ZERO)
             }
         })
     }
@@ -127,6 +128,14 @@ impl Machine {
         self.shared.state.borrow().gone
     }
 
+    /// How long a thread has waited for its processor up to now, by who had it: see [`Context::waits`].
+    ///
+    /// # Panics
+    /// If the thread does not exist.
+    pub fn waits(&self, thread: Key) -> Waits {
+        self.shared.state.borrow().waits(thread)
+    }
+
     /// Threads that wait for a processor, without the one that has it.
     ///
     /// # Panics
@@ -164,18 +173,20 @@ impl Machine {
     fn raised(&self, class: Class, cpu: usize, enters: Span) -> Result<Context, ConfigError> {
         let affinity = Affinity::one(cpu);
         check_affinity(affinity, self.cpus())?;
-        let context = self.context(class, Nice::default(), affinity, Units::of(enters));
+        let context = self.context((class, Role::Kernel), Nice::default(), affinity, Units::of(enters));
         self.shared.state.borrow_mut().entity_mut(context.key).cpu = cpu;
         Ok(context)
     }
 
-    fn context(&self, class: Class, nice: Nice, affinity: Affinity, enters: Units) -> Context {
+    fn context(&self, (class, role): (Class, Role), nice: Nice, affinity: Affinity, enters: Units) -> Context {
         let mut state = self.shared.state.borrow_mut();
         state.numbers += 1;
         let entity = Entity {
             task: self.shared.sim.current_task(),
             number: state.numbers,
             class,
+            role,
+            is_deferred: false,
             place: Place::Away,
             asks: false,
             kind: Kind::Kernel,
@@ -193,6 +204,8 @@ impl Machine {
             masked: 0,
             ready: self.shared.sim.now(),
             times: Times::default(),
+            waits: Waits::default(),
+            held_before: Waits::default(),
             counts: Counts::default(),
         };
         let key = state.entities.insert(entity);

@@ -4,7 +4,7 @@
 //! packets as long as there are some, does the work of the protocols for each, and wakes the thread of a message at its last one. All of that takes
 //! processors of the machines.
 //!
-//! Left out: what messages contain, packets of acknowledgements, losses, ksoftirqd, several queues of a card, and interrupts of packets that were sent.
+//! Left out: what messages contain, packets of acknowledgements, losses, several queues of a card, and interrupts of packets that were sent.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

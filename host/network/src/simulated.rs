@@ -1,5 +1,6 @@
 //! A network in simulated time: each message takes a hop's latency and its transfer time at the bandwidth of its
-//! connection. Servers can be partitioned, hang, be slow, or be dead.
+//! connection. Servers can be partitioned, hang, be slow, or be dead. A message costs no machine processor time: [`links`](crate::links)
+//! has machines, whose wires these are.
 //!
 //! Left out: switches, loss of single packets, and the sharing of one machine's bandwidth by its connections.
 
@@ -7,8 +8,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_sim::units::Rate;
-use nandscape_sim::{Sim, Span, Time};
+use nandscape_sim::{Sim, Span};
 
+use crate::links::Wire;
 use crate::{Accepts, Inlet, Network, Outlet};
 
 /// A fault on the way to a server.
@@ -64,8 +66,8 @@ struct Link {
     is_up: Cell<bool>,
     client: RefCell<Option<Rc<dyn Inlet>>>,
     server: RefCell<Option<Rc<dyn Inlet>>>,
-    /// Until when each direction is taken by earlier messages: to the server, and to the client.
-    taken: [Cell<Time>; 2],
+    /// The directions to the server and to the client; `None` of a network without a limit.
+    wires: Option<[Wire; 2]>,
 }
 
 /// One end of a link.
@@ -124,7 +126,7 @@ impl Network for Joined {
             is_up: Cell::new(true),
             client: RefCell::new(Some(inlet)),
             server: RefCell::default(),
-            taken: Default::default(),
+            wires: net.times.bandwidth.map(|rate| [Wire::new(rate), Wire::new(rate)]),
         });
         let server = net.servers.borrow()[number].server.clone();
         match server {
@@ -163,10 +165,8 @@ impl Link {
     fn send(self: &Rc<Self>, frame: Vec<u8>, to_server: bool) {
         let (net, number) = (self.net.clone(), self.number);
         let extra = if let Fault::Slow(extra) = net.fault(number) { extra } else { Span::ZERO };
-        let taken = &self.taken[usize::from(to_server)];
-        let sending = net.times.bandwidth.map_or(Span::ZERO, |rate| rate.time_for(frame.len() as u64));
-        let sent = taken.get().max(net.sim.now()) + sending;
-        taken.set(sent);
+        let (now, bytes) = (net.sim.now(), frame.len() as u64);
+        let sent = self.wires.as_ref().map_or(now, |wires| wires[usize::from(!to_server)].put(now, bytes));
         let link = self.clone();
         net.sim.clone().spawn(async move {
             net.sim.sleep_until(sent + net.times.hop + extra).await;

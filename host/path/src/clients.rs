@@ -15,7 +15,7 @@ use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
 use crate::config::half;
 use crate::path::{Path, bytes_of, is_to_drive};
-use crate::stages::{Legs, Stages, stage};
+use crate::stages::{Account, Legs, Stages, stage};
 
 /// Bytes of a request or an answer without the value: the header of the protocol and the key.
 const HEADER: u64 = 64;
@@ -131,9 +131,9 @@ impl Connection {
         let syscall = path.config.costs.syscall;
         let (enter, leave) = (half(syscall), syscall - half(syscall));
         loop {
-            let (since, times) = (sim.now(), thread.times());
+            let (since, account) = (sim.now(), Account::of(&thread));
             let request = self.server.receive(&thread).await;
-            let idle = (since <= request.at).then_some(times);
+            let idle = (since <= request.at).then_some(account);
             let mut stages = Stages::begin(sim, &thread, request.at, idle);
             let message_in = self.links.config().message_in;
             path.work(&thread, (message_in, Mode::Kernel), stage::RECEIVE, &mut stages).await;
@@ -141,8 +141,7 @@ impl Connection {
             let (command, lba_bytes, mem) = self.request.take().expect("a message brings a request");
             let bytes = HEADER + if is_to_drive(IoOpcode(command.opcode)) { 0 } else { bytes_of(&command, lba_bytes) };
             let mut completion = path.io(&thread, sim.now(), (command, lba_bytes), mem).await;
-            stages.in_drive(sim.now());
-            stages.mark_thread();
+            stages.elsewhere();
             path.work(&thread, (enter, Mode::Kernel), stage::SYSCALL, &mut stages).await;
             let sent = self.server.send(&thread, bytes).await;
             stages.end(stage::SEND);

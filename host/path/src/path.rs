@@ -8,7 +8,7 @@ use std::task::{self, Poll};
 
 use nandscape_drive::io::Sink;
 use nandscape_drive::{Completion, DriveInfo, HostMem, Io, Token};
-use nandscape_host_machine::{Context, Event, Machine, Mode, ThreadSpec, Times};
+use nandscape_host_machine::{Context, Event, Machine, Mode, Role, ThreadSpec, Times, Waits};
 use nandscape_sim::executor::TaskId;
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Span, Time};
@@ -22,7 +22,7 @@ use crate::notices::NoticeFigures;
 use crate::policy::{self, CompletionPolicy, Notice, Submitted, Way};
 use crate::queues::{Port, Queues, Stripe};
 use crate::ring::Ended;
-use crate::stages::{Stages, stage};
+use crate::stages::{Account, Stages, stage};
 use crate::vector::Vector;
 
 /// The way from the threads of a machine to a drive.
@@ -92,8 +92,25 @@ pub(crate) struct Flight {
     /// A context has woken the thread.
     pub(crate) is_woken: bool,
     pub(crate) event: Rc<Event>,
-    /// The ring that takes it; `None` is the thread that submitted.
-    taker: Option<Rc<Ended>>,
+    taker: Taker,
+    /// How long its thread had waited for its processor when the answer came.
+    waits: Waits,
+}
+
+/// Who takes an I/O that has ended.
+enum Taker {
+    /// The thread that submitted.
+    Thread(Key),
+    Ring(Rc<Ended>),
+}
+
+impl Taker {
+    fn ring(&self) -> Option<Rc<Ended>> {
+        match self {
+            Taker::Thread(_) => None,
+            Taker::Ring(ring) => Some(ring.clone()),
+        }
+    }
 }
 
 /// A notice ahead of a completion.
@@ -162,7 +179,8 @@ impl Path {
         if stripe.is_none() {
             drives.truncate(config.queue_pairs(drives.len()));
         }
-        let thread = |_| Rc::new(machine.thread(ThreadSpec::default()).expect("a thread of any processor"));
+        let spec = ThreadSpec { role: Role::Load, ..ThreadSpec::default() };
+        let thread = |_| Rc::new(machine.thread(spec).expect("a thread of any processor"));
         let load: Vec<Rc<Context>> = (0..config.load).map(thread).collect();
         for thread in &load {
             let thread = thread.clone();
@@ -270,11 +288,11 @@ impl Path {
         self.io_of_idle(thread, (arrived, None), command, mem).await
     }
 
-    /// The same. `idle` is the thread's time when it began to wait for an I/O, if this one found it so.
+    /// The same. `idle` is the thread's account when it began to wait for an I/O, if this one found it so.
     pub(crate) async fn io_of_idle(
         &self,
         thread: &Context,
-        (arrived, idle): (Time, Option<Times>),
+        (arrived, idle): (Time, Option<Account>),
         (command, lba_bytes): (SubmissionEntry, u32),
         mem: HostMem,
     ) -> Completion {
@@ -291,12 +309,12 @@ impl Path {
         self.block_layer_in(thread, &command, |stage| stages.end(stage)).await;
         let (flight, mut completion);
         if let Some(strategy) = self.config.path.strategy() {
-            flight = self.begin(thread.cpu(), (command, lba_bytes), mem);
+            flight = self.begin(thread, (command, lba_bytes), mem);
             completion = flight.by_strategy(thread, strategy, &mut stages).await;
         } else {
             let held = self.lock_controller(thread, &mut |stage| stages.end(stage)).await;
             self.work(thread, (driver, Mode::Kernel), stage::DRIVER, &mut stages).await;
-            flight = self.begin(thread.cpu(), (command, lba_bytes), mem);
+            flight = self.begin(thread, (command, lba_bytes), mem);
             self.send_or_wait(flight.key);
             drop(held);
             completion = match flight.notice {
@@ -333,7 +351,8 @@ impl Path {
     }
 
     /// A command of a thread that is to be issued.
-    fn begin(&self, cpu: usize, (mut command, lba_bytes): (SubmissionEntry, u32), mem: HostMem) -> InFlight<'_> {
+    fn begin(&self, thread: &Context, (mut command, lba_bytes): (SubmissionEntry, u32), mem: HostMem) -> InFlight<'_> {
+        let cpu = thread.cpu();
         let others = self.under_way[cpu].get() + self.machine.waiting(cpu);
         let sizes = (lba_bytes, self.info().unit_bytes);
         let of = Submitted { cpu, others, ..Submitted::by(self.sim.now(), &command, sizes) };
@@ -342,7 +361,7 @@ impl Path {
         }
         let notice = self.policy.notice(&of);
         let is_armed = matches!(notice, Notice::Interrupt | Notice::Announced(_));
-        let (key, event) = self.insert(cpu, (notice, is_armed), None, (command, mem));
+        let (key, event) = self.insert(cpu, (notice, is_armed), Taker::Thread(thread.key()), (command, mem));
         InFlight { path: self, key, notice, event, of }
     }
 
@@ -351,7 +370,7 @@ impl Path {
         &self,
         cpu: usize,
         (notice, is_armed): (Notice, bool),
-        taker: Option<Rc<Ended>>,
+        taker: Taker,
         (mut command, mem): (SubmissionEntry, HostMem),
     ) -> (Key, Rc<Event>) {
         let port = self.port_of(cpu, &mut command);
@@ -377,6 +396,7 @@ impl Path {
             is_woken: false,
             event: event.clone(),
             taker,
+            waits: Waits::default(),
         };
         (self.flights.borrow_mut().insert(flight), event)
     }
@@ -388,7 +408,7 @@ impl Path {
         (taker, is_armed): (Rc<Ended>, bool),
         command: (SubmissionEntry, HostMem),
     ) -> Key {
-        self.insert(cpu, (Notice::Interrupt, is_armed), Some(taker), command).0
+        self.insert(cpu, (Notice::Interrupt, is_armed), Taker::Ring(taker), command).0
     }
 
     /// The port of a command of a processor, which then names the addresses of that port; `None` of a command for several.
@@ -456,12 +476,13 @@ impl Path {
             ahead: flight.ahead,
             noticed: flight.noticed,
             completion,
+            waits: flight.waits,
         }
     }
 
     /// The ring that takes an I/O.
     pub(crate) fn taker(&self, key: Key) -> Option<Rc<Ended>> {
-        self.with_flight(key, |flight| flight.taker.clone()).flatten()
+        self.with_flight(key, |flight| flight.taker.ring()).flatten()
     }
 
     /// An I/O that has not ended.
@@ -548,7 +569,12 @@ impl Sink for Path {
         let Some(flight) = flights.get_mut(key) else { return };
         flight.done = Some((self.sim.now(), completion));
         let (is_armed, is_left, queue) = (flight.is_armed, flight.is_left, flight.queue);
-        let (task, taker) = (flight.task, flight.taker.clone().filter(|_| !is_armed));
+        let (task, taker) = (flight.task, flight.taker.ring().filter(|_| !is_armed));
+        if let Taker::Thread(thread) = flight.taker
+            && !is_left
+        {
+            flight.waits = self.machine.waits(thread);
+        }
         drop(flights);
         let task = taker.map_or(task, |ring| ring.push(key));
         if self.config.path.strategy().is_some() {
@@ -667,8 +693,7 @@ impl InFlight<'_> {
     /// The end of a command that the thread was polling for.
     async fn seen(&self, thread: &Context, way: Way, stages: &mut Stages<'_>) -> Completion {
         let Taken { port, completion, .. } = self.take_from_drive(way, stages);
-        stages.pass(stage::RUN_DELAY, self.path.sim.now());
-        stages.mark_thread();
+        stages.waited();
         self.polls(thread, port, stages).await;
         completion
     }
@@ -710,7 +735,7 @@ impl InFlight<'_> {
     pub(crate) fn take_from_drive(&self, way: Way, stages: &mut Stages<'_>) -> Taken {
         let taken = self.take(way);
         stages.queued(taken.issued);
-        stages.in_drive(taken.done);
+        stages.in_drive(taken.done, taken.waits);
         taken
     }
 }
@@ -725,6 +750,7 @@ pub(crate) struct Taken {
     ahead: Option<Ahead>,
     noticed: Option<Span>,
     pub(crate) completion: Completion,
+    waits: Waits,
 }
 
 impl Drop for InFlight<'_> {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_host_machine::{Affinity, Context, ThreadSpec};
+use nandscape_host_machine::{Affinity, Context, Role, ThreadSpec};
 
 use crate::path::Path;
 
@@ -14,7 +14,7 @@ impl Path {
     }
 
     fn begin_queue_run(self: &Rc<Path>, cpu: usize) {
-        let spec = ThreadSpec { affinity: Affinity::one(cpu), ..ThreadSpec::default() };
+        let spec = ThreadSpec { affinity: Affinity::one(cpu), role: Role::Kernel, ..ThreadSpec::default() };
         let thread = self.machine.thread(spec).expect("the processor exists");
         let path = self.clone();
         self.sim.spawn(async move {

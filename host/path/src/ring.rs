@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Token};
-use nandscape_host_machine::{ConfigError, Context, Event, Kind, Mode, ThreadSpec, Times};
+use nandscape_host_machine::{ConfigError, Context, Event, Mode, Role, ThreadSpec};
 use nandscape_sim::executor::TaskId;
 use nandscape_sim::slots::Key;
 use nandscape_sim::{Span, Time};
@@ -26,7 +26,7 @@ use nandscape_wire_nvme::{IoOpcode, Status};
 
 use crate::config::{Costs, RingKind, half};
 use crate::path::{Path, Taken, copy_of, is_to_drive};
-use crate::stages::{Legs, stage};
+use crate::stages::{Account, Legs, stage};
 
 /// See the file. The threads end with the simulation.
 pub struct Ring {
@@ -99,11 +99,6 @@ struct Outstanding {
     copy: Span,
 }
 
-/// What a thread has spent on switches.
-fn switches(times: &Times) -> Span {
-    times.by(Kind::Switch) + times.by(Kind::Cold)
-}
-
 impl Ring {
     /// A thread with a ring of a kind, which uses a namespace that `info` describes.
     ///
@@ -132,7 +127,7 @@ impl Ring {
         let thread = machine.thread(spec)?;
         path.sim.spawn(ring.clone().serve(thread));
         if kind == RingKind::Sqpoll {
-            path.sim.spawn(ring.clone().look(machine.thread(spec)?));
+            path.sim.spawn(ring.clone().look(machine.thread(ThreadSpec { role: Role::Kernel, ..spec })?));
         }
         Ok(ring)
     }
@@ -164,15 +159,15 @@ impl Ring {
             let asked: Vec<(Io, Time)> = self.asked.borrow_mut().drain(..).collect();
             let has_none = self.outstanding.borrow().is_empty() && self.entries.borrow().is_empty();
             if asked.is_empty() && has_none {
-                idle = Some((self.now(), thread.times()));
+                idle = Some((self.now(), Account::of(&thread)));
                 self.ended.event.wait(&thread).await;
                 continue;
             }
             let since = idle.take();
             let requests = asked.into_iter().map(|(io, arrived)| {
                 let found_idle = since.filter(|(since, _)| *since <= arrived);
-                let switched = found_idle.map(|(_, times)| switches(&thread.times().since(&times)));
-                Request { io, legs: Legs::begin(arrived, self.now(), switched) }
+                let since = found_idle.map(|(_, account)| account.until_now(&thread));
+                Request { io, legs: Legs::begin(arrived, self.now(), since.as_ref()) }
             });
             self.submit_all(&thread, requests.collect()).await;
             let slept = self.wait(&thread).await;
@@ -279,9 +274,9 @@ impl Ring {
         self.kernel_task.set(None);
     }
 
-    /// Until an I/O has ended or, where the thread sleeps, another one is requested. Returns what the thread spent on switches, if it slept.
-    async fn wait(&self, thread: &Context) -> Option<Span> {
-        let before = switches(&thread.times());
+    /// Until an I/O has ended or, where the thread sleeps, another one is requested. Returns the thread's account of that, if it slept.
+    async fn wait(&self, thread: &Context) -> Option<Account> {
+        let before = Account::of(thread);
         if self.kind == RingKind::Iopoll {
             let ended = poll_fn(|_| {
                 if !self.ended.keys.borrow().is_empty() {
@@ -304,11 +299,11 @@ impl Ring {
         while !has_news() {
             self.ended.event.wait(thread).await;
         }
-        Some(switches(&thread.times()) - before)
+        Some(before.until_now(thread))
     }
 
     /// Takes what has ended, and hands it to the application.
-    async fn reap(&self, thread: &Context, slept: Option<Span>) {
+    async fn reap(&self, thread: &Context, slept: Option<Account>) {
         let keys: Vec<Key> = self.ended.keys.borrow_mut().drain(..).collect();
         let mut all = Vec::with_capacity(keys.len());
         for key in keys {
@@ -319,8 +314,8 @@ impl Ring {
             legs.pass(stage::QUEUE, issued);
             legs.at = done;
             marks.into_iter().for_each(|(stage, at)| legs.pass(stage, at));
-            match slept {
-                Some(switched) => legs.resumed(switched, self.now()),
+            match &slept {
+                Some(since) => legs.resumed(since, self.now()),
                 None => legs.pass(stage::RING, self.now()),
             }
             all.push((outstanding, completion, port));

@@ -1,7 +1,7 @@
 //! The stages of an I/O in the host, and the time that a thread spends in each.
 
 use nandscape_drive::{Breakdown, Completion};
-use nandscape_host_machine::{Context, Kind, Times};
+use nandscape_host_machine::{Context, Holder, Kind, Times, Waits};
 use nandscape_sim::{Sim, Span, Time};
 
 /// The host's name as a layer of breakdowns.
@@ -33,7 +33,7 @@ pub mod stage {
     pub const COMPLETE: &str = "complete";
     /// Waking the thread.
     pub const WAKEUP: &str = "wakeup";
-    /// Waiting for a processor: for other threads, and for interrupts of other I/Os.
+    /// Waiting for a processor, by who has it: see [`split`].
     pub const RUN_DELAY: &str = "run_delay";
     /// Switching to the thread, with the end of a power state and cold caches.
     pub const SWITCH: &str = "switch";
@@ -62,49 +62,133 @@ pub mod stage {
         CLIENT, NETWORK, RECEIVE, THREAD, SYSCALL, SUBMIT, LOCK, DRIVER, QUEUE, COALESCING, INTERRUPT, IPI, SOFTIRQ,
         COMPLETE, WAKEUP, OVERSLEEP, RUN_DELAY, SWITCH, POLL, HELP, COPY, RING, SEND,
     ];
+
+    /// Who has a processor for which a thread waits: the names of [`Holder`](nandscape_host_machine::Holder).
+    pub const HOLDERS: [&str; 6] = ["interrupt", "softirq", "application", "polling", "load", "kernel"];
+
+    /// The waits for them, as causes of the layer's time.
+    pub(crate) const BEHIND: [&str; 6] = [
+        "run_delay:interrupt",
+        "run_delay:softirq",
+        "run_delay:application",
+        "run_delay:polling",
+        "run_delay:load",
+        "run_delay:kernel",
+    ];
+
+    /// The stage of a cause of the layer's time, and the holder of the processor if the stage is a wait for that.
+    pub fn split(cause: &'static str) -> (&'static str, Option<&'static str>) {
+        cause.split_once(':').map_or((cause, None), |(stage, holder)| (stage, Some(holder)))
+    }
+}
+
+/// What a thread has spent and waited for up to an instant.
+#[derive(Copy, Clone)]
+pub(crate) struct Account {
+    times: Times,
+    waits: Waits,
+}
+
+impl Account {
+    pub(crate) fn of(thread: &Context) -> Account {
+        Account { times: thread.times(), waits: thread.waits() }
+    }
+
+    /// What it has spent and waited for since `earlier`.
+    fn since(&self, earlier: &Account) -> Account {
+        Account { times: self.times.since(&earlier.times), waits: self.waits.since(&earlier.waits) }
+    }
+
+    /// The same since this account until now.
+    pub(crate) fn until_now(&self, thread: &Context) -> Account {
+        Account::of(thread).since(self)
+    }
+
+    fn switched(&self) -> Span {
+        self.times.by(Kind::Switch) + self.times.by(Kind::Cold)
+    }
+}
+
+/// Time by cause.
+#[derive(Default)]
+struct Spent(Vec<(&'static str, Span)>);
+
+impl Spent {
+    fn push(&mut self, stage: &'static str, span: Span) {
+        self.0.push((stage, span));
+    }
+
+    /// A wait for the processor. `waits` has who had that, for as long or longer: then each has its part. A thread that was at work on
+    /// other I/Os meanwhile had the rest.
+    fn wait(&mut self, delay: Span, waits: &Waits) {
+        if delay.is_zero() {
+            return;
+        }
+        let (all, mut left) = (waits.total(), delay);
+        for ((_, holder), cause) in Holder::ALL.into_iter().zip(stage::BEHIND) {
+            let waited = waits.by(holder);
+            let part = match all > delay {
+                true => (u128::from(waited.ns()) * u128::from(delay.ns()) / u128::from(all.ns())) as u64,
+                false => waited.ns(),
+            };
+            left -= Span::from_ns(part);
+            self.push(cause, Span::from_ns(part));
+        }
+        self.push(stage::BEHIND[Holder::Application as usize], left);
+    }
+
+    fn charge(&self, breakdown: &mut Breakdown) {
+        self.0.iter().for_each(|(cause, span)| breakdown.charge(LAYER, cause, *span));
+    }
 }
 
 /// The stages of one I/O that have ended.
 pub(crate) struct Stages<'a> {
     sim: &'a Sim,
     thread: &'a Context,
-    /// When the last one ended, and the thread's time then.
+    /// When the last one ended, and the thread's account then.
     at: Time,
-    times: Times,
-    spent: Vec<(&'static str, Span)>,
+    account: Account,
+    spent: Spent,
 }
 
 impl<'a> Stages<'a> {
-    /// An I/O that was requested at `arrived` and gets its thread now. `idle` is the thread's time when it began to wait for one, if the I/O
-    /// found it so: the rest is a wait for the processor and a switch.
-    pub(crate) fn begin(sim: &'a Sim, thread: &'a Context, arrived: Time, idle: Option<Times>) -> Stages<'a> {
-        let (at, times) = (sim.now(), thread.times());
+    /// An I/O that was requested at `arrived` and gets its thread now. `idle` is the thread's account when it began to wait for one, if the
+    /// I/O found it so: the rest is a wait for the processor and a switch.
+    pub(crate) fn begin(sim: &'a Sim, thread: &'a Context, arrived: Time, idle: Option<Account>) -> Stages<'a> {
+        let (at, account, mut spent) = (sim.now(), Account::of(thread), Spent::default());
         let waited = at - arrived;
-        let spent = match idle.map(|idle| times.since(&idle)) {
-            None => vec![(stage::THREAD, waited)],
-            Some(spent) => {
-                let switched = (spent.by(Kind::Switch) + spent.by(Kind::Cold)).min(waited);
-                vec![(stage::SWITCH, switched), (stage::RUN_DELAY, waited - switched)]
+        match idle.map(|idle| account.since(&idle)) {
+            None => spent.push(stage::THREAD, waited),
+            Some(since) => {
+                let switched = since.switched().min(waited);
+                spent.push(stage::SWITCH, switched);
+                spent.wait(waited - switched, &since.waits);
             }
-        };
-        Stages { sim, thread, at, times, spent }
+        }
+        Stages { sim, thread, at, account, spent }
     }
 
     /// A stage has ended in which the thread worked. Its switches and its waits for the processor are stages themselves.
     pub(crate) fn end(&mut self, stage: &'static str) {
-        let (now, times) = (self.sim.now(), self.thread.times());
-        let spent = times.since(&self.times);
-        let switched = spent.by(Kind::Switch) + spent.by(Kind::Cold);
-        let elapsed = now - self.at;
-        self.spent.push((stage, spent.busy() - switched));
-        self.spent.push((stage::SWITCH, switched));
-        self.spent.push((stage::RUN_DELAY, elapsed - spent.busy()));
-        (self.at, self.times) = (now, times);
+        let (elapsed, since) = self.go_on();
+        let (switched, busy) = (since.switched(), since.times.busy());
+        self.spent.push(stage, busy - switched);
+        self.spent.push(stage::SWITCH, switched);
+        self.spent.wait(elapsed - busy, &since.waits);
+    }
+
+    /// The next stage begins now. Returns how long the last one took, and the thread's account of it.
+    fn go_on(&mut self) -> (Span, Account) {
+        let (now, account) = (self.sim.now(), Account::of(self.thread));
+        let (elapsed, since) = (now - self.at, account.since(&self.account));
+        (self.at, self.account) = (now, account);
+        (elapsed, since)
     }
 
     /// A stage has ended at `at` in which the thread did nothing.
     pub(crate) fn pass(&mut self, stage: &'static str, at: Time) {
-        self.spent.push((stage, at - self.at));
+        self.spent.push(stage, at - self.at);
         self.at = at;
     }
 
@@ -115,45 +199,53 @@ impl<'a> Stages<'a> {
         }
     }
 
-    /// The drive has had the command from the end of the last stage to `at`.
-    pub(crate) fn in_drive(&mut self, at: Time) {
-        self.at = at;
+    /// The drive has had the command from the end of the last stage to `at`, when the thread had waited for its processor for so long.
+    pub(crate) fn in_drive(&mut self, at: Time, waits: Waits) {
+        (self.at, self.account.waits) = (at, waits);
+    }
+
+    /// Another has had the I/O from the end of the last stage until now.
+    pub(crate) fn elsewhere(&mut self) {
+        _ = self.go_on();
     }
 
     /// A thread that slept in the last stage, and has had its processor back for no time: a switch, and a wait before it.
     pub(crate) fn resumed(&mut self) {
-        let (now, times) = (self.sim.now(), self.thread.times());
-        let spent = times.since(&self.times);
-        let elapsed = now - self.at;
-        let switched = (spent.by(Kind::Switch) + spent.by(Kind::Cold)).min(elapsed);
-        self.spent.push((stage::SWITCH, switched));
-        self.spent.push((stage::RUN_DELAY, elapsed - switched));
-        (self.at, self.times) = (now, times);
+        let (elapsed, since) = self.go_on();
+        let switched = since.switched().min(elapsed);
+        self.spent.push(stage::SWITCH, switched);
+        self.spent.wait(elapsed - switched, &since.waits);
+    }
+
+    /// A thread that polled has its processor: until now it waited for that.
+    pub(crate) fn waited(&mut self) {
+        let (elapsed, since) = self.go_on();
+        self.spent.wait(elapsed, &since.waits);
     }
 
     /// The thread's time counts anew.
     pub(crate) fn mark_thread(&mut self) {
-        self.times = self.thread.times();
+        self.account = Account::of(self.thread);
     }
 
     /// Charges all of it to the host.
     pub(crate) fn charge(&self, breakdown: &mut Breakdown) {
-        self.spent.iter().for_each(|(stage, span)| breakdown.charge(LAYER, stage, *span));
+        self.spent.charge(breakdown);
     }
 }
 
 /// The parts of a request's time, each from the end of the one before.
 pub(crate) struct Legs {
     pub(crate) at: Time,
-    spent: Vec<(&'static str, Span)>,
+    spent: Spent,
 }
 
 impl Legs {
-    /// A request that came at `arrived` and is seen now; the thread was idle, and has spent `switched` on its switch since.
-    pub(crate) fn begin(arrived: Time, now: Time, idle: Option<Span>) -> Legs {
-        let mut legs = Legs { at: arrived, spent: Vec::new() };
+    /// A request that came at `arrived` and is seen now; the thread was idle, and this is its account since.
+    pub(crate) fn begin(arrived: Time, now: Time, idle: Option<&Account>) -> Legs {
+        let mut legs = Legs { at: arrived, spent: Spent::default() };
         match idle {
-            Some(switched) => legs.resumed(switched, now),
+            Some(since) => legs.resumed(since, now),
             None => legs.pass(stage::THREAD, now),
         }
         legs
@@ -161,20 +253,34 @@ impl Legs {
 
     pub(crate) fn pass(&mut self, stage: &'static str, at: Time) {
         if at > self.at {
-            self.spent.push((stage, at - self.at));
+            self.spent.push(stage, at - self.at);
             self.at = at;
         }
     }
 
-    /// The thread has its processor again, after a switch of a length at most.
-    pub(crate) fn resumed(&mut self, switched: Span, at: Time) {
-        let switch = switched.min(at.since(self.at));
-        self.spent.push((stage::SWITCH, switch));
-        self.spent.push((stage::RUN_DELAY, at.since(self.at) - switch));
+    /// The thread has its processor again. Its account since it slept has the switch, and who had the processor.
+    pub(crate) fn resumed(&mut self, since: &Account, at: Time) {
+        let elapsed = at.since(self.at);
+        let switch = since.switched().min(elapsed);
+        self.spent.push(stage::SWITCH, switch);
+        self.spent.wait(elapsed - switch, &since.waits);
         self.at = self.at.max(at);
     }
 
     pub(crate) fn charge(&self, completion: &mut Completion) {
-        self.spent.iter().for_each(|(stage, span)| completion.breakdown.charge(LAYER, stage, *span));
+        self.spent.charge(&mut completion.breakdown);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_holder_has_a_cause_of_the_wait_for_a_processor() {
+        assert_eq!(Holder::ALL.map(|(name, _)| name), stage::HOLDERS);
+        let causes = stage::HOLDERS.map(|name| (stage::RUN_DELAY, Some(name)));
+        assert_eq!(stage::BEHIND.map(stage::split), causes);
+        assert_eq!(stage::split(stage::SWITCH), (stage::SWITCH, None));
     }
 }

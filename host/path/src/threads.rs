@@ -6,12 +6,13 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io};
-use nandscape_host_machine::{ConfigError, Context, Event, Machine, ThreadSpec, Times};
+use nandscape_host_machine::{ConfigError, Context, Event, Machine, ThreadSpec};
 use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::Status;
 
 use crate::clients::{Clients, Connection};
 use crate::path::Path;
+use crate::stages::Account;
 
 /// See the file. The threads end with the simulation.
 pub struct Threads {
@@ -121,13 +122,13 @@ impl Threads {
     }
 
     async fn serve(self: Rc<Threads>, thread: Context, way: Way) {
-        // When the thread began to wait for an I/O, and its time then.
-        let mut idle: Option<(Time, Times)> = None;
+        // When the thread began to wait for an I/O, and its account then.
+        let mut idle: Option<(Time, Account)> = None;
         loop {
             let next = self.inbox.borrow_mut().pop_front();
             match next {
                 Some((Io { command, mem, token }, arrived)) => {
-                    let found_idle = idle.take().filter(|(since, _)| *since <= arrived).map(|(_, times)| times);
+                    let found_idle = idle.take().filter(|(since, _)| *since <= arrived).map(|(_, account)| account);
                     let command = (command, self.info.lba_bytes);
                     let completion = match &way {
                         Way::Host(path) => path.io_of_idle(&thread, (arrived, found_idle), command, mem).await,
@@ -141,7 +142,7 @@ impl Threads {
                     (0..more).for_each(|_| _ = self.idle.notify_from(&thread));
                 }
                 None => {
-                    idle = Some((self.sim.now(), thread.times()));
+                    idle = Some((self.sim.now(), Account::of(&thread)));
                     self.idle.wait(&thread).await;
                 }
             }

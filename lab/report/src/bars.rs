@@ -49,11 +49,24 @@ fn stage_color(stage: Stage) -> &'static str {
     }
 }
 
-/// The host's stages that took time, in the order of a command's path; those of the drive lie between.
-fn of_host(stages: &Stages) -> Vec<(&'static str, f64)> {
-    let by = &stages[format!("{HOST}_by")];
-    host_stage::ALL.iter().map(|name| (*name, number(&by[name]))).filter(|(_, us)| *us > 0.0).collect()
+/// The host's stages that took time, in the order of a command's path; those of the drive lie between. The wait for a processor is
+/// divided by who had that, if the report has it.
+fn of_host(stages: &Stages) -> Vec<(String, f64)> {
+    let (by, mut parts) = (&stages[format!("{HOST}_by")], Vec::new());
+    for name in host_stage::ALL {
+        if name == host_stage::RUN_DELAY && stages[RUN_DELAY_BY].is_object() {
+            let wait = |holder: &str| (format!("{name}, behind {holder}"), number(&stages[RUN_DELAY_BY][holder]));
+            parts.extend(host_stage::HOLDERS.map(wait));
+        } else {
+            parts.push((name.to_owned(), number(&by[name])));
+        }
+    }
+    parts.retain(|(_, us)| *us > 0.0);
+    parts
 }
+
+/// The wait for a processor by who had it.
+const RUN_DELAY_BY: &str = "run_delay_by";
 
 fn cause_color(name: &str) -> &'static str {
     match name {
@@ -166,11 +179,17 @@ pub(crate) fn rows(bars: &[Bar<'_>]) -> Value {
         rows.push(
             context! { name => HOST, cells, meaning => "system call, block layer, interrupt, switches", part => false },
         );
-        for stage in host_stage::ALL {
-            let times: Vec<f64> = bars.iter().map(|bar| number(&bar.stages[format!("{HOST}_by")][stage])).collect();
+        let mut row = |name: String, by: &str, of: &str| {
+            let times: Vec<f64> = bars.iter().map(|bar| number(&bar.stages[by][of])).collect();
             if times.iter().any(|time| *time > 0.0) {
                 let cells: Vec<String> = times.into_iter().map(us).collect();
-                rows.push(context! { name => stage.replace('_', " "), cells, meaning => "", part => true });
+                rows.push(context! { name, cells, meaning => "", part => true });
+            }
+        };
+        for stage in host_stage::ALL {
+            row(stage.replace('_', " "), &format!("{HOST}_by"), stage);
+            if stage == host_stage::RUN_DELAY {
+                host_stage::HOLDERS.iter().for_each(|holder| row(format!("behind {holder}"), RUN_DELAY_BY, holder));
             }
         }
     }
@@ -193,6 +212,19 @@ pub(crate) fn rows(bars: &[Bar<'_>]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_wait_for_a_processor_is_divided_by_who_had_it() {
+        let stages = serde_json::json!({
+            "host": 9.0, "host_by": {"run_delay": 6.0, "syscall": 3.0}, "run_delay_by": {"load": 5.0, "softirq": 1.0, "kernel": 0.0},
+        });
+        let names: Vec<(String, f64)> = parts(&stages).into_iter().map(|part| (part.name, part.us)).collect();
+        let expected =
+            [("host, syscall", 3.0), ("host, run delay, behind softirq", 1.0), ("host, run delay, behind load", 5.0)];
+        assert_eq!(names, expected.map(|(name, us)| (name.to_owned(), us)));
+        let rows = rows(&[Bar { name: "read".to_owned(), mean_us: 9.0, stages: &stages }]).to_string();
+        assert!(rows.contains("behind softirq") && !rows.contains("behind kernel"), "{rows}");
+    }
 
     #[test]
     fn bars_are_to_scale() {

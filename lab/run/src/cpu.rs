@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, Role, Use, node};
-use nandscape_host_machine::{Kind, ThreadSpec};
+use nandscape_host_machine::scheduler::Nice;
+use nandscape_host_machine::{Affinity, ConfigError, Kind, Policy, ThreadSpec};
 use nandscape_host_network::links::Side;
 use nandscape_host_path::policy::PolicyKind;
 use nandscape_host_path::{Clients, Path, Profile, Queues, Reactor, Ring, RingKind, Stripe, Threads};
-use nandscape_lab_workload::{JobSpec, LoadKind, LoadSpec, Workload};
+use nandscape_lab_workload::{JobSpec, LoadKind, LoadSpec, Scheduling, Workload};
 use nandscape_sim::trace::Track;
 use nandscape_sim::{Sim, Span, Time};
 use serde::Serialize;
@@ -46,6 +47,8 @@ pub struct CpuReport {
     /// The share of the processors' time that the load of `host.load` had; left out without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
+    /// How often a processor was given to a thread, an interrupt or a softirq.
+    pub decisions: u64,
     /// Interrupts of the drive a request; null without requests.
     pub interrupts_per_request: Option<f64>,
     /// The processor time of the longest handler of an interrupt of the drive; 0 without interrupts.
@@ -106,8 +109,8 @@ pub(crate) struct Host {
     clients: Option<Rc<Clients>>,
     /// Threads of applications with rings, and of the kernel for these.
     of_rings: Cell<u64>,
-    /// Those of the first processors, with `host.ring=reactor`.
-    reactors: RefCell<Vec<Rc<Reactor>>>,
+    /// Those of processors, with `host.ring=reactor`.
+    reactors: RefCell<BTreeMap<usize, Rc<Reactor>>>,
     /// Applications that reactors serve.
     served: Cell<usize>,
     /// The lines of its processors in the event trace, if that has some.
@@ -121,6 +124,7 @@ struct Account {
     /// Of all, by kind, without the load.
     times: [Span; Kind::ALL.len()],
     load: Span,
+    decisions: u64,
     /// Of all, and of each completion queue.
     interrupts: u64,
     interrupts_of: Vec<u64>,
@@ -286,7 +290,7 @@ impl Host {
     /// The same over a chain, which is one namespace.
     ///
     /// # Errors
-    /// When a thread cannot be.
+    /// When a word about its threads is not valid on this host.
     pub(crate) fn connect_over(&self, workload: &Workload) -> Result<Vec<Rc<dyn Drive>>, RunError> {
         self.connect(workload, |_| Ok(self.path.info()))
     }
@@ -296,44 +300,85 @@ impl Host {
         workload: &Workload,
         info: impl Fn(u32) -> Result<DriveInfo, RunError>,
     ) -> Result<Vec<Rc<dyn Drive>>, RunError> {
-        let jobs =
-            workload.jobs.iter().flat_map(|job| (0..job.numjobs).map(move |_| (job.namespace, threads_of_job(job))));
-        let loads = workload.loads.iter().map(|load| (1, (threads_of_load(load), threads_of_load(load))));
-        jobs.chain(loads).map(|(nsid, threads)| self.application(info(nsid)?, threads)).collect()
+        let mut drives = Vec::new();
+        for job in &workload.jobs {
+            for number in 0..job.numjobs as usize {
+                let scheduling = job.scheduling.of_clone(number);
+                let application = self.application(info(job.namespace)?, threads_of_job(job), &scheduling);
+                drives.push(
+                    application.map_err(|problem| RunError::Workload(format!("job \"{}\": {problem}", job.name)))?,
+                );
+            }
+        }
+        for load in &workload.loads {
+            let threads = threads_of_load(load);
+            let application = self.application(info(1)?, (threads, threads), &Scheduling::default());
+            drives.push(application.map_err(RunError::Workload)?);
+        }
+        Ok(drives)
     }
 
     /// An application: threads with one I/O each, or one thread with a ring.
-    fn application(&self, info: DriveInfo, counts: (u32, u32)) -> Result<Rc<dyn Drive>, RunError> {
-        let kind = self.path.config().ring;
-        if kind == RingKind::Off {
-            return Ok(self.threads(info, counts)?);
+    ///
+    /// # Errors
+    /// Which word about its threads is not valid on this host, and what would be.
+    fn application(
+        &self,
+        info: DriveInfo,
+        counts: (u32, u32),
+        scheduling: &Scheduling,
+    ) -> Result<Rc<dyn Drive>, String> {
+        let cpus = self.path.machine().cpus();
+        if let Some(missing) = scheduling.cpus.iter().find(|cpu| **cpu >= cpus) {
+            let host = &self.name;
+            return Err(format!("cpus_allowed: host {host} has no processor {missing}; valid are 0 to {}", cpus - 1));
         }
+        let (kind, error) = (self.path.config().ring, |error: ConfigError| error.to_string());
         if kind == RingKind::Reactor {
-            return self.reactor(info);
+            return self.reactor(info, scheduling);
         }
-        let ring = Ring::new(&self.path, info, kind, ThreadSpec::default());
-        let ring = ring.map_err(|error| RunError::Workload(error.to_string()))?;
+        let affinity = match &scheduling.cpus[..] {
+            [] => Affinity::ALL,
+            cpus => cpus.iter().copied().collect(),
+        };
+        let policy = Policy::Fair(Nice::new(scheduling.nice).map_err(error)?);
+        let spec = ThreadSpec { policy, affinity, ..ThreadSpec::default() };
+        if kind == RingKind::Off {
+            return Ok(self.threads(info, counts, spec).map_err(error)?);
+        }
+        let ring = Ring::new(&self.path, info, kind, spec).map_err(error)?;
         self.of_rings.set(self.of_rings.get() + u64::from(ring.count()));
         Ok(ring)
     }
 
-    /// An application of the reactor of the next processor, which begins with its first.
-    fn reactor(&self, info: DriveInfo) -> Result<Rc<dyn Drive>, RunError> {
-        let cpu = self.served.replace(self.served.get() + 1) % self.path.machine().cpus();
-        let mut reactors = self.reactors.borrow_mut();
-        if reactors.len() == cpu {
-            reactors.push(Reactor::new(&self.path, cpu).map_err(|error| RunError::Workload(error.to_string()))?);
-            self.of_rings.set(self.of_rings.get() + 1);
+    /// An application of the reactor of the next processor that it may use, which begins with its first.
+    fn reactor(&self, info: DriveInfo, scheduling: &Scheduling) -> Result<Rc<dyn Drive>, String> {
+        if scheduling.nice != 0 {
+            let nice = scheduling.nice;
+            return Err(format!(
+                "nice: {nice} is not valid with host.ring=reactor, whose threads serve several jobs; 0 is"
+            ));
         }
-        Ok(reactors[cpu].connect(info))
+        let served = self.served.replace(self.served.get() + 1);
+        let cpu = match &scheduling.cpus[..] {
+            [] => served % self.path.machine().cpus(),
+            cpus => cpus[served % cpus.len()],
+        };
+        let mut reactors = self.reactors.borrow_mut();
+        if let Some(reactor) = reactors.get(&cpu) {
+            return Ok(reactor.connect(info));
+        }
+        let reactor = Reactor::new(&self.path, cpu).map_err(|error| error.to_string())?;
+        self.of_rings.set(self.of_rings.get() + 1);
+        reactors.insert(cpu, reactor.clone());
+        Ok(reactor.connect(info))
     }
 
-    fn threads(&self, info: DriveInfo, counts: (u32, u32)) -> Result<Rc<Threads>, RunError> {
+    fn threads(&self, info: DriveInfo, counts: (u32, u32), spec: ThreadSpec) -> Result<Rc<Threads>, ConfigError> {
         let threads = match &self.clients {
-            None => Threads::new(&self.path, info, counts, ThreadSpec::default()),
-            Some(clients) => Threads::of_clients(clients, info, counts, ThreadSpec::default()),
-        };
-        let threads = threads.map_err(|error| RunError::Workload(error.to_string()))?;
+            None => Threads::new(&self.path, info, counts, spec),
+            Some(clients) => Threads::of_clients(clients, info, counts, spec),
+        }?;
         self.threads.borrow_mut().push(threads.clone());
         Ok(threads)
     }
@@ -372,6 +417,7 @@ impl Host {
             request_us: some.then(|| each(all)),
             busy: share(all),
             load: (config.load > 0).then(|| share(ended.load - begun.load)),
+            decisions: ended.decisions - begun.decisions,
             interrupts_per_request: some.then(|| (ended.interrupts - begun.interrupts) as f64 / requests as f64),
             longest_interrupt_us: self.path.longest_handler().as_us(),
             network: self.network(begun, &ended, requests),
@@ -426,6 +472,7 @@ impl Account {
             at: sim.now(),
             times: Kind::ALL.map(|(_, kind)| total.by(kind) - of_loads(kind)),
             load: loads.iter().map(|times| times.busy()).sum(),
+            decisions: path.machine().decisions(),
             interrupts: path.interrupts(),
             interrupts_of: path.completion_queues().map(|(_, interrupts)| interrupts).collect(),
             network: clients.map(NetworkAccount::of),

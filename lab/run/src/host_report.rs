@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::OWN;
+use nandscape_host_path::{LAYER as HOST, stage};
 use nandscape_lab_workload::{Direction, Outcome, Tally, Workload};
 use nandscape_sim::Span;
 use serde::Serialize;
@@ -65,6 +66,9 @@ pub struct HostReport {
     /// The same by layer and cause, of layers that give causes; left out where none does.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub layer_causes_us: BTreeMap<&'static str, BTreeMap<&'static str, BTreeMap<&'static str, f64>>>,
+    /// Mean wait for a processor of the host by direction and holder of the processor; left out where nothing waited.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub run_delay_us: BTreeMap<&'static str, BTreeMap<&'static str, f64>>,
     /// Mean time in the drive by stage; sums to the drive's part.
     pub breakdown_us: BTreeMap<&'static str, BTreeMap<String, serde_json::Value>>,
     /// Each layer over the drives, the lowest first; left out where there is none.
@@ -128,6 +132,7 @@ impl HostReport {
             fairness: None,
             layers_us: directions.iter().map(|way| (way.name(), layers(outcome.tally(*way)))).collect(),
             layer_causes_us: causes(outcome, &directions),
+            run_delay_us: run_delays(outcome, &directions),
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
             latency_us,
             latency_corrected_us,
@@ -158,17 +163,35 @@ fn causes(
         let tally = outcome.tally(*way);
         let has_causes = |layer| tally.breakdown.causes().any(|(of, cause, _)| of == layer && cause != OWN);
         for (layer, cause, span) in tally.breakdown.causes().filter(|(layer, ..)| has_causes(*layer)) {
-            let mean = span.ns() as f64 / tally.latency.count() as f64 / 1e3;
-            all.entry(way.name()).or_default().entry(layer).or_default().insert(cause, mean);
+            let (cause, mean) = (stage::split(cause).0, mean(tally, span));
+            *all.entry(way.name()).or_default().entry(layer).or_default().entry(cause).or_default() += mean;
         }
     }
     all
 }
 
+/// Mean wait for a processor by direction and holder.
+fn run_delays(outcome: &Outcome, directions: &[Direction]) -> BTreeMap<&'static str, BTreeMap<&'static str, f64>> {
+    let mut all = BTreeMap::<_, BTreeMap<_, f64>>::new();
+    for way in directions {
+        let tally = outcome.tally(*way);
+        for (_, cause, span) in tally.breakdown.causes().filter(|(layer, ..)| *layer == HOST) {
+            if let (_, Some(holder)) = stage::split(cause) {
+                all.entry(way.name()).or_default().insert(holder, mean(tally, span));
+            }
+        }
+    }
+    all
+}
+
+/// The mean of a sum over a tally's requests, in microseconds.
+fn mean(tally: &Tally, sum: Span) -> f64 {
+    sum.ns() as f64 / tally.latency.count() as f64 / 1e3
+}
+
 /// Mean time in each layer and in the drive.
 pub(crate) fn layers(tally: &Tally) -> BTreeMap<&'static str, f64> {
-    let mean = |span: Span| span.ns() as f64 / tally.latency.count() as f64 / 1e3;
     let in_drive = Stage::ALL.iter().map(|stage| tally.breakdown.stage(*stage)).sum();
-    let layers = tally.breakdown.layers().map(|(layer, span)| (layer, mean(span)));
-    layers.chain([(DRIVE, mean(in_drive))]).collect()
+    let layers = tally.breakdown.layers().map(|(layer, span)| (layer, mean(tally, span)));
+    layers.chain([(DRIVE, mean(tally, in_drive))]).collect()
 }

@@ -6,7 +6,7 @@ use nandscape_device_ftl_core::{RainStats, Stats};
 use nandscape_device_media::OpCounts;
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
-use nandscape_host_path::LAYER as HOST;
+use nandscape_host_path::{LAYER as HOST, stage};
 use nandscape_lab_workload::{Direction, Outcome, Tally};
 use nandscape_sim::Span;
 use nandscape_wire_nvme::vendor::BUSY;
@@ -479,15 +479,25 @@ pub(crate) fn breakdown(tally: &Tally) -> BTreeMap<String, serde_json::Value> {
     stages
 }
 
-/// Mean time in the host, by its stages; nothing where hosts take no time.
+/// Mean time in the host, by its stages, and its wait for a processor by who had that; nothing where hosts take no time.
 fn in_host(tally: &Tally) -> Vec<(String, serde_json::Value)> {
     let mean = |span: Span| span.ns() as f64 / tally.latency.count() as f64 / 1e3;
-    let of_host = || tally.breakdown.causes().filter(|(layer, ..)| *layer == HOST);
-    if of_host().next().is_none() {
+    let (mut all, mut by) = (Span::ZERO, BTreeMap::<&str, Span>::new());
+    let mut behind = serde_json::Map::new();
+    for (_, cause, span) in tally.breakdown.causes().filter(|(layer, ..)| *layer == HOST) {
+        let (stage, holder) = stage::split(cause);
+        all += span;
+        *by.entry(stage).or_default() += span;
+        behind.extend(holder.map(|holder| (holder.to_owned(), mean(span).into())));
+    }
+    if by.is_empty() {
         return Vec::new();
     }
-    let sum: Span = of_host().map(|(.., span)| span).sum();
     let by: serde_json::Map<String, serde_json::Value> =
-        of_host().map(|(_, stage, span)| (stage.to_owned(), mean(span).into())).collect();
-    vec![(HOST.to_owned(), mean(sum).into()), (format!("{HOST}_by"), by.into())]
+        by.into_iter().map(|(stage, span)| (stage.to_owned(), mean(span).into())).collect();
+    let mut fields = vec![(HOST.to_owned(), mean(all).into()), (format!("{HOST}_by"), by.into())];
+    if !behind.is_empty() {
+        fields.push((format!("{}_by", stage::RUN_DELAY), behind.into()));
+    }
+    fields
 }

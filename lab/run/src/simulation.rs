@@ -308,6 +308,9 @@ impl Simulation {
         report.cpu = host.as_deref().map(|host| host.report(outcome.requests()));
         report.limited_by = report.limited_by.or(report.cpu.as_ref().and_then(CpuReport::limits));
         report.inputs.host = self.host.as_ref().map(HostInputs::of);
+        if self.host.is_none() {
+            report.notes.extend(self.workload.note_on_threads());
+        }
         report.precompletion = asking.as_deref().and_then(|asking| rig.precompletion(0, asking));
         if self.check {
             rig.check()?;

@@ -243,6 +243,9 @@ impl Stack {
         }
         let cpu = host.as_deref().map(|host| host.report(outcome.requests()));
         let mut host = HostReport::new(&outcome, &self.workload, self.seed);
+        if self.host.is_none() {
+            host.notes.extend(self.workload.note_on_threads());
+        }
         host.limited_by = cpu.as_ref().and_then(CpuReport::limits);
         host.cpu = cpu;
         host.chain = opened.layers.iter().map(Section::of).collect();

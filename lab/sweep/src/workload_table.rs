@@ -8,7 +8,7 @@ use crate::spec::WorkloadFrom;
 use crate::value::Value;
 
 /// Keys of a job. Without a job's name they apply to all jobs.
-const JOB_WORDS: [&str; 33] = [
+const JOB_WORDS: [&str; 36] = [
     "rw",
     "bs",
     "iodepth",
@@ -41,12 +41,15 @@ const JOB_WORDS: [&str; 33] = [
     "class",
     "tenant",
     "deadline",
+    "nice",
+    "cpus_allowed",
+    "cpus_allowed_policy",
     "stonewall",
 ];
 /// Keys of the whole workload.
 const RUN_WORDS: [&str; 4] = ["io_count", "runtime", "warmup_count", "ramp_time"];
 /// Keys whose values are text in a workload file, also where they look like numbers.
-const TEXTS: [&str; 13] = [
+const TEXTS: [&str; 15] = [
     "rw",
     "bs",
     "size",
@@ -60,6 +63,8 @@ const TEXTS: [&str; 13] = [
     "plids",
     "plid_select",
     "thinktime_blocks_type",
+    "cpus_allowed",
+    "cpus_allowed_policy",
 ];
 /// Lists of a workload file, whose elements have names.
 const SECTIONS: [&str; 4] = ["job", "characteristics", "filebench", "ycsb"];

@@ -9,6 +9,7 @@ use crate::flushes::FlushWords;
 use crate::keys::shown;
 use crate::load::{LoadKind, LoadSpec};
 use crate::placement::PlacementWords;
+use crate::scheduling::SchedulingWords;
 use crate::spec::{DEFAULT_REQUESTS, JobSpec, Limit, RateProcess, Source, Workload, two_for};
 use crate::think::{Pause, ThinkWords};
 use crate::words::{self, Action, NumberOrText, Share, SwitchOrText};
@@ -144,6 +145,9 @@ struct JobKeys {
     class: Option<u8>,
     tenant: Option<u16>,
     deadline: Option<NumberOrText>,
+    nice: Option<i64>,
+    cpus_allowed: Option<NumberOrText>,
+    cpus_allowed_policy: Option<String>,
     stonewall: Option<bool>,
 }
 
@@ -325,6 +329,12 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         counts: keys.thinktime_blocks_type,
         spin: pause("thinktime_spin", keys.thinktime_spin)?,
     };
+    let scheduling = SchedulingWords {
+        nice: keys.nice,
+        cpus: keys.cpus_allowed.map(|cpus| cpus.to_string()),
+        mask: None,
+        policy: keys.cpus_allowed_policy,
+    };
     let of_job = |problem: String| error(format!("job \"{name}\": {problem}"));
     let process = word(keys.rate_process, RateProcess::Poisson, |problem| at("rate_process", problem))?;
     let spec = JobSpec {
@@ -350,6 +360,7 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         class: keys.class.unwrap_or(0),
         tenant: keys.tenant.unwrap_or(0),
         deadline: pause("deadline", keys.deadline)?.map(|Pause(span)| span),
+        scheduling: scheduling.scheduling().map_err(of_job)?,
         stonewall: keys.stonewall.unwrap_or(false),
         name: name.clone(),
     };

@@ -25,6 +25,7 @@
 //! | `flushes` | jobs that flush, or write with Force Unit Access |
 //! | `think` | jobs that pause |
 //! | `attributes` | class, tenant and deadline of a job's commands |
+//! | `scheduling` | how a host runs the threads of a job |
 //! | `client` | requests of tasks to a drive: of a load, or of any other host |
 //! | `flight` | a request in flight and its commands |
 //! | `record` | the measurements |
@@ -57,6 +58,7 @@ mod record;
 mod request;
 mod requests;
 mod run;
+mod scheduling;
 mod spec;
 #[cfg(test)]
 mod testing;
@@ -83,6 +85,7 @@ pub use placement::{PlacedBy, PlacementWords, Placing};
 pub use record::{Direction, Due, Flow, Met, Outcome, Tally};
 pub use request::{Request, RequestSource, RequestStream, SourceError, TimedRequest};
 pub use run::{Hooks, Runner, Served};
+pub use scheduling::{Scheduling, SchedulingWords};
 pub use spec::{JobSpec, Limit, Rate, RateProcess, Source, Workload};
 pub use think::{Counts, Pause, Think, ThinkWords};
 pub use values::{Reading, Values, Wrong};

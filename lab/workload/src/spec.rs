@@ -11,6 +11,7 @@ use crate::flushes::Flushes;
 use crate::load::LoadSpec;
 use crate::placement::Placing;
 use crate::request::RequestStream;
+use crate::scheduling::Scheduling;
 use crate::think::Think;
 use crate::words::{Action, BlockSizes, Burst, Pattern, Share};
 use crate::zoned::Zoned;
@@ -95,6 +96,8 @@ pub struct JobSpec {
     pub tenant: u16,
     /// How long after its submission each Read and Write is due (CDW3), if the job has a deadline.
     pub deadline: Option<Span>,
+    /// How a host runs its threads.
+    pub scheduling: Scheduling,
     /// Whether it waits until the jobs before it have ended, and the jobs after it with it.
     pub stonewall: bool,
 }
@@ -168,6 +171,7 @@ impl Default for JobSpec {
             class: 0,
             tenant: 0,
             deadline: None,
+            scheduling: Scheduling::default(),
             stonewall: false,
         }
     }

@@ -200,6 +200,56 @@ pub(crate) const SUITE: &[Benchmark] = &[
         how: How::Exact(instructions::instructions),
     },
     Benchmark {
+        name: "host-decisions",
+        about: "scheduling decisions of a simulated host: 8 processors, 64 threads that compute, 32 that read",
+        how: How::Sim {
+            args: &[
+                "--drive",
+                "default",
+                "--set",
+                "capacity=4GiB",
+                "--precondition",
+                "full",
+                "--rw",
+                "randread",
+                "--iodepth",
+                "32",
+                "--runtime",
+                "1s",
+                "--host",
+                "server",
+                "--set",
+                "host.cores=8",
+                "--set",
+                "host.load=64",
+                "--set",
+                "host.slice=10us",
+            ],
+            figures: decisions,
+        },
+    },
+    Benchmark {
+        name: "host-reads",
+        about: "4 KiB random reads, 32 at a time, by threads of a simulated host, over the default drive",
+        how: How::Sim {
+            args: &[
+                "--drive",
+                "default",
+                "--rw",
+                "randread",
+                "--iodepth",
+                "32",
+                "--io-count",
+                "1000000",
+                "--precondition",
+                "full",
+                "--host",
+                "server",
+            ],
+            figures: host_reads,
+        },
+    },
+    Benchmark {
         name: "option-price",
         about: "CPU time of a request with an option (timing, aging, placement, partitions, zones), as a ratio to the drive without it, option by option",
         how: How::Own(price::option_price),
@@ -335,6 +385,16 @@ fn number(report: &Value, path: &str) -> Option<f64> {
 
 fn rate(report: &Value, count: f64) -> Option<f64> {
     Some(count / number(report, "/host/cpu_s")?)
+}
+
+fn decisions(report: &Value, _: FlashBytes<'_>) -> Option<Vec<Figure>> {
+    let value = rate(report, number(report, "/cpu/decisions")?)?;
+    Some(vec![Figure { name: "decisions per CPU s", value, aim: "1 M at least", more_is_better: true }])
+}
+
+fn host_reads(report: &Value, _: FlashBytes<'_>) -> Option<Vec<Figure>> {
+    let value = rate(report, number(report, "/requests")?)?;
+    Some(vec![Figure { name: "requests per CPU s", value, aim: "", more_is_better: true }])
 }
 
 fn reads(report: &Value, _: FlashBytes<'_>) -> Option<Vec<Figure>> {

@@ -7,8 +7,8 @@ use nandscape_sim::trace::Track;
 use nandscape_sim::{Span, Time};
 
 use super::units::Units;
-use crate::scheduler::Scheduler;
-use crate::times::{Kind, Times};
+use crate::scheduler::{Scheduler, Share};
+use crate::times::{Kind, Times, Waits};
 
 /// See the file.
 pub(crate) struct Cpu {
@@ -22,6 +22,12 @@ pub(crate) struct Cpu {
     /// Hard interrupts and softirqs, the first of which is under way.
     pub(crate) hard: VecDeque<Key>,
     pub(crate) soft: VecDeque<Key>,
+    /// How long softirqs have run in a row.
+    pub(crate) soft_ran: Span,
+    /// Whether its thread goes on with a softirq, and has the others wait.
+    pub(crate) is_deferring: bool,
+    /// The share of this thread; while it has work, that is at the softirq.
+    pub(crate) ksoftirqd: Share,
     /// Interrupts of the machine itself that have to be handled: timers, and those from other processors.
     pub(crate) stolen: Units,
     /// Threads that wait for it.
@@ -35,6 +41,8 @@ pub(crate) struct Cpu {
     /// Whether anything is on it.
     pub(crate) busy: bool,
     pub(crate) times: Times,
+    /// The same by who had it.
+    pub(crate) held: Waits,
     pub(crate) timeline: Timeline,
 }
 

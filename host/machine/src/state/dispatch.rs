@@ -1,5 +1,6 @@
 //! Who gets a processor, loses it, waits for it.
 
+use nandscape_sim::Span;
 use nandscape_sim::slots::Key;
 
 use super::{Class, Entity, Place, State, Units, next_tick};
@@ -76,6 +77,9 @@ impl State {
         if entity.class == Class::Hard {
             cpu.hard.push_back(key)
         } else {
+            if cpu.soft.is_empty() {
+                cpu.soft_ran = Span::ZERO;
+            }
             cpu.soft.push_back(key)
         }
         entity.place = Place::Raised(index);
@@ -87,9 +91,10 @@ impl State {
 
     /// A context of a processor loads its data, if that is warm on another core.
     fn load(&mut self, key: Key, index: usize) {
-        let (core, cost) = (self.cpus[index].core, self.costs.cold_core);
-        let entity = self.entity_mut(key);
-        if entity.home.take().is_some_and(|home| home != core) {
+        let core = self.cpus[index].core;
+        if let Some(home) = self.entity_mut(key).home.take().filter(|home| *home != core) {
+            let cost = self.cold_between(home, core);
+            let entity = self.entity_mut(key);
             entity.cold = entity.cold.plus(cost);
         }
     }
@@ -129,6 +134,11 @@ impl State {
     fn wake_fair(&mut self, key: Key, by: Option<usize>, asker: Option<Key>) -> Option<usize> {
         let index = self.place(key, by);
         self.settle(index);
+        self.enter(key, index, asker)
+    }
+
+    /// A thread joins the run queue of a processor, which is settled. Returns the processor that the thread gets at once.
+    pub(super) fn enter(&mut self, key: Key, index: usize, asker: Option<Key>) -> Option<usize> {
         self.join(key, index);
         let Some(current) = self.cpus[index].thread else {
             self.pick(index, asker);
@@ -150,7 +160,7 @@ impl State {
     /// Returns the processor that the thread gets at once.
     fn wake_realtime(&mut self, key: Key, priority: u8, by: Option<usize>, asker: Option<Key>) -> Option<usize> {
         let ticket = self.realtime.join(key, priority);
-        self.entity_mut(key).place = Place::Ticket(ticket);
+        self.put(key, Place::Ticket(ticket));
         self.push(key, by, asker)
     }
 
@@ -183,8 +193,8 @@ impl State {
         if before != index {
             self.cpus[before].queue.moves(&mut entity.share);
         }
-        entity.place = Place::Queued(index);
         self.cpus[index].queue.join(key, &mut entity.share);
+        self.put(key, Place::Queued(index));
     }
 
     /// The thread that has a processor waits again, and the next one has it, which may be the same. The processor is settled.
@@ -192,13 +202,14 @@ impl State {
         self.cpus[index].resched = false;
         let Some(key) = self.cpus[index].thread else { return };
         let entity = self.entities.get_mut(key).expect("the context exists");
-        match entity.class {
-            Class::Realtime(priority) => entity.place = Place::Ticket(self.realtime.put_back(key, priority)),
+        let place = match entity.class {
+            Class::Realtime(priority) => Place::Ticket(self.realtime.put_back(key, priority)),
             _ => {
-                entity.place = Place::Queued(index);
                 self.cpus[index].queue.put_back(key, &mut entity.share);
+                Place::Queued(index)
             }
-        }
+        };
+        self.put(key, place);
         match self.take_next(index) {
             Some(next) if next == key => self.keeps(key, index),
             next => {
@@ -219,12 +230,14 @@ impl State {
         let entity = self.entities.get_mut(key).expect("the context exists");
         let next = match entity.class {
             Class::Realtime(priority) => {
-                entity.place = Place::Ticket(self.realtime.join(key, priority));
+                let ticket = self.realtime.join(key, priority);
+                self.put(key, Place::Ticket(ticket));
                 self.take_next(index)
             }
             _ => {
-                entity.place = Place::Queued(index);
-                Some(self.cpus[index].queue.yields(key, &mut entity.share))
+                let next = self.cpus[index].queue.yields(key, &mut entity.share);
+                self.put(key, Place::Queued(index));
+                Some(next)
             }
         };
         if next == Some(key) {
@@ -238,8 +251,8 @@ impl State {
 
     /// A thread was to lose its processor, and is the next one.
     fn keeps(&mut self, key: Key, index: usize) {
+        self.put(key, Place::On(index));
         let entity = self.entities.get_mut(key).expect("the context exists");
-        entity.place = Place::On(index);
         if entity.class == Class::Fair {
             self.cpus[index].queue.start(&mut entity.share);
         }
@@ -268,10 +281,12 @@ impl State {
     fn dispatch(&mut self, next: Option<Key>, index: usize, was_idle: bool) {
         let Some(key) = next else { return };
         let now = self.sim.now();
-        let (core, cold_core) = (self.cpus[index].core, self.costs.cold_core);
+        let core = self.cpus[index].core;
         let cold_cache = self.cold_cache;
         let entry = if was_idle { self.costs.switch.plus(self.costs.idle_exit) } else { self.costs.switch };
         let (worked, was_on) = (self.worked(index), self.cpus[self.entity(key).cpu].core);
+        let cold_core = self.cold_between(was_on, core);
+        self.put(key, Place::On(index));
         let entity = self.entities.get_mut(key).expect("the context exists");
         entity.entry = entry;
         let cold = match entity.left_core_at {
@@ -283,7 +298,7 @@ impl State {
         entity.counts.switches += 1;
         entity.counts.migrations += u64::from(entity.left_core_at.is_some() && entity.cpu != index);
         entity.counts.delay += now - entity.ready;
-        (entity.place, entity.cpu) = (Place::On(index), index);
+        entity.cpu = index;
         self.free -= 1;
         let cpu = &mut self.cpus[index];
         cpu.thread = Some(key);
@@ -310,8 +325,9 @@ impl State {
 
     /// A context leaves the place where it is.
     pub(crate) fn leave(&mut self, key: Key) {
-        let entity = self.entity_mut(key);
-        let place = std::mem::replace(&mut entity.place, Place::Away);
+        let place = self.entity(key).place;
+        self.put(key, Place::Away);
+        let is_deferred = self.entity(key).is_deferred;
         match place {
             Place::Away => {}
             Place::Ticket(ticket) => self.realtime.leave(ticket),
@@ -319,17 +335,17 @@ impl State {
                 self.settle(index);
                 let entity = self.entities.get_mut(key).expect("the context exists");
                 self.cpus[index].queue.leave(&mut entity.share);
+                if is_deferred {
+                    self.end_deferred(key, index);
+                }
                 self.changed(index, None);
             }
             Place::On(index) => {
                 // What it did up to now is charged to it as long as it has the processor.
                 self.settle(index);
-                self.vacate(key, index);
-                let entity = self.entities.get_mut(key).expect("the context exists");
-                if entity.class == Class::Fair {
-                    self.cpus[index].queue.stop(&mut entity.share);
+                if !is_deferred || !self.hand_over(key, index) {
+                    self.leave_processor(key, index);
                 }
-                self.pick(index, None);
             }
             Place::Raised(index) => {
                 self.settle(index);
@@ -344,6 +360,19 @@ impl State {
             let entity = self.entity_mut(key);
             (entity.asks, entity.work, entity.cold) = (false, Units::ZERO, Units::ZERO);
         }
+    }
+
+    /// A thread leaves its processor, which is settled, and the run queue of that.
+    fn leave_processor(&mut self, key: Key, index: usize) {
+        self.vacate(key, index);
+        let entity = self.entities.get_mut(key).expect("the context exists");
+        if entity.class == Class::Fair {
+            self.cpus[index].queue.stop(&mut entity.share);
+        }
+        if entity.is_deferred {
+            self.end_deferred(key, index);
+        }
+        self.pick(index, None);
     }
 
     /// Another thread may have a processor again, or interrupts may.
@@ -398,6 +427,9 @@ impl State {
     /// A thread may run on these processors from now on, and leaves another one.
     pub(crate) fn set_affinity(&mut self, key: Key, affinity: Affinity) {
         let entity = self.entity_mut(key);
+        if !entity.class.is_thread() || entity.is_deferred {
+            return;
+        }
         entity.affinity = affinity;
         match entity.place {
             Place::On(index) | Place::Queued(index) if !affinity.has(index) => self.settle(index),

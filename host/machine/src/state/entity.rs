@@ -7,7 +7,7 @@ use super::units::Units;
 use crate::affinity::Affinity;
 use crate::context::Counts;
 use crate::scheduler::{Share, Ticket};
-use crate::times::{Kind, Times};
+use crate::times::{Kind, Role, Times, Waits};
 
 /// Who goes before whom.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -50,6 +50,9 @@ pub(crate) struct Entity {
     /// Counts contexts, for the timeline.
     pub(crate) number: u64,
     pub(crate) class: Class,
+    pub(crate) role: Role,
+    /// Whether it is a softirq with which its processor's thread goes on.
+    pub(crate) is_deferred: bool,
     pub(crate) place: Place,
     /// Whether a future waits for its work, or for the processor.
     pub(crate) asks: bool,
@@ -78,6 +81,10 @@ pub(crate) struct Entity {
     /// Since when it waits for a processor.
     pub(crate) ready: Time,
     pub(crate) times: Times,
+    /// How long it has waited for its processor before it got its place, by who had that.
+    pub(crate) waits: Waits,
+    /// The sums of its processor by holder at that time.
+    pub(crate) held_before: Waits,
     pub(crate) counts: Counts,
 }
 
@@ -87,6 +94,7 @@ impl Entity {
         match self.class {
             Class::Hard => [Kind::Interrupt, Kind::Cold, Kind::Interrupt],
             Class::Soft => [Kind::Softirq, Kind::Cold, Kind::Softirq],
+            _ if self.is_deferred => [Kind::Switch, Kind::Cold, Kind::Softirq],
             Class::Realtime(_) | Class::Fair => [Kind::Switch, Kind::Cold, self.kind],
         }
     }

@@ -7,6 +7,8 @@
 //! | `cpu` | what is on a processor |
 //! | `dispatch` | who gets a processor, loses it, waits for it |
 //! | `placement` | the processor on which a woken thread runs |
+//! | `waits` | who keeps ready threads from their processors |
+//! | `ksoftirqd` | threads that go on with long softirqs |
 //!
 //! The state changes at the instants of events only. Up to each event, [`State::settle`] charges the time of a processor to
 //! what was on it. No task runs the machine: a context sets the timer of its own end, and whoever changes what is on a
@@ -15,8 +17,10 @@
 mod cpu;
 mod dispatch;
 mod entity;
+mod ksoftirqd;
 mod placement;
 mod units;
+mod waits;
 
 use std::cell::{Cell, RefCell};
 
@@ -31,8 +35,8 @@ pub(crate) use entity::{Class, Entity, Place};
 pub(crate) use units::Units;
 
 use crate::config::Config;
-use crate::scheduler::{Realtime, Scheduler};
-use crate::times::{Kind, Times};
+use crate::scheduler::{Nice, Realtime, Scheduler, Share};
+use crate::times::{Holder, Kind, Times, Waits};
 
 /// What a machine and its contexts share.
 pub(crate) struct Shared {
@@ -59,6 +63,8 @@ pub(crate) struct Costs {
     pub(crate) timer: Units,
     pub(crate) idle_exit: Units,
     pub(crate) cold_core: Units,
+    /// The same between NUMA nodes.
+    pub(crate) cold_node: Units,
 }
 
 /// See the file.
@@ -78,6 +84,10 @@ pub(crate) struct State {
     pub(crate) cold_cache: Span,
     pub(crate) tick: Span,
     pub(crate) balance: bool,
+    /// How long softirqs run in a row before their processor's thread goes on with them; zero is for ever.
+    pub(crate) ksoftirqd: Span,
+    /// Cores of each NUMA node.
+    cores_of_node: usize,
     rates: [u64; 2],
     pub(crate) numbers: u64,
     /// How often a processor was given to a thread, an interrupt or a softirq.
@@ -107,6 +117,9 @@ impl State {
             thread: None,
             hard: Default::default(),
             soft: Default::default(),
+            soft_ran: Span::ZERO,
+            is_deferring: false,
+            ksoftirqd: Share::new(Nice::default()),
             stolen: Units::ZERO,
             queue: make(),
             resched: false,
@@ -114,6 +127,7 @@ impl State {
             rate: rates[0],
             busy: false,
             times: Times::default(),
+            held: Waits::default(),
             timeline: Timeline::default(),
         };
         let costs = Costs {
@@ -122,6 +136,7 @@ impl State {
             timer: Units::of(config.timer),
             idle_exit: Units::of(config.idle_exit),
             cold_core: Units::of(config.cold_core),
+            cold_node: Units::of(config.between_nodes(config.cold_core)),
         };
         State {
             sim: sim.clone(),
@@ -136,6 +151,8 @@ impl State {
             cold_cache: config.cold_cache,
             tick: config.tick,
             balance: config.balance,
+            ksoftirqd: config.ksoftirqd,
+            cores_of_node: config.cores / config.nodes,
             rates,
             numbers: 0,
             decisions: 0,
@@ -159,7 +176,7 @@ impl State {
     /// What is on a processor.
     pub(crate) fn top(&self, index: usize) -> Option<Key> {
         let cpu = &self.cpus[index];
-        let (hard, soft) = (cpu.hard.front(), cpu.soft.front());
+        let (hard, soft) = (cpu.hard.front(), cpu.soft.front().filter(|_| !cpu.is_deferring));
         if hard.is_none() && soft.is_none() {
             return cpu.thread;
         }
@@ -178,10 +195,11 @@ impl State {
         let top = self.top(index);
         let rate = self.cpus[index].rate;
         let stolen = self.cpus[index].stolen.spend(rate, &mut elapsed);
-        self.charge(index, Kind::Interrupt, 0, stolen);
-        let Some(key) = top else { return self.charge(index, Kind::Idle, 0, elapsed) };
+        self.charge(index, (Kind::Interrupt, Some(Holder::Interrupt)), 0, stolen);
+        let Some(key) = top else { return self.charge(index, (Kind::Idle, None), 0, elapsed) };
         let entity = self.entity_mut(key);
         let (kinds, number, mut parts) = (entity.kinds(), entity.number, [Span::ZERO; 3]);
+        let holders = kinds.map(|kind| entity.holder(kind));
         for (part, left) in parts.iter_mut().zip([&mut entity.entry, &mut entity.cold, &mut entity.work]) {
             *part = left.spend(rate, &mut elapsed);
         }
@@ -190,7 +208,9 @@ impl State {
             entity.times.add(kind, part);
         }
         let ran: Span = parts.into_iter().sum();
-        if entity.class.is_thread() && !ran.is_zero() {
+        if entity.class == Class::Soft {
+            self.cpus[index].soft_ran += ran;
+        } else if entity.class.is_thread() && !ran.is_zero() {
             if entity.class == Class::Fair {
                 // The fields are apart, so that both can be borrowed.
                 let entity = self.entities.get_mut(key).expect("it has just been seen");
@@ -198,8 +218,8 @@ impl State {
             }
             self.worked[self.cpus[index].core] += ran;
         }
-        for (kind, part) in kinds.into_iter().zip(parts) {
-            self.charge(index, kind, number, part);
+        for ((kind, holder), part) in kinds.into_iter().zip(holders).zip(parts) {
+            self.charge(index, (kind, Some(holder)), number, part);
         }
     }
 
@@ -212,7 +232,7 @@ impl State {
     }
 
     /// Charges a span of a processor, which follows the last one.
-    fn charge(&mut self, index: usize, kind: Kind, of: u64, span: Span) {
+    fn charge(&mut self, index: usize, (kind, holder): (Kind, Option<Holder>), of: u64, span: Span) {
         if span.is_zero() {
             return;
         }
@@ -220,6 +240,7 @@ impl State {
         let start = cpu.since;
         cpu.since = start + span;
         cpu.times.add(kind, span);
+        holder.into_iter().for_each(|holder| cpu.held.add(holder, span));
         if cpu.timeline.track.is_some() && self.sim.trace().is_on() {
             let ended = cpu.timeline.add(kind, of, start, span);
             self.show(index, ended);
@@ -271,6 +292,8 @@ impl State {
         } else if entity.class == Class::Fair && entity.held == 0 {
             let left = cpu.queue.slice_left(&entity.share);
             end = end.min(left.map_or(Time::MAX, |left| cpu.since + stolen + left));
+        } else if let Some(left) = self.undeferred(key, index) {
+            end = end.min(cpu.since + stolen + left);
         }
         if end == Time::MAX { Progress::Waits } else { Progress::Until(end) }
     }
@@ -285,6 +308,9 @@ impl State {
         self.settle(index);
         let (now, entity) = (self.sim.now(), self.entity(key));
         if !entity.class.is_thread() {
+            if !entity.is_done() && self.undeferred(key, index) == Some(Span::ZERO) {
+                self.defer(key, index, Some(key));
+            }
             return;
         }
         let (is_fair, is_done, held) = (entity.class == Class::Fair, entity.is_done(), entity.held > 0);

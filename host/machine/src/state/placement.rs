@@ -2,7 +2,7 @@
 
 use nandscape_sim::slots::Key;
 
-use super::{Class, State};
+use super::{Class, State, Units};
 
 impl State {
     fn is_free(&self, index: usize) -> bool {
@@ -20,7 +20,17 @@ impl State {
         (from..count).chain(0..from).filter(move |index| affinity.has(*index))
     }
 
-    /// A free processor: the last one, the waker's, one of a free core, any.
+    /// The NUMA node of a core.
+    fn node(&self, core: usize) -> usize {
+        core / self.cores_of_node
+    }
+
+    /// Loading the caches of a core for data that is warm on another one.
+    pub(super) fn cold_between(&self, one: usize, other: usize) -> Units {
+        if self.node(one) == self.node(other) { self.costs.cold_core } else { self.costs.cold_node }
+    }
+
+    /// A free processor: the last one, the waker's, one of a free core, any; the node of the first of them before others.
     fn free(&self, key: Key, by: Option<usize>) -> Option<usize> {
         if self.free == 0 {
             return None;
@@ -29,7 +39,11 @@ impl State {
         let last = entity.left_core_at.map(|_| entity.cpu);
         let near = [last, by].into_iter().flatten().find(|index| entity.affinity.has(*index) && self.is_free(*index));
         let from = last.or(by).unwrap_or(0);
-        near.or_else(|| self.allowed(key, from).find(|index| self.has_free_core(*index)))
+        let node = self.node(self.cpus[from].core);
+        let is_near = |index: &usize| self.node(self.cpus[*index].core) == node;
+        near.or_else(|| self.allowed(key, from).filter(is_near).find(|index| self.has_free_core(*index)))
+            .or_else(|| self.allowed(key, from).filter(is_near).find(|index| self.is_free(*index)))
+            .or_else(|| self.allowed(key, from).find(|index| self.has_free_core(*index)))
             .or_else(|| self.allowed(key, from).find(|index| self.is_free(*index)))
     }
 

@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_host_machine::scheduler::{Nice, SchedulerKind};
-use nandscape_host_machine::{Affinity, Config, Context, Event, Kind, Machine, Mode, Policy, ThreadSpec};
+use nandscape_host_machine::{
+    Affinity, Config, Context, Event, Holder, Kind, Lock, LockKind, Machine, Mode, Policy, Role, ThreadSpec,
+};
 use nandscape_sim::{Executor, Sim, Span};
 
 const US: fn(u64) -> Span = Span::from_us;
@@ -361,4 +363,94 @@ fn a_light_thread_has_the_lesser_share() {
     host.run(2_000_000);
     let light = threads[1].times().total().as_s() / 2.0;
     assert!((light - 15.0 / 1_039.0).abs() < 0.003, "{light}");
+}
+
+#[test]
+fn a_ready_thread_waits_behind_those_that_have_its_processor() {
+    let mut host = host(Config::free(1));
+    let load = ThreadSpec { policy: Policy::Realtime(1), role: Role::Load, ..ThreadSpec::default() };
+    let load = Rc::new(host.machine.thread(load).unwrap());
+    host.works(&load, 30);
+    host.run(5);
+    let thread = host.thread();
+    let done = host.works(&thread, 10);
+    for (at, work, is_hard) in [(12, 4, true), (20, 3, false), (40, 2, true)] {
+        let (sim, machine) = (host.sim.clone(), host.machine.clone());
+        host.sim.spawn(async move {
+            sim.sleep(US(at - 5)).await;
+            let irq = if is_hard { machine.interrupt(0) } else { machine.softirq(0) }.unwrap();
+            irq.work(US(work), Mode::Kernel).await;
+        });
+    }
+    let waits = |thread: &Context| Holder::ALL.map(|(_, holder)| thread.waits().by(holder).ns() / 1_000);
+    host.run(10);
+    // Up to now, while it waits.
+    assert_eq!(waits(&thread), [3, 0, 0, 0, 7, 0]);
+    host.run(100);
+    assert_eq!((done.get(), waits(&thread)), (30 + 7 + 10 + 2, [4 + 2, 3, 0, 0, 25, 0]));
+    assert_eq!(waits(&load), [4, 3, 0, 0, 0, 0], "it had its processor but for interrupts");
+}
+
+/// Ends of a thread with 100 us of work and of softirqs of 60 us and 10 us, which are raised at 10 us and 40 us.
+fn softirqs_next_to_a_thread(config: Config) -> [u64; 3] {
+    let mut host = host(config);
+    let thread = host.thread();
+    let done = host.works(&thread, 100);
+    let ended = Rc::new(RefCell::new(Vec::new()));
+    for (at, work) in [(10, 60), (40, 10)] {
+        let (sim, machine, ended) = (host.sim.clone(), host.machine.clone(), ended.clone());
+        host.sim.spawn(async move {
+            sim.sleep(US(at)).await;
+            machine.softirq(0).unwrap().work(US(work), Mode::Kernel).await;
+            ended.borrow_mut().push(sim.now().ns() / 1_000);
+        });
+    }
+    host.run(300);
+    let busy = [host.us(0, Kind::User), host.us(0, Kind::Softirq), host.us(0, Kind::Idle)];
+    assert_eq!(busy, [100, 70, 130]);
+    [ended.borrow()[0], ended.borrow()[1], done.get()]
+}
+
+#[test]
+fn softirqs_that_run_for_long_share_the_processor() {
+    for sched in [SchedulerKind::Cfs, SchedulerKind::Eevdf] {
+        let slice = US(2);
+        let config = Config { sched, slice, latency: slice, wakeup: Span::ZERO, ..Config::free(1) };
+        assert_eq!(softirqs_next_to_a_thread(config.clone()), [70, 80, 170]);
+        // From 30 us on the softirqs have half of the processor, for 40 us and 10 us of work; then the thread is alone.
+        let [first, second, thread] = softirqs_next_to_a_thread(Config { ksoftirqd: US(20), ..config });
+        assert!(first.abs_diff(30 + 80) <= 4 && second.abs_diff(30 + 100) <= 4, "{sched:?}: {first}, {second}");
+        assert_eq!(thread, 170);
+    }
+}
+
+#[test]
+fn data_and_locks_of_another_node_take_longer() {
+    let costs = Config { cold_core: US(10), lock_transfer: US(4), nodes: 2, distance: 2.5, ..Config::free(4) };
+    for (cpu, cold, lock) in [(0, 0, 0), (1, 10, 4), (2, 25, 10)] {
+        let mut host = host(costs.clone());
+        let (first, thread) = (host.pinned(0), host.pinned(cpu));
+        let taken = Rc::new(Lock::new(&host.machine, LockKind::Spin));
+        let (near, sim) = (taken.clone(), host.sim.clone());
+        let locked = async move {
+            drop(near.acquire(&first).await);
+            let begun = sim.now();
+            drop(near.acquire(&thread).await);
+            let locked = sim.now() - begun;
+            thread.work(US(1), Mode::User).warm_on(0).await;
+            (locked, thread.times().by(Kind::Cold))
+        };
+        assert_eq!(host.executor.block_on(locked).unwrap(), (US(lock), US(cold)), "processor {cpu}");
+    }
+    // Of free processors, one of the node where the thread was last is taken.
+    let mut host = host(Config { cores: 4, ..costs });
+    let (thread, blocker) = (host.thread(), host.pinned(3));
+    thread.set_affinity(Affinity::one(3)).unwrap();
+    host.executor.block_on(thread.work(US(1), Mode::User)).unwrap();
+    thread.set_affinity(Affinity::ALL).unwrap();
+    host.run(1);
+    host.works(&blocker, 50);
+    host.run(1);
+    host.executor.block_on(thread.work(US(1), Mode::User)).unwrap();
+    assert_eq!(thread.cpu(), 2);
 }

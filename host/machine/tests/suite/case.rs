@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nandscape_host_machine::scheduler::SchedulerKind;
-use nandscape_host_machine::{Affinity, Config, Context, Machine, Mode, Policy, ThreadSpec, Times};
+use nandscape_host_machine::{Affinity, Config, Context, Machine, Mode, Policy, Role, ThreadSpec, Times, Waits};
 use nandscape_sim::{Executor, Rng, Sim, Span, Time};
 
 /// A step of a thread. Lengths are nanoseconds.
@@ -19,6 +19,7 @@ pub(crate) enum Step {
 pub(crate) struct Thread {
     /// The priority of a real-time thread.
     pub(crate) priority: Option<u8>,
+    pub(crate) role: Role,
     pub(crate) cpus: Vec<usize>,
     pub(crate) steps: Vec<Step>,
 }
@@ -50,12 +51,18 @@ impl Case {
         config.share = 0.5;
         config.sched = if rng.chance(0.5) { SchedulerKind::Cfs } else { SchedulerKind::Eevdf };
         let mut ns = |from: u64, to: u64| Span::from_ns(from + rng.below(to - from));
-        (config.slice, config.latency, config.wakeup) = (ns(600, 1_500), ns(300, 4_000), ns(0, 600));
+        (config.slice, config.latency, config.wakeup) = (ns(700, 1_500), ns(300, 4_000), ns(0, 600));
         for cost in [&mut config.switch, &mut config.interrupt, &mut config.softirq, &mut config.timer] {
             *cost = ns(0, 40);
         }
-        (config.cold_cache, config.cold_core, config.idle_exit) = (ns(0, 90), ns(0, 90), ns(0, 50));
+        (config.cold_cache, config.cold_core, config.idle_exit) = (ns(0, 90), ns(0, 60), ns(0, 50));
         config.balance = rng.chance(0.5);
+        if rng.chance(0.5) {
+            config.ksoftirqd = Span::from_ns(100 + rng.below(300));
+        }
+        if rng.chance(0.5) {
+            (config.nodes, config.distance) = (config.cores, 1.0 + rng.below(2) as f64);
+        }
         let (cpus, until) = (config.cpus(), 20_000);
         let threads = (0..1 + rng.below(7)).map(|_| Case::thread(rng, cpus)).collect();
         let raised = |_| Raised {
@@ -64,7 +71,7 @@ impl Case {
             is_hard: rng.chance(0.6),
             work: 1 + rng.below(300),
         };
-        let raised = (0..20).map(raised).collect();
+        let raised = (0..30).map(raised).collect();
         Case { config, threads, raised, until }
     }
 
@@ -82,6 +89,7 @@ impl Case {
         }
         Thread {
             priority: rng.chance(0.2).then(|| 1 + rng.below(3) as u8),
+            role: [Role::Application, Role::Load, Role::Kernel][rng.below(3) as usize],
             cpus: if some.is_empty() || rng.chance(0.6) { all } else { some },
             steps,
         }
@@ -91,16 +99,19 @@ impl Case {
         ThreadSpec {
             policy: thread.priority.map_or(ThreadSpec::default().policy, Policy::Realtime),
             affinity: thread.cpus.iter().copied().collect::<Affinity>(),
+            role: thread.role,
         }
     }
 
-    /// The steps that ended on the machine, in order, and the accounts of processors.
-    pub(crate) fn run(&self, mut executor: Executor) -> (Vec<Ended>, Vec<Times>) {
+    /// The steps that ended on the machine, in order, the accounts of processors, and the waits of threads.
+    pub(crate) fn run(&self, mut executor: Executor) -> (Vec<Ended>, Vec<Times>, Vec<Waits>) {
         let sim = executor.sim();
         let machine = Machine::new(&sim, self.config.clone()).expect("a machine that is possible");
         let log = Rc::new(RefCell::new(Vec::new()));
+        let mut contexts = Vec::new();
         for (number, thread) in self.threads.iter().enumerate() {
-            let context = machine.thread(Case::spec(thread)).expect("processors that exist");
+            let context = Rc::new(machine.thread(Case::spec(thread)).expect("processors that exist"));
+            contexts.push(context.clone());
             sim.spawn(follow(sim.clone(), context, number, thread.steps.clone(), log.clone()));
         }
         for (number, raised) in self.raised.iter().copied().enumerate() {
@@ -116,11 +127,11 @@ impl Case {
         }
         executor.block_on(sim.sleep_until(Time::from_ns(self.until))).expect("the run ends");
         let times = (0..machine.cpus()).map(|cpu| machine.usage(cpu)).collect();
-        (log.take(), times)
+        (log.take(), times, contexts.iter().map(|context| context.waits()).collect())
     }
 }
 
-async fn follow(sim: Sim, context: Context, number: usize, steps: Vec<Step>, log: Rc<RefCell<Vec<Ended>>>) {
+async fn follow(sim: Sim, context: Rc<Context>, number: usize, steps: Vec<Step>, log: Rc<RefCell<Vec<Ended>>>) {
     for (index, step) in steps.into_iter().enumerate() {
         match step {
             Step::Work(ns) => context.work(Span::from_ns(ns), Mode::User).await,

@@ -3,8 +3,8 @@
 //! All threads have nice 0, so that virtual time is an exact number of 1/1,024 ns. A run notes the first instant at which two
 //! independent things happen at once: from there on the order of events decides, and the runs cannot be compared.
 
-use nandscape_host_machine::Config;
 use nandscape_host_machine::scheduler::SchedulerKind;
+use nandscape_host_machine::{Config, Holder, Role};
 
 use crate::case::{Case, Ended, Step};
 
@@ -35,8 +35,12 @@ struct Thread {
     used: u64,
     joined: i64,
     has_joined: bool,
+    /// The softirq with which it goes on, if it is the thread of a processor that does.
+    softirq: Option<usize>,
+    waited: [u64; Holder::ALL.len()],
 }
 
+#[derive(Copy, Clone)]
 struct Irq {
     number: usize,
     is_hard: bool,
@@ -47,6 +51,8 @@ struct Cpu {
     thread: Option<usize>,
     irqs: Vec<Irq>,
     stolen: u64,
+    /// How long softirqs have run in a row.
+    soft_ran: u64,
     least: i64,
     idle_at: i64,
 }
@@ -65,11 +71,12 @@ pub(crate) struct Naive<'a> {
 
 impl<'a> Naive<'a> {
     pub(crate) fn new(case: &'a Case) -> Naive<'a> {
-        let thread = |thread: &crate::case::Thread| Thread {
-            is: match thread.steps[0] {
-                Step::Sleep(ns) => Is::Asleep(ns),
-                _ => unreachable!("a script begins with a sleep"),
-            },
+        let first = |thread: &crate::case::Thread| match thread.steps[0] {
+            Step::Sleep(ns) => Is::Asleep(ns),
+            _ => unreachable!("a script begins with a sleep"),
+        };
+        let thread = |is: Is| Thread {
+            is,
             step: 0,
             left: [0; 3],
             cpu: 0,
@@ -81,13 +88,17 @@ impl<'a> Naive<'a> {
             used: 0,
             joined: 0,
             has_joined: false,
+            softirq: None,
+            waited: [0; Holder::ALL.len()],
         };
-        let cpu = |_| Cpu { thread: None, irqs: Vec::new(), stolen: 0, least: 0, idle_at: 0 };
+        let cpu = |_| Cpu { thread: None, irqs: Vec::new(), stolen: 0, soft_ran: 0, least: 0, idle_at: 0 };
+        // After those of the script, a thread of each processor that goes on with softirqs.
+        let deferring = (0..case.config.cpus()).map(|_| Is::Over);
         Naive {
             case,
             config: &case.config,
             now: 0,
-            threads: case.threads.iter().map(thread).collect(),
+            threads: case.threads.iter().map(first).chain(deferring).map(thread).collect(),
             cpus: (0..case.config.cpus()).map(cpu).collect(),
             worked: vec![0; case.config.cores],
             joins: 0,
@@ -96,8 +107,8 @@ impl<'a> Naive<'a> {
         }
     }
 
-    /// Runs; the steps that ended, and the instant of the first tie.
-    pub(crate) fn run(mut self) -> (Vec<Ended>, Option<u64>) {
+    /// Runs; the steps that ended, the instant of the first tie, and the waits of threads by holder.
+    pub(crate) fn run(mut self) -> (Vec<Ended>, Option<u64>, Vec<[u64; Holder::ALL.len()]>) {
         let mut tie = None;
         while self.now < self.case.until && tie.is_none() {
             self.pass();
@@ -107,11 +118,31 @@ impl<'a> Naive<'a> {
             }
             self.react();
         }
-        (self.log, tie)
+        let waited = self.threads.iter().take(self.case.threads.len()).map(|thread| thread.waited).collect();
+        (self.log, tie, waited)
+    }
+
+    fn priority(&self, thread: usize) -> Option<u8> {
+        self.case.threads.get(thread).and_then(|thread| thread.priority)
     }
 
     fn is_realtime(&self, thread: usize) -> bool {
-        self.case.threads[thread].priority.is_some()
+        self.priority(thread).is_some()
+    }
+
+    /// Whether a thread may run on a processor.
+    fn may(&self, thread: usize, cpu: usize) -> bool {
+        let of_script = self.case.threads.get(thread);
+        of_script.map_or(thread == self.deferring(cpu), |thread| thread.cpus.contains(&cpu))
+    }
+
+    /// The thread of a processor that goes on with softirqs.
+    fn deferring(&self, cpu: usize) -> usize {
+        self.case.threads.len() + cpu
+    }
+
+    fn node_of(&self, core: usize) -> usize {
+        core * self.config.nodes / self.config.cores
     }
 
     fn core_of(&self, cpu: usize) -> usize {
@@ -128,11 +159,46 @@ impl<'a> Naive<'a> {
 
     fn irq(&self, cpu: usize) -> Option<usize> {
         let irqs = &self.cpus[cpu].irqs;
-        irqs.iter().position(|irq| irq.is_hard).or(if irqs.is_empty() { None } else { Some(0) })
+        let soft = || self.threads[self.deferring(cpu)].softirq.is_none() && !irqs.is_empty();
+        irqs.iter().position(|irq| irq.is_hard).or_else(|| soft().then_some(0))
+    }
+
+    /// Who has a processor.
+    fn holder(&self, cpu: usize) -> Option<Holder> {
+        if self.cpus[cpu].stolen > 0 {
+            return Some(Holder::Interrupt);
+        }
+        if let Some(irq) = self.irq(cpu) {
+            let is_hard = self.cpus[cpu].irqs[irq].is_hard;
+            return Some(if is_hard { Holder::Interrupt } else { Holder::Softirq });
+        }
+        let of_script = self.case.threads.get(self.cpus[cpu].thread?);
+        Some(match of_script.map(|thread| thread.role) {
+            None => Holder::Softirq,
+            Some(Role::Application) => Holder::Application,
+            Some(Role::Load) => Holder::Load,
+            Some(Role::Kernel) => Holder::Kernel,
+        })
+    }
+
+    /// Threads that wait for their processors do so for a nanosecond more.
+    fn wait(&mut self) {
+        for thread in 0..self.case.threads.len() {
+            let cpu = match self.threads[thread].is {
+                Is::Ready if self.is_realtime(thread) => self.threads[thread].cpu,
+                Is::Ready => self.threads[thread].queue,
+                Is::On(cpu) if self.irq(cpu).is_some() || self.cpus[cpu].stolen > 0 => cpu,
+                _ => continue,
+            };
+            if let Some(holder) = self.holder(cpu) {
+                self.threads[thread].waited[holder as usize] += 1;
+            }
+        }
     }
 
     /// One nanosecond passes on all processors.
     fn pass(&mut self) {
+        self.wait();
         for cpu in 0..self.cpus.len() {
             let shares = self.sibling(cpu).is_some_and(|sibling| self.is_busy(sibling));
             let done = if shares { WORK / 2 } else { WORK };
@@ -141,6 +207,7 @@ impl<'a> Naive<'a> {
             } else if let Some(irq) = self.irq(cpu) {
                 let left = self.cpus[cpu].irqs[irq].left.iter_mut().find(|left| **left > 0).expect("work is left");
                 *left -= done.min(*left);
+                self.cpus[cpu].soft_ran += u64::from(!self.cpus[cpu].irqs[irq].is_hard);
             } else if let Some(thread) = self.cpus[cpu].thread {
                 let core = self.core_of(cpu);
                 self.worked[core] += 1;
@@ -171,7 +238,7 @@ impl<'a> Naive<'a> {
     fn triggers(&self) -> usize {
         let wakes = self.threads.iter().filter(|thread| thread.is == Is::Asleep(self.now)).count();
         let raised = self.case.raised.iter().filter(|raised| raised.at == self.now).count();
-        let ends = (0..self.cpus.len()).filter(|cpu| self.is_done(*cpu) || self.has_used_slice(*cpu)).count();
+        let ends = (0..self.cpus.len()).filter(|cpu| self.changes(*cpu)).count();
         wakes + raised + ends
     }
 
@@ -183,6 +250,47 @@ impl<'a> Naive<'a> {
                 (None, Some(thread)) => self.threads[thread].left == [0; 3],
                 (None, None) => false,
             }
+    }
+
+    /// Whether something ends on a processor.
+    fn changes(&self, cpu: usize) -> bool {
+        self.is_done(cpu) || self.has_used_slice(cpu) || self.is_deferred(cpu)
+    }
+
+    /// Whether the softirqs of a processor have run for too long.
+    fn is_deferred(&self, cpu: usize) -> bool {
+        let most = self.config.ksoftirqd.ns();
+        let at = &self.cpus[cpu];
+        let runs = at.stolen == 0 && self.irq(cpu).is_some_and(|irq| !at.irqs[irq].is_hard);
+        most > 0 && runs && at.soft_ran >= most && !self.is_done(cpu)
+    }
+
+    /// A thread goes on with the softirq of a processor.
+    fn defer(&mut self, cpu: usize) {
+        let irq = self.irq(cpu).expect("a softirq runs");
+        let irq = self.cpus[cpu].irqs.remove(irq);
+        self.take_over(cpu, irq);
+        self.enter(self.deferring(cpu), cpu, false);
+    }
+
+    /// The work of a softirq is that of the thread of its processor from now on.
+    fn take_over(&mut self, cpu: usize, irq: Irq) {
+        let thread = self.deferring(cpu);
+        let it = &mut self.threads[thread];
+        (it.softirq, it.left, it.core, it.cpu, it.queue) =
+            (Some(irq.number), [0, 0, irq.left[0] + irq.left[1]], None, cpu, cpu);
+    }
+
+    /// A softirq has ended with which the thread of a processor went on. It goes on with the next one.
+    fn softirq_ended(&mut self, cpu: usize) {
+        let thread = self.deferring(cpu);
+        let number = self.threads[thread].softirq.take().expect("it goes on with one");
+        self.log.push((self.now, number, 0));
+        if self.cpus[cpu].irqs.is_empty() {
+            return self.go(cpu, Is::Over);
+        }
+        let irq = self.cpus[cpu].irqs.remove(0);
+        self.take_over(cpu, irq);
     }
 
     /// All that happens at this instant.
@@ -199,16 +307,21 @@ impl<'a> Naive<'a> {
             };
             let enters = if self.is_busy(raised.cpu) { cost } else { cost + exit };
             let left = [enters * WORK, raised.work * WORK];
-            let number = self.threads.len() + number;
+            let number = self.case.threads.len() + number;
+            if !raised.is_hard && self.cpus[raised.cpu].irqs.iter().all(|irq| irq.is_hard) {
+                self.cpus[raised.cpu].soft_ran = 0;
+            }
             self.cpus[raised.cpu].irqs.push(Irq { number, is_hard: raised.is_hard, left });
         }
-        while let Some(cpu) = (0..self.cpus.len()).find(|cpu| self.is_done(*cpu) || self.has_used_slice(*cpu)) {
+        while let Some(cpu) = (0..self.cpus.len()).find(|cpu| self.changes(*cpu)) {
             match (self.is_done(cpu), self.irq(cpu)) {
                 (true, Some(irq)) => {
                     let irq = self.cpus[cpu].irqs.remove(irq);
                     self.log.push((self.now, irq.number, 0));
                 }
+                (true, None) if self.cpus[cpu].thread == Some(self.deferring(cpu)) => self.softirq_ended(cpu),
                 (true, None) => self.step_ended(cpu),
+                (false, _) if self.is_deferred(cpu) => self.defer(cpu),
                 (false, _) => self.turn(cpu, false),
             }
         }
@@ -338,8 +451,8 @@ impl<'a> Naive<'a> {
     fn urgent(&self, cpu: usize) -> Option<usize> {
         (0..self.threads.len())
             .filter(|thread| self.threads[*thread].is == Is::Ready && self.is_realtime(*thread))
-            .filter(|thread| self.case.threads[*thread].cpus.contains(&cpu))
-            .min_by_key(|thread| (std::cmp::Reverse(self.case.threads[*thread].priority), self.threads[*thread].joined))
+            .filter(|thread| self.may(*thread, cpu))
+            .min_by_key(|thread| (std::cmp::Reverse(self.priority(*thread)), self.threads[*thread].joined))
     }
 
     fn fair(&self, cpu: usize) -> Option<usize> {
@@ -369,7 +482,7 @@ impl<'a> Naive<'a> {
     /// Takes the last thread of the longest queue.
     fn pull(&mut self, cpu: usize) {
         let last = |other: usize| {
-            let may = self.queue(other).filter(|thread| self.case.threads[*thread].cpus.contains(&cpu));
+            let may = self.queue(other).filter(|thread| self.may(*thread, cpu));
             may.max_by_key(|thread| match self.config.sched {
                 SchedulerKind::Cfs => (self.threads[*thread].virtual_time, self.threads[*thread].joined),
                 SchedulerKind::Eevdf => (self.threads[*thread].deadline, self.threads[*thread].joined),
@@ -394,6 +507,9 @@ impl<'a> Naive<'a> {
         let switch = config.switch.ns() + if was_idle { config.idle_exit.ns() } else { 0 };
         let cold = match self.threads[thread].core {
             None => 0,
+            Some((last, _)) if self.node_of(last) != self.node_of(core) => {
+                (config.cold_core.ns() as f64 * config.distance) as u64
+            }
             Some((last, _)) if last != core => config.cold_core.ns(),
             Some((_, worked)) => (self.worked[core] - worked).min(config.cold_cache.ns()),
         };
@@ -468,12 +584,16 @@ impl<'a> Naive<'a> {
         let count = self.cpus.len();
         let from = if it.core.is_some() { it.cpu } else { 0 };
         let mut may = (0..count).map(|offset| (from + offset) % count).collect::<Vec<_>>();
-        may.retain(|cpu| self.case.threads[thread].cpus.contains(cpu) && self.is_free(*cpu));
+        may.retain(|cpu| self.may(thread, *cpu) && self.is_free(*cpu));
         if it.core.is_some() && may.first() == Some(&from) {
             return Some(from);
         }
         let whole = |cpu: &usize| self.sibling(*cpu).is_none_or(|sibling| self.is_free(sibling));
-        may.iter().copied().find(whole).or(may.first().copied())
+        let node = self.node_of(self.core_of(from));
+        let (near, far): (Vec<usize>, Vec<usize>) =
+            may.iter().partition(|cpu| self.node_of(self.core_of(**cpu)) == node);
+        let free = |among: &[usize]| among.iter().copied().find(whole).or(among.first().copied());
+        free(&near).or_else(|| free(&far))
     }
 
     /// A sleep has ended.
@@ -496,13 +616,13 @@ impl<'a> Naive<'a> {
 
     /// Gives a real-time thread a processor that is free or has a less urgent thread.
     fn push(&mut self, thread: usize) -> Option<usize> {
-        let priority = |thread: usize| self.case.threads[thread].priority;
+        let priority = |thread: usize| self.priority(thread);
         let count = self.cpus.len();
         let from = self.threads[thread].cpu;
         let of_cpu = |cpu: usize| self.cpus[cpu].thread.and_then(priority);
         let least = (0..count)
             .map(|offset| (from + offset) % count)
-            .filter(|cpu| self.case.threads[thread].cpus.contains(cpu))
+            .filter(|cpu| self.may(thread, *cpu))
             .min_by_key(|cpu| of_cpu(*cpu))
             .filter(|cpu| of_cpu(*cpu) < priority(thread));
         let to = self.free(thread).or(least)?;
@@ -523,9 +643,13 @@ impl<'a> Naive<'a> {
         let stays = it.core.map(|_| it.cpu).filter(|cpu| may.contains(cpu));
         let to = self.free(thread).or(stays).or_else(|| may.iter().copied().min_by_key(|cpu| load(*cpu)));
         let to = to.expect("a thread may run somewhere");
+        self.enter(thread, to, !self.is_busy(to))
+    }
+
+    /// A thread joins the queue of a processor, which it may get at once.
+    fn enter(&mut self, thread: usize, to: usize, was_idle: bool) -> Option<usize> {
         self.join(thread, to);
         let Some(current) = self.cpus[to].thread else {
-            let was_idle = !self.is_busy(to);
             self.fill(to, was_idle);
             return Some(to);
         };

@@ -53,7 +53,9 @@ fn no_thread_starves() {
         for _ in 0..2 + rng.below(12) {
             let nice = Nice::new(rng.below(11) as i8 - 5).unwrap();
             let affinity = Affinity::one(rng.below(machine.cpus() as u64) as usize);
-            let thread = Rc::new(machine.thread(ThreadSpec { policy: Policy::Fair(nice), affinity }).unwrap());
+            let thread = Rc::new(
+                machine.thread(ThreadSpec { policy: Policy::Fair(nice), affinity, ..ThreadSpec::default() }).unwrap(),
+            );
             let (own, runs, work, sleep) = (thread.clone(), runs.clone(), 1 + rng.below(90), rng.below(60));
             let (sleeps, mut rng) = (rng.chance(0.4), Seed::new(rng.bits()).rng());
             sim.spawn(async move {

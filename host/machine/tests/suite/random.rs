@@ -1,5 +1,6 @@
 //! Random hosts on the machine, step by step as on the naive simulator.
 
+use nandscape_host_machine::{Holder, Waits};
 use nandscape_sim::{Executor, Seed};
 
 use crate::case::Case;
@@ -11,8 +12,8 @@ fn random_hosts_run_as_on_a_simulator_that_takes_one_nanosecond_after_the_other(
     let (mut compared, mut whole) = (0, 0);
     for number in 0..120 {
         let case = Case::random(&mut Seed::new(seed()).child("naive").nth(number).rng());
-        let (ours, times) = case.run(Executor::new());
-        let (theirs, tie) = Naive::new(&case).run();
+        let (ours, times, waits) = case.run(Executor::new());
+        let (theirs, tie, waited) = Naive::new(&case).run();
         // What happens at the instant of two independent events depends on their order, which is the machine's own.
         let end = tie.unwrap_or(case.until);
         let until =
@@ -30,10 +31,15 @@ fn random_hosts_run_as_on_a_simulator_that_takes_one_nanosecond_after_the_other(
             );
         }
         assert!(times.iter().all(|times| times.total().ns() == case.until));
+        if tie.is_none() {
+            let ns = |waits: &Waits| Holder::ALL.map(|(_, holder)| waits.by(holder).ns());
+            let waits: Vec<_> = waits.iter().map(ns).collect();
+            assert_eq!(waits, waited, "seed {}, case {number}: {case:#?}", seed());
+        }
         compared += ours.len();
         whole += usize::from(tie.is_none());
     }
-    assert!(compared > 2_000, "seed {}: {compared} steps, {whole} whole runs", seed());
+    assert!(compared > 2_000 && whole > 5, "seed {}: {compared} steps, {whole} whole runs", seed());
 }
 
 #[test]

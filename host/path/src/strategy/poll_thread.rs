@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use nandscape_host_machine::{Mode, ThreadSpec};
+use nandscape_host_machine::{Mode, Role, ThreadSpec};
 use nandscape_sim::Span;
 
 use crate::path::Path;
@@ -13,7 +13,8 @@ use crate::stages::stage;
 impl Path {
     /// Begins the thread. It ends with the path.
     pub(crate) fn begin_poll_thread(self: &Rc<Path>, interval: Span) {
-        let thread = self.machine.thread(ThreadSpec::default()).expect("a thread of any processor");
+        let spec = ThreadSpec { role: Role::Kernel, ..ThreadSpec::default() };
+        let thread = self.machine.thread(spec).expect("a thread of any processor");
         let (sim, path) = (self.sim.clone(), Rc::downgrade(self));
         self.sim.spawn(async move {
             while let Some(path) = path.upgrade() {

@@ -8,4 +8,5 @@ mod notices;
 mod properties;
 mod rig;
 mod rings;
+mod run_delay;
 mod strategies;

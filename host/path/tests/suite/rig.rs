@@ -1,13 +1,14 @@
 //! A host over a drive whose commands all take the same time.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_drive::breakdown::Breakdown;
 use nandscape_drive::testing::{FakeDrive, INFO, Servers};
 use nandscape_drive::{Completion, Drive, HostMem};
 use nandscape_host_machine::{Affinity, Config as MachineConfig, Context, ThreadSpec};
-use nandscape_host_path::{Config, LAYER, Path, Queues, Stripe};
+use nandscape_host_path::{Config, LAYER, Path, Queues, Stripe, stage};
 use nandscape_sim::{Executor, Sim, Span, Time};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
@@ -115,11 +116,21 @@ impl Rig {
 
 /// The host's stages that took time, in microseconds.
 pub(crate) fn stages(breakdown: &Breakdown) -> Vec<(&'static str, u64)> {
-    breakdown
-        .causes()
-        .filter(|(layer, ..)| *layer == LAYER)
-        .map(|(_, stage, span)| (stage, span.ns() / 1_000))
-        .collect()
+    let mut stages: Vec<(&'static str, u64)> = Vec::new();
+    for (_, cause, span) in breakdown.causes().filter(|(layer, ..)| *layer == LAYER) {
+        let name = stage::split(cause).0;
+        match stages.iter_mut().find(|(of, _)| *of == name) {
+            Some((_, sum)) => *sum += span.ns(),
+            None => stages.push((name, span.ns())),
+        }
+    }
+    stages.into_iter().map(|(name, ns)| (name, ns / 1_000)).collect()
+}
+
+/// The waits for a processor by who had it, in microseconds.
+pub(crate) fn delays(breakdown: &Breakdown) -> BTreeMap<&'static str, u64> {
+    let holder = |(_, cause, span): (_, _, Span)| Some((stage::split(cause).1?, span.ns() / 1_000));
+    breakdown.causes().filter_map(holder).collect()
 }
 
 pub(crate) fn host_us(breakdown: &Breakdown) -> u64 {

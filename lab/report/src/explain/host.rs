@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::cite::{Cite, Sentence, at, number};
 use super::tail::{WAYS, tail_of};
+use super::words::{HOLDERS, has};
 use crate::format::{count, percent};
 
 /// The share of the time that the wait for a processor must have.
@@ -13,17 +14,48 @@ const POLLING: [&str; 3] = ["poll", "hybrid", "precompletion"];
 
 /// What to change.
 pub(super) fn advice(report: &Value) -> Vec<Sentence> {
-    polling(report).or_else(|| full(report)).into_iter().collect()
+    polling(report).or_else(|| held(report)).or_else(|| full(report)).into_iter().collect()
+}
+
+/// What a processor does while the threads of these requests wait for it, and what to do about that.
+fn held(report: &Value) -> Option<Sentence> {
+    let mut cite = Cite::of(report);
+    let (share, way) = wait(report, &mut cite)?;
+    let (holders, _) = place(report, way);
+    let holders = at(report, &format!("{holders}.{HOLDERS}"))?.as_object()?;
+    let us = |(_, us): &(&String, &Value)| us.as_f64().unwrap_or(0.0);
+    let (holder, _) = holders.iter().max_by(|one, other| us(one).total_cmp(&us(other)))?;
+    let advice = match holder.as_str() {
+        "load" => {
+            "Keep threads that compute from the processors of these jobs (--cpus-allowed), or give the jobs a greater weight (--nice=-10)"
+        }
+        "interrupt" | "softirq" => {
+            "Have other processors handle interrupts (--set host.affinity), and keep the jobs from those (--cpus-allowed)"
+        }
+        "kernel" => "Let the kernel's threads poll less often, if they do (--set host.poll_thread, host.sqpoll_idle)",
+        _ => return None,
+    };
+    cite.value(&format!("{}.{HOLDERS}.{holder}", place(report, way).0));
+    Some(cite.advice(format!(
+        "{advice}: {} of the time of these {way}s is waiting for a processor, most of it for one that {}.",
+        percent(share),
+        has(holder)
+    )))
+}
+
+/// The breakdown and the mean of the slowest requests of a direction, or of all if the report has no tail.
+fn place(report: &Value, way: &str) -> (String, String) {
+    let tail = tail_of(way);
+    match at(report, &tail) {
+        Some(_) => (format!("{tail}.breakdown_us"), format!("{tail}.mean_us")),
+        None => (format!("breakdown_us.{way}"), format!("latency_us.{way}.mean")),
+    }
 }
 
 /// Cites the wait for a processor of the slowest requests of a direction, or of all if the report has no tail: the share.
 fn wait(report: &Value, cite: &mut Cite<'_>) -> Option<(f64, &'static str)> {
     WAYS.into_iter().find_map(|way| {
-        let tail = tail_of(way);
-        let (stages, mean) = match at(report, &tail) {
-            Some(_) => (format!("{tail}.breakdown_us"), format!("{tail}.mean_us")),
-            None => (format!("breakdown_us.{way}"), format!("latency_us.{way}.mean")),
-        };
+        let (stages, mean) = place(report, way);
         let wait = format!("{stages}.host_by.run_delay");
         let share = number(report, &wait)? / number(report, &mean).filter(|mean| *mean > 0.0)?;
         (share >= WORTH).then(|| {

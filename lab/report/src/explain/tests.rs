@@ -320,6 +320,24 @@ fn the_changed_drive_confirms_the_advice() {
 }
 
 #[test]
+fn the_wait_for_a_processor_is_explained_by_who_has_it() {
+    let mut report = report(json!({}), keys(Value::Null));
+    report["cpu"] = json!({"busy": 1.0, "threads": 1, "processors": 1, "completion": "interrupt", "path": "nvme"});
+    let stages =
+        json!({"host": 996.0, "host_by": {"run_delay": 996.0}, "run_delay_by": {"load": 900.0, "softirq": 96.0}});
+    report["details"]["tail"]["read"]["breakdown_us"] = stages;
+    let found = told(&report, Kind::Finding);
+    assert!(
+        found.contains("900.0 µs (90.0%) is the host: waiting for a processor that runs threads that compute"),
+        "{found}"
+    );
+    let advice = told(&report, Kind::Advice);
+    assert!(advice.contains("--cpus-allowed") && advice.contains("99.6% of the time of these reads"), "{advice}");
+    report["details"]["tail"]["read"]["breakdown_us"]["run_delay_by"] = json!({"load": 96.0, "softirq": 900.0});
+    assert!(told(&report, Kind::Advice).contains("--set host.affinity"));
+}
+
+#[test]
 fn threads_that_poll_for_too_few_processors_are_advised_to_wait() {
     let mut report = report(json!({}), keys(Value::Null));
     report["cpu"] =

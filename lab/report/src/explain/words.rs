@@ -13,11 +13,14 @@ pub(super) struct Part {
 /// [`faults::delaying`](super::faults::delaying).
 pub(super) fn parts(breakdown: &Value, rules: &[&str]) -> Vec<Part> {
     let mut parts = Vec::new();
+    let has_holders = breakdown.get(HOLDERS).is_some();
     for (key, value) in breakdown.as_object().into_iter().flatten() {
         match (key.strip_suffix("_by"), value) {
             (Some(stage), Value::Object(causes)) => {
                 let of_cause = |(cause, us): (&String, &Value)| {
                     let words = match stage {
+                        "host" if has_holders && cause == "run_delay" => return None,
+                        "run_delay" => format!("the host: waiting for a processor that {}", has(cause)),
                         "host" => format!("the host: {}", in_host(cause)),
                         _ => format!("{} behind {}", wait(stage), behind(cause, rules)),
                     };
@@ -34,6 +37,23 @@ pub(super) fn parts(breakdown: &Value, rules: &[&str]) -> Vec<Part> {
     }
     parts.sort_by(|one, other| other.us.total_cmp(&one.us));
     parts
+}
+
+/// The wait for a processor by who had it.
+pub(super) const HOLDERS: &str = "run_delay_by";
+
+/// Who has a processor, and what for.
+pub(super) fn has(holder: &str) -> String {
+    match holder {
+        "interrupt" => "handles interrupts",
+        "softirq" => "runs softirqs",
+        "application" => "runs other threads of the applications",
+        "polling" => "runs other threads, which poll or spin",
+        "load" => "runs threads that compute",
+        "kernel" => "runs threads of the kernel, which poll or issue requests",
+        other => return format!("is busy ({})", other.replace('_', " ")),
+    }
+    .to_owned()
 }
 
 fn wait(stage: &str) -> String {

@@ -28,7 +28,7 @@ const fn may(path: &'static str, kind: Kind) -> Field {
 }
 
 /// Of a run on a drive or on an array.
-pub(super) const REPORT: [Field; 181] = [
+pub(super) const REPORT: [Field; 184] = [
     must("profile", TextOrNull),
     must("workload", Text),
     must("precondition", TextOrNull),
@@ -190,6 +190,9 @@ pub(super) const REPORT: [Field; 181] = [
     may("layer_causes_us.*", Object),
     may("layer_causes_us.*.*", Object),
     may("layer_causes_us.*.*.*", Amount),
+    may("run_delay_us", Object),
+    may("run_delay_us.*", Object),
+    may("run_delay_us.*.*", Amount),
     may("fairness", AmountOrNull),
     may("drives", List),
     may("inputs", Object),

@@ -17,7 +17,11 @@ fn job(job: &JobSpec) -> String {
     };
     if let Some(source) = &job.source {
         let depth = if source.0.is_timed() { String::new() } else { format!(" {depth}") };
-        return format!("{name}: {}{depth}{}", source.0.describe(), job.describe_attributes());
+        return format!(
+            "{name}: {}{depth}{}",
+            source.0.describe(),
+            job.describe_attributes() + &job.scheduling.describe()
+        );
     }
     let burst = job.burst.map_or(String::new(), |burst| format!(" burst={burst}"));
     let namespace = if *namespace == 1 { String::new() } else { format!(" namespace={namespace}") };
@@ -26,7 +30,7 @@ fn job(job: &JobSpec) -> String {
     let zoned = job.zoned.map_or(String::new(), |zoned| format!(" {}", zoned.describe()));
     let flushes = job.flushes.describe();
     let think = job.think.map_or(String::new(), |think| think.describe());
-    let attributes = job.describe_attributes();
+    let attributes = job.describe_attributes() + &job.scheduling.describe();
     let stonewall = if job.stonewall { " stonewall" } else { "" };
     format!(
         "{called}rw={rw} bs={bs} {depth} numjobs={numjobs} rwmixread={rwmixread} size={size}{offset}{namespace} \

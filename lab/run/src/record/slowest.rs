@@ -29,7 +29,7 @@ pub struct Slowest {
 pub struct Part {
     /// The stage.
     pub stage: &'static str,
-    /// The cause, if the stage is a wait.
+    /// The cause, if the stage is a wait; of a wait for a processor of the host, who had that.
     pub behind: Option<&'static str>,
     /// How long.
     pub us: f64,

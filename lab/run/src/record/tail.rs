@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use nandscape_device_ssd::Ssd;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
+use nandscape_host_path::{LAYER as HOST, stage};
 use nandscape_lab_workload::{Direction, Served, Tally};
 use nandscape_sim::trace::Event;
 use nandscape_sim::{Span, Time};
@@ -247,17 +248,21 @@ fn of(kept: &[Kept], count: u64, begun: Time, ended: Time, dies: usize) -> Tail 
 /// The parts of a request's time, the longest first.
 pub(super) fn parts(breakdown: &Breakdown) -> Vec<Part> {
     let mut parts = Vec::new();
-    let mut push = |stage: Stage, behind, span: Span| {
+    let mut push = |stage: &'static str, behind, span: Span| {
         if !span.is_zero() {
-            parts.push(Part { stage: stage.name(), behind, us: span.as_us() });
+            parts.push(Part { stage, behind, us: span.as_us() });
         }
     };
+    for (_, cause, span) in breakdown.causes().filter(|(layer, ..)| *layer == HOST) {
+        let (stage, behind) = stage::split(cause);
+        push(stage, behind, span);
+    }
     for stage in Stage::ALL {
         if Stage::WAITS.contains(&stage) {
             let waited = cause::ALL.iter().map(|(cause, name)| (breakdown.waited(stage, *cause), *name));
-            waited.for_each(|(span, name)| push(stage, Some(name), span));
+            waited.for_each(|(span, name)| push(stage.name(), Some(name), span));
         } else {
-            push(stage, None, breakdown.stage(stage));
+            push(stage.name(), None, breakdown.stage(stage));
         }
     }
     parts.sort_by(|one, other| other.us.total_cmp(&one.us));

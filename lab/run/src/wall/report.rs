@@ -151,7 +151,9 @@ impl WallReport {
                 iodepth: iodepth(workload),
                 workload_lines: workload_lines(workload),
             },
-            notes: outcome.notes.iter().cloned().chain(overload).chain(omission).collect(),
+            notes: (outcome.notes.iter().cloned().chain(overload).chain(omission))
+                .chain(workload.note_on_threads())
+                .collect(),
             host: Host {
                 wall_s: ended.wall_s_since(begun),
                 cpu_s: ended.cpu_s_since(begun),

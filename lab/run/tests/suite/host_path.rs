@@ -6,10 +6,14 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile as DriveProfile;
 use nandscape_host_machine::Config as MachineConfig;
 use nandscape_host_path::{Config, Profile};
-use nandscape_lab_run::{CpuReport, Precondition, Report, Simulation};
-use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
+use nandscape_lab_run::{CpuReport, Precondition, Report, RunError, Simulation};
+use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Scheduling, Workload};
 
 fn run(host: Option<Profile>, jobs: &[JobSpec], changes: &[&str]) -> Report {
+    try_run(host, jobs, changes).unwrap()
+}
+
+fn try_run(host: Option<Profile>, jobs: &[JobSpec], changes: &[&str]) -> Result<Report, RunError> {
     let mut profile = DriveProfile::load("default").unwrap();
     profile.set_all([&["capacity=256MiB"], changes].concat()).unwrap();
     let workload = Workload { jobs: jobs.to_vec(), limit: Limit::Requests(2_000), ..Workload::of(jobs[0].clone()) };
@@ -24,7 +28,7 @@ fn run(host: Option<Profile>, jobs: &[JobSpec], changes: &[&str]) -> Report {
         block: None,
         host,
     };
-    simulation.run(Rc::new(())).unwrap().report
+    simulation.run(Rc::new(())).map(|finished| finished.report)
 }
 
 fn job(rw: &str, iodepth: u32) -> JobSpec {
@@ -90,6 +94,11 @@ fn stages_of_host_and_drive_sum_to_the_mean_latency_with_every_policy() {
                     .filter_map(|us| us.as_f64())
                     .sum();
                 assert!((of_host - report.breakdown_us[way]["host"].as_f64().unwrap()).abs() < 1e-6);
+                let behind = |by: &serde_json::Value| -> f64 {
+                    by.as_object().unwrap().values().filter_map(|us| us.as_f64()).sum()
+                };
+                let behind = report.breakdown_us[way].get("run_delay_by").map_or(0.0, behind);
+                assert!((behind - stage(&report, way, "run_delay")).abs() < 1e-6);
             }
             let cpu = cpu(&report);
             let kinds: f64 = cpu.request_us_by.as_ref().unwrap().values().sum();
@@ -278,4 +287,74 @@ fn the_cost_of_locks_counts_on_the_path_of_scsi_alone() {
     assert!(stage(&slow, "read", "lock") > 400.0, "four locks at least");
     let [nvme, same] = [free, dear].map(|locks| of("host.path=nvme", locks));
     assert_eq!(serde_json::to_value(&nvme.latency_us).unwrap(), serde_json::to_value(&same.latency_us).unwrap());
+}
+
+fn on(scheduling: Scheduling) -> JobSpec {
+    JobSpec { scheduling, ..job("randread", 4) }
+}
+
+#[test]
+fn the_wait_for_a_processor_has_the_causes_of_the_load() {
+    let of = |changes: &[&str]| {
+        let report = run(Some(server(&[&["host.cores=1"], changes].concat())), &[job("randread", 2)], &[]);
+        let by = report.breakdown_us["read"]["run_delay_by"].clone();
+        let most =
+            by.as_object().unwrap().iter().max_by(|one, other| one.1.as_f64().partial_cmp(&other.1.as_f64()).unwrap());
+        most.unwrap().0.clone()
+    };
+    assert_eq!(of(&["host.load=2", "host.slice=200us"]), "load");
+    assert_eq!(of(&["host.completion=poll", "host.slice=200us"]), "polling");
+    assert_eq!(of(&["host.user=200us"]), "application");
+    assert_eq!(of(&["host.path=cooperative", "host.poll_thread=0", "host.slice=200us"]), "kernel");
+}
+
+#[test]
+fn jobs_have_their_weights_and_their_processors() {
+    let nice = |nice: i8| {
+        let host = server(&["host.cores=1", "host.load=2", "host.user=200us", "host.slice=100us"]);
+        let scheduling = Scheduling { nice, ..Scheduling::default() };
+        mean(&run(Some(host), &[JobSpec { iodepth: 1, ..on(scheduling) }], &[]), "read")
+    };
+    let of = [nice(-10), nice(0), nice(10)];
+    assert!(of[0] < 0.6 * of[1] && of[1] < 0.6 * of[2], "{of:?}");
+
+    let busy = |cpus: Vec<usize>, split: bool, ring: &str| {
+        let host = server(&["host.cores=4", "host.user=100us", &format!("host.ring={ring}")]);
+        let scheduling = Scheduling { cpus, split, ..Scheduling::default() };
+        cpu(&run(Some(host), &[JobSpec { numjobs: 2, ..on(scheduling) }], &[])).busy
+    };
+    for ring in ["off", "defer_taskrun"] {
+        let [one, two, split] =
+            [(vec![3], false), (vec![1, 2], false), (vec![1, 2], true)].map(|(cpus, split)| busy(cpus, split, ring));
+        assert!(
+            (0.2..0.26).contains(&one) && two > 1.5 * one && two < 0.51 && split > 1.5 * one,
+            "{ring}: {one} {two} {split}"
+        );
+    }
+    // A reactor keeps its processor busy.
+    assert!(
+        (busy(vec![2], false, "reactor") - 0.25).abs() < 0.01
+            && (busy(vec![1, 3], false, "reactor") - 0.5).abs() < 0.01
+    );
+}
+
+#[test]
+fn processors_and_weights_that_cannot_be_are_refused_with_the_job() {
+    let of = |scheduling, changes: &[&str]| {
+        let named = JobSpec { name: "reads".to_owned(), ..on(scheduling) };
+        try_run(Some(server(&[&["host.cores=2"], changes].concat())), &[named], &[]).unwrap_err().to_string()
+    };
+    let missing = of(Scheduling { cpus: vec![0, 2], ..Scheduling::default() }, &[]);
+    assert!(
+        missing.contains("job \"reads\": cpus_allowed: host server has no processor 2; valid are 0 to 1"),
+        "{missing}"
+    );
+    let nice = of(Scheduling { nice: 5, ..Scheduling::default() }, &["host.ring=reactor"]);
+    assert!(nice.contains("job \"reads\": nice: 5 is not valid with host.ring=reactor"), "{nice}");
+    let without = run(None, &[on(Scheduling { nice: 5, cpus: vec![900], split: false })], &[]);
+    assert!(
+        without.notes.iter().any(|note| note.starts_with("nice and cpus_allowed have no effect")),
+        "{:?}",
+        without.notes
+    );
 }

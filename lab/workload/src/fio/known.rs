@@ -1,7 +1,7 @@
 //! The supported options of job files, and those without effect here.
 
 /// Options of a job, in the order of messages. A test reads each.
-pub(super) const UNDERSTOOD: [&str; 46] = [
+pub(super) const UNDERSTOOD: [&str; 50] = [
     "rw",
     "bs",
     "bssplit",
@@ -48,10 +48,14 @@ pub(super) const UNDERSTOOD: [&str; 46] = [
     "class",
     "tenant",
     "deadline",
+    "nice",
+    "cpus_allowed",
+    "cpus_allowed_policy",
+    "cpumask",
 ];
 
 /// Options for fio's access to a device, preparation of data, logs and reports: requests are the same without them.
-pub(super) const LEFT_OUT: [&str; 103] = [
+pub(super) const LEFT_OUT: [&str; 99] = [
     "allow_file_create",
     "allow_mounted_write",
     "block_error_percentiles",
@@ -64,9 +68,6 @@ pub(super) const LEFT_OUT: [&str; 103] = [
     "cgroup_weight",
     "clat_percentiles",
     "clocksource",
-    "cpumask",
-    "cpus_allowed",
-    "cpus_allowed_policy",
     "create_fsync",
     "create_on_open",
     "create_serialize",
@@ -123,7 +124,6 @@ pub(super) const LEFT_OUT: [&str; 103] = [
     "mem_align",
     "name",
     "new_group",
-    "nice",
     "nonvectored",
     "numa_cpu_nodes",
     "numa_mem_policy",
@@ -156,9 +156,6 @@ pub(super) const LEFT_OUT: [&str; 103] = [
     "write_lat_log",
     "zero_buffers",
 ];
-
-/// Those of them that change how a host runs the threads of a job.
-pub(super) const OF_THREADS: [&str; 5] = ["cpumask", "cpus_allowed", "cpus_allowed_policy", "nice", "numa_cpu_nodes"];
 
 /// Options whose effect is not modelled, each with the values that have none.
 pub(super) const NEUTRAL: [(&str, &[&str]); 12] = [

@@ -66,14 +66,6 @@ pub fn parse_fio(origin: &str, text: &str, capacity: Option<u64>) -> Result<FioJ
         return Err(wrong("has no job: a section such as [reads] with rw=randread".to_owned()));
     }
     let mut notes = Vec::new();
-    let (of_threads, left_out): (Vec<_>, Vec<_>) =
-        left_out.into_iter().partition(|option| known::OF_THREADS.contains(&option.as_str()));
-    if !of_threads.is_empty() {
-        notes.push(format!(
-            "{origin}: left out, for threads of a host (--host) have nice 0 and may use every processor: {}",
-            of_threads.join(", ")
-        ));
-    }
     if !left_out.is_empty() {
         notes.push(format!("{origin}: left out, for the requests do not depend on them: {}", left_out.join(", ")));
     }
@@ -226,11 +218,26 @@ size=50%
     }
 
     #[test]
-    fn options_of_threads_are_left_out_with_their_own_reason() {
-        let text = "[a]\nrw=read\nsize=1m\nnice=-5\ncpus_allowed=0-1\nrandseed=9\n";
-        let FioJobs { notes, .. } = parse_fio("x.fio", text, None).unwrap();
-        assert!(notes[0].ends_with("have nice 0 and may use every processor: nice, cpus_allowed"), "{notes:?}");
-        assert!(notes[1].ends_with("do not depend on them: randseed"), "{notes:?}");
+    fn options_of_threads_are_those_of_a_hosts_threads() {
+        let text = "[a]\nrw=read\nsize=1m\nnice=-5\ncpus_allowed=0-1,4\ncpus_allowed_policy=split\nnumjobs=2\n\
+                    [b]\nrw=randread\nsize=1m\nnorandommap\ncpumask=6\nnumjobs=2\n";
+        let FioJobs { workload, notes } = parse_fio("x.fio", text, None).unwrap();
+        let words: Vec<String> = workload.jobs.iter().map(|job| job.scheduling.describe()).collect();
+        let split = |cpu: u32| format!(" nice=-5 cpus_allowed={cpu} cpus_allowed_policy=split");
+        assert_eq!(words, [split(0), split(1), " cpus_allowed=1-2".to_owned()]);
+        assert!(notes.iter().all(|note| !note.contains("nice") && !note.contains("cpu")), "{notes:?}");
+        let note = workload.note_on_threads().unwrap();
+        assert!(note.starts_with("nice and cpus_allowed have no effect") && note.contains("--host"), "{note}");
+        let error = |line: &str| parse_fio("x.fio", &format!("[a]\nrw=read\nsize=1m\n{line}\n"), None).unwrap_err();
+        for (line, problem) in [
+            ("nice=20", "x.fio:4: nice = 20 is out of range; from -20 to 19"),
+            ("nice=low", "x.fio:4: nice: a whole number from -20 to 19"),
+            ("cpus_allowed=3-1", "x.fio:4: cpus_allowed = \"3-1\""),
+            ("cpus_allowed_policy=x", "shared or split"),
+        ] {
+            let error = error(line).to_string();
+            assert!(error.contains(problem), "{error}");
+        }
     }
 
     #[test]

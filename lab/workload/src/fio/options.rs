@@ -11,6 +11,7 @@ use super::known::{LEFT_OUT, neutral, not_understood};
 use crate::distribution::Distribution;
 use crate::flushes::{FlushWords, Flushes};
 use crate::placement::PlacementWords;
+use crate::scheduling::SchedulingWords;
 use crate::spec::{JobSpec, Rate, RateProcess};
 use crate::think::{Pause, ThinkWords};
 use crate::words::{Action, Share};
@@ -34,6 +35,7 @@ pub(super) struct Read {
     placement: PlacementWords,
     flushes: FlushWords,
     think: ThinkWords,
+    scheduling: SchedulingWords,
     prio: Option<u8>,
     prioclass: Option<u8>,
     number_ios: Option<u64>,
@@ -66,6 +68,7 @@ pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
         placement: PlacementWords::default(),
         flushes: FlushWords::default(),
         think: ThinkWords::default(),
+        scheduling: SchedulingWords::default(),
         prio: None,
         prioclass: None,
         number_ios: None,
@@ -96,6 +99,7 @@ pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
         read.spec.flushes = Flushes::default();
     }
     read.spec.think = read.think.think().map_err(|problem| (section.line, problem))?;
+    read.spec.scheduling = read.scheduling.scheduling().map_err(|problem| (section.line, problem))?;
     read.prioritise();
     read.repeats(last(&["randrepeat"]));
     read.one_at_a_time(last(&["ioengine"]));
@@ -149,6 +153,7 @@ impl Read {
             "class" => spec.class = word(given)?,
             "tenant" => spec.tenant = word(given)?,
             "deadline" => spec.deadline = pause(given)?.map(|Pause(span)| span),
+            "nice" | "cpus_allowed" | "cpumask" | "cpus_allowed_policy" => self.set_scheduling(given)?,
             "prio" => self.prio = Some(priority(given, 7)?),
             "prioclass" => self.prioclass = Some(priority(given, 3)?),
             "time_based" => self.time_based = given.is_on(),
@@ -220,6 +225,20 @@ impl Read {
         Ok(())
     }
 
+    /// fio's words about threads, each checked in its line.
+    fn set_scheduling(&mut self, given: &Given) -> Result<(), Wrong> {
+        let (words, text) = (&mut self.scheduling, given.value.clone());
+        match given.key.as_str() {
+            "nice" => {
+                words.nice = Some(text.parse().map_err(|_| wrong(given, "a whole number from -20 to 19 is valid"))?)
+            }
+            "cpus_allowed" => words.cpus = Some(text),
+            "cpumask" => words.mask = Some(text),
+            _ => words.policy = Some(text),
+        }
+        words.scheduling().map(drop).map_err(|problem| (given.line, problem))
+    }
+
     /// fio's I/O priority as a class: prioclass 1 is real time, 2 (as without it) best effort, 3 idle; prio 0 is the highest of 8. Of real
     /// time, 4 priorities have a class each. Without prio, fio sets 0. The word `class` comes first.
     fn prioritise(&mut self) {
@@ -285,7 +304,8 @@ impl Read {
         let clone = |number: u32| {
             let rate = self.spec.rate.map(|rate| Rate { iops: rate.iops / f64::from(clones), ..rate });
             let (name, stonewall) = (format!("{}.{number}", self.spec.name), self.spec.stonewall && number == 0);
-            JobSpec { name, numjobs: 1, rate, stonewall, ..self.spec.clone() }
+            let scheduling = self.spec.scheduling.of_clone(number as usize);
+            JobSpec { name, numjobs: 1, rate, scheduling, stonewall, ..self.spec.clone() }
         };
         (0..clones).map(clone).collect()
     }

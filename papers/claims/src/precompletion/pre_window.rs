@@ -11,7 +11,7 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_drive::{Drive, HostMem};
 use nandscape_host_machine::scheduler::Nice;
-use nandscape_host_machine::{Context, Kind as TimeKind, Machine, Policy, ThreadSpec, Times};
+use nandscape_host_machine::{Context, Kind as TimeKind, Machine, Policy, Role, ThreadSpec, Times};
 use nandscape_host_path::{Path, Window};
 use nandscape_lab_run::{Precondition, Rig, RigDrive, Wanted};
 use nandscape_sim::{Rng, Span, Time};
@@ -208,7 +208,7 @@ fn measure(setup: Setup, run: &Run<'_>) -> Result<Figures> {
             }
         });
     }
-    let spec = ThreadSpec { policy: Policy::Fair(Nice::new(nice)?), ..ThreadSpec::default() };
+    let spec = ThreadSpec { policy: Policy::Fair(Nice::new(nice)?), role: Role::Load, ..ThreadSpec::default() };
     let thread = machine.thread(spec)?;
     let (sim, rng) = (rig.sim().clone(), run.seed.child("reader").rng());
     let reads = run.effort.of(READS[usize::from(readers > 0)]).max(20);
