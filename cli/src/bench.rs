@@ -208,7 +208,7 @@ fn in_process(args: &BenchArgs, set: &[String], completion: Option<&HostConfig>)
         is_shared: false,
     };
     let (version, layers) = (env!("CARGO_PKG_VERSION").to_owned(), Chain::default());
-    let drives = LiveDrives { version, seed: args.seed, drives: vec![drive], layers };
+    let drives = LiveDrives { version, seed: args.seed, drives: vec![drive], layers, assign: Vec::new() };
     let started = InProcess::start(drives, args.poll.into(), args.out.is_some(), completion);
     started.map(Some).map_err(|problem| Failure::Input(anyhow::anyhow!("--to {}: {problem}", args.to)))
 }

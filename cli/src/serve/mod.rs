@@ -2,6 +2,7 @@
 
 mod args;
 mod array;
+mod assign;
 pub(crate) mod descriptors;
 mod drives;
 mod faults;

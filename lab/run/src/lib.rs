@@ -120,7 +120,7 @@ pub use host::process_cpu;
 pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;
 pub use latency::Latency;
-pub use live::{BuildError, DriveSpec, LiveDrive, LiveDrives, SsdExport, offers_of_model};
+pub use live::{BuildError, DriveSpec, LiveDrive, LiveDrives, Rules, SsdExport, offers_of_model};
 pub use nandscape_device_controller::Offers;
 #[cfg(target_os = "linux")]
 pub use nandscape_host_driver::nvme_tcp::Target;

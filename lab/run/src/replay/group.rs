@@ -48,6 +48,7 @@ impl Replay {
         let mut executor = Executor::new();
         let sim = executor.sim();
         let export = Rc::new(spec.build(&mut executor, live.seed, progress).map_err(failed)?);
+        live.assign.iter().take(1).for_each(|rules| rules.assign_to(&*export));
         let drives: Vec<Rc<Watched>> =
             export.models().map(|(_, model)| Rc::new(Watched::new(model, false, None))).collect();
         export.watch(drives.iter().map(|drive| drive.clone() as Rc<dyn Listener>).collect());

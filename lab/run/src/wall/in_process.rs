@@ -195,7 +195,7 @@ mod tests {
             from_state: None,
             is_shared: false,
         };
-        LiveDrives { version: String::new(), seed: 1, drives: vec![drive], layers: Chain::default() }
+        LiveDrives { version: String::new(), seed: 1, drives: vec![drive], layers: Chain::default(), assign: Vec::new() }
     }
 
     fn start(changes: &[&str], settings: &[&str]) -> Result<InProcess, String> {
