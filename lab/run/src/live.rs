@@ -263,6 +263,16 @@ impl LiveDrive {
         }
     }
 
+    /// Whether clients reach the drive without layers.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.ftl.is_none() && self.layers.is_none()
+    }
+
+    /// The name of the FTL among layers, if clients reach it directly.
+    pub(crate) fn lone_ftl(&self) -> Option<&'static str> {
+        self.ftl.as_ref().filter(|_| self.layers.is_none()).map(|ftl| ftl.layer_name())
+    }
+
     /// Checks the tables of the drive, and of an FTL over it.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use nandscape_device_controller::Offers;
 use nandscape_drive::{Names, Node, Role, Use, node};
 use nandscape_lab_workload::Served;
-use nandscape_layers_array::Array;
+use nandscape_layers_array::{Array, Schedule};
 use nandscape_sim::{Executor, Seed};
 use nandscape_transport_reactor::{Connect, Export, FaultCount, Fronted, Order};
 
@@ -20,6 +20,7 @@ use crate::build::Precondition;
 use crate::chain::{self, Chain, Instance, ModelNode, Opening, Section};
 use crate::forwarded::Forwarded;
 use crate::live::{DriveSpec, SsdExport, offers_of_array};
+use crate::record::Turns;
 use crate::served_array::figures;
 use crate::served_array::orders::{drive_of, fault_of, is_scrub, obey, unknown};
 use crate::served_layers::{counters, passed};
@@ -172,6 +173,16 @@ impl GroupExport {
     /// The part of each layer in a report, the lowest first.
     pub(crate) fn sections(&self) -> Vec<Section> {
         self.layers.iter().map(Section::of).collect()
+    }
+
+    /// The turns of the drives, if they take turns.
+    pub(crate) fn turns(&self) -> Option<Turns> {
+        self.layers.iter().find_map(|layer| layer.node.turns())
+    }
+
+    /// The windows of the drives that are in force now.
+    pub(crate) fn schedule(&self) -> Option<Schedule> {
+        self.layers.iter().find_map(|layer| layer.node.schedule())
     }
 
     fn arrays(&self) -> impl Iterator<Item = (&Instance, Rc<Array>)> {

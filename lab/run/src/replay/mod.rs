@@ -185,10 +185,8 @@ impl Replay {
         let mut executor = Executor::new();
         let sim = executor.sim();
         let drives = live.build(&mut executor, progress).map_err(|error| ReplayError::Build { path: path(), error })?;
-        let watch = |drive: &LiveDrive| {
-            let ftl = drive.ftl.as_ref().filter(|_| drive.layers.is_none()).map(|ftl| ftl.layer_name());
-            Watched::new(&drive.model, self.details, observer.as_ref()).under_ftl(ftl)
-        };
+        let watch =
+            |drive: &LiveDrive| Watched::new(&drive.model, self.details, observer.as_ref()).under_ftl(drive.lone_ftl());
         let watched: Vec<Watched> = drives.iter().map(watch).collect();
         if self.details {
             let recorders: Vec<Rc<Recorder>> = watched.iter().filter_map(|drive| drive.recorder.clone()).collect();

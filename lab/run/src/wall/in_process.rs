@@ -17,7 +17,7 @@ use super::ring::RingDrive;
 use super::signals;
 use crate::live::{LiveDrives, SsdExport};
 use crate::precompletion::{NEEDS_NOTICES, NO_ROOM, give_window};
-use crate::watched::{LiveReport, LiveWatch};
+use crate::watched::{LiveReport, LiveWatch, Observed};
 
 /// The drive among the exports of its reactor.
 const DRIVE: u16 = 0;
@@ -32,11 +32,13 @@ pub struct InProcess {
     handle: Handle,
     /// The queue of notices, if the host wants them.
     notices: Option<QueueId>,
+    /// Whether clients reach its admin queue: layers pass no admin commands.
+    has_admin: bool,
     thread: Option<JoinHandle<Result<Option<LiveReport>, String>>>,
 }
 
 impl InProcess {
-    /// Makes the first of `drives` and starts its thread; `with_report` if [`InProcess::finish`] is to have one. The drive announces
+    /// Makes the first of `drives`, or all of them below layers that take several, and starts their thread; `with_report` if [`InProcess::finish`] is to have one. The drive announces
     /// the ends of reads if the policy of `completion` needs that. Blocks until the drive is ready.
     ///
     /// # Errors
@@ -54,31 +56,35 @@ impl InProcess {
         let life = move || -> Result<Option<LiveReport>, String> {
             let mut executor = Executor::new();
             let sim = executor.sim();
-            let built = drives.build(&mut executor, &()).map_err(|error| error.to_string())?;
-            let drive = built.first().expect("a drive was specified");
-            let admin = admin_queue(&sim, &drive.model)?;
-            let notices = window.map(|window| announce(&mut executor, &drive.model, &*admin, window)).transpose()?;
-            let exports: [Rc<dyn Export>; 2] = [drive.export(), Rc::new(Admin(admin))];
-            let mut port = Port::new(&sim, exports.into());
-            let watch = with_report.then(|| {
-                let watched = Some((drive.model.clone(), drives.drives[0].clone()));
-                LiveWatch::start(&sim, drives.seed, vec![watched])
-            });
+            let Built { export, observed, model } = Built::of(&drives, &mut executor)?;
+            let admin = model.as_ref().map(|model| admin_queue(&sim, model)).transpose()?;
+            let notices = match (window, &model, &admin) {
+                (None, ..) => None,
+                (Some(window), Some(model), Some(admin)) => Some(announce(&mut executor, model, &**admin, window)?),
+                (Some(_), ..) => return Err(BELOW_LAYERS.to_owned()),
+            };
+            let mut names = vec![own_name];
+            names.extend(admin.iter().map(|_| "admin".to_owned()));
+            let admin = admin.map(|admin| Rc::new(Admin(admin)) as Rc<dyn Export>);
+            let has_admin = admin.is_some();
+            let mut port = Port::new(&sim, [export].into_iter().chain(admin).collect());
+            let watch = with_report.then(|| LiveWatch::start(&sim, drives.seed, vec![Some(observed)]));
             if let Some(watch) = watch.clone() {
                 port.observe(move |released| watch.released(released));
             }
-            let names = vec![own_name, "admin".to_owned()];
             let setup = Setup { executor, port, names, poll, log: Box::new(|_| ()) };
             let (reactor, handle) = Reactor::new(setup).map_err(|error| error.to_string())?;
             // The thread that started this one waits for it.
-            let _ = tell.send((handle, notices));
+            let _ = tell.send((handle, notices, has_admin));
             reactor.run().map(drop).map_err(|error| error.to_string())?;
             Ok(watch.and_then(|watch| watch.finish().pop()))
         };
         let thread =
             std::thread::Builder::new().name("drive".to_owned()).spawn(life).map_err(|error| error.to_string())?;
         match ready.recv() {
-            Ok((handle, notices)) => Ok(InProcess { name, handle, notices, thread: Some(thread) }),
+            Ok((handle, notices, has_admin)) => {
+                Ok(InProcess { name, handle, notices, has_admin, thread: Some(thread) })
+            }
             Err(_) => Err(thread
                 .join()
                 .map_or_else(|_| "its thread has panicked".to_owned(), |end| end.err().unwrap_or_default())),
@@ -98,7 +104,12 @@ impl InProcess {
 
     /// Connects to the admin queue.
     pub(super) fn connect_admin(&self, interrupts: bool) -> Result<RingDrive, String> {
-        self.connect_to(ADMIN, RingSetup::of_depth(ADMIN_DEPTH), interrupts)
+        match self.has_admin {
+            true => self.connect_to(ADMIN, RingSetup::of_depth(ADMIN_DEPTH), interrupts),
+            false => Err("layers pass no admin commands, by which streams and windows of notices are set; a drive without layers \
+                          takes them"
+                .to_owned()),
+        }
     }
 
     /// The queue of notices, if the drive was started with it.
@@ -115,6 +126,32 @@ impl InProcess {
             format!("the drive has no room for another queue pair: {status}; raise controller.queue_pairs, or run fewer jobs")
         })?;
         Ok(RingDrive::new(self.name.clone(), ring, event))
+    }
+}
+
+/// The drive, or drives below layers that take several.
+struct Built {
+    export: Rc<dyn Export>,
+    observed: Observed,
+    /// The drive if clients reach it without layers.
+    model: Option<Rc<SsdExport>>,
+}
+
+/// Why there are no notices.
+const BELOW_LAYERS: &str = "layers pass no notices of a drive, for which host.completion=precompletion waits; another policy is valid, or a \
+    drive without layers";
+
+impl Built {
+    fn of(drives: &LiveDrives, executor: &mut Executor) -> Result<Built, String> {
+        if let Some(spec) = drives.group() {
+            let export = Rc::new(spec.build(executor, drives.seed, &())?);
+            drives.assign.iter().take(1).for_each(|rules| rules.assign_to(&*export));
+            return Ok(Built { export: export.clone(), observed: Observed::Group(export, spec), model: None });
+        }
+        let built = drives.build(executor, &()).map_err(|error| error.to_string())?;
+        let (drive, spec) = built.into_iter().zip(&drives.drives).next().expect("a drive was specified");
+        let model = drive.is_alone().then(|| drive.model.clone());
+        Ok(Built { export: drive.export(), observed: Observed::Drive(drive, spec.clone()), model })
     }
 }
 
@@ -195,7 +232,13 @@ mod tests {
             from_state: None,
             is_shared: false,
         };
-        LiveDrives { version: String::new(), seed: 1, drives: vec![drive], layers: Chain::default(), assign: Vec::new() }
+        LiveDrives {
+            version: String::new(),
+            seed: 1,
+            drives: vec![drive],
+            layers: Chain::default(),
+            assign: Vec::new(),
+        }
     }
 
     fn start(changes: &[&str], settings: &[&str]) -> Result<InProcess, String> {
