@@ -317,6 +317,44 @@ mod tests {
         }
     }
 
+    /// Layers over one drive, and over two that clients reach as one: the report is that of a simulation of the same layers.
+    #[test]
+    fn layers_lie_over_the_drives_of_a_ring() {
+        let layered = |layers: &str, count: u64| {
+            let plain = drives(&[]);
+            let drive = |number| DriveSpec { name: format!("drive-{number}"), number, ..plain.drives[0].clone() };
+            LiveDrives { layers: layers.parse().unwrap(), drives: (0..count).map(drive).collect(), ..plain.clone() }
+        };
+        for (layers, names) in
+            [("block top=cache,memory=1MiB", ["block", "top"]), ("raid1:2 cache,memory=1MiB", ["array", "cache"])]
+        {
+            let count = if names[0] == "array" { 2 } else { 1 };
+            let drive = InProcess::start(layered(layers, count), PollMode::Adaptive, true, None).unwrap();
+            let (reads, log) = (drive.connect(4, None, false).unwrap(), Rc::new(Log::default()));
+            let read = |tag: u64| SubmissionEntry::blocks(IoOpcode::READ, 1, tag % 10 * 8, 8);
+            (0..20).for_each(|tag| run(&reads, &log, tag, read(tag), HostMem::zeroed(4_096)));
+            assert!(drive.connect_admin(false).err().unwrap().contains("layers pass no admin commands"));
+            drop(reads);
+            let (chain, layers_us, latency_us, parts) = match drive.finish().unwrap().unwrap() {
+                LiveReport::Drive(live) => (live.report.chain, live.report.layers_us, live.report.latency_us, 1),
+                LiveReport::Group(name, live) => {
+                    let (host, drives) = (live.finished.host, live.finished.drives);
+                    assert!(name == "array" && live.finished.details.is_some());
+                    assert!(drives.iter().all(|drive| drive.details.is_some() && drive.report.clock == Some("wall")));
+                    (host.chain, host.layers_us, host.latency_us, drives.len() as u64)
+                }
+            };
+            assert_eq!((parts, latency_us["read"].count), (count, 20), "{layers}");
+            assert_eq!(chain.iter().map(|section| section.layer.clone()).collect::<Vec<_>>(), names);
+            let (sum, mean) = (layers_us["read"].values().sum::<f64>(), latency_us["read"].mean.unwrap());
+            assert!((sum - mean).abs() < 1e-6, "{layers}: {layers_us:?} of {mean}");
+        }
+        let mut config = HostConfig::default();
+        config.set(PRECOMPLETION).unwrap();
+        let refused = InProcess::start(layered("cache", 1), PollMode::Adaptive, false, Some(&config));
+        assert_eq!(refused.err().unwrap(), BELOW_LAYERS);
+    }
+
     #[test]
     fn a_drive_without_notices_or_room_for_their_queue_is_refused() {
         let refused = |changes: &[&str]| start(changes, &[PRECOMPLETION]).err().unwrap();
