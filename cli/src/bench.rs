@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use nandscape_device_media::StoreKind;
+use nandscape_device_ssd::Resolved;
 use nandscape_host_block::{Config, PredictorKind};
 use nandscape_host_path::Config as HostConfig;
 use nandscape_lab_report::format::{bytes, count, rounded, seconds};
-use nandscape_lab_run::chain::BlockOver;
+use nandscape_lab_run::chain::{BlockOver, LayerWords, check_over, drives_below};
 use nandscape_lab_run::wall::{Endpoint, InProcess, WallError, WallReport, WallRun};
-use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, Precondition};
+use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, LiveReport, Precondition, name_of_drive};
 use nandscape_sim::Span;
 use nandscape_transport_reactor::PollMode;
 
@@ -42,6 +43,9 @@ Examples:
       --io-count 1000000
   nandscape bench --to ring://default --precondition full --rw randread \\
       --iodepth 1 --runtime 5s --set host.completion=hybrid
+  nandscape bench --to ring://default --store none --over raid1:2 \\
+      --over cache,memory=64MiB --rw randread --runtime 5s
+        a page cache over a mirror of two drives
 
 Drives:
   nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH
@@ -64,6 +68,10 @@ pub(crate) struct BenchArgs {
     /// The drive, see the end of this help
     #[arg(long, value_name = "URL")]
     to: Endpoint,
+    /// Put a layer of a host over a ring:// drive: [NAME=]KIND[:N][,KEY=VALUE]..., as in `nandscape sim`; may be repeated, from the bottom
+    /// up. There are as many drives as the layers need, all on the drive's thread. --set NAME.KEY=VALUE changes a layer
+    #[arg(long, value_name = "LAYER")]
+    over: Vec<LayerWords>,
     /// Change a key of the profile of a ring:// drive; may be repeated. block.deadline=500us and other keys of block put the
     /// block layer of a host over any drive: docs/techniques/mittos.md. host.completion=hybrid and other policies decide how this
     /// program waits for completions: docs/bench.md
@@ -106,11 +114,14 @@ pub(crate) struct BenchArgs {
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let workload = args.words.workload_of(args.jobs.as_deref(), &args.trace_words, None)?;
     let (completion, set) = host_words::policy_of(&args.set)?;
+    let refused = |problem: String| Failure::Input(anyhow::anyhow!("--over: {problem}"));
+    let mut chain = Chain { layers: args.over.clone() };
+    let set = if chain.is_empty() { set } else { chain.take(&set).map_err(refused)? };
     let (block, of_drive) = block_and_drive(&set)?;
     if let Some(folder) = &args.out {
         prepare_out(args, folder)?;
     }
-    let in_process = in_process(args, &of_drive, completion.as_ref())?;
+    let in_process = in_process(args, (&of_drive, &chain), completion.as_ref())?;
     let (endpoint, seed, busy) = (&args.to, args.seed, PollMode::from(args.poll) == PollMode::Busy);
     let patience = args.patience.map(|seconds| Span::from_s(seconds.into()));
     let in_this = in_process.as_ref();
@@ -124,6 +135,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         }
     };
     report.inputs.set.clone_from(&args.set);
+    report.notes.extend((!chain.is_empty()).then(|| format!("over the drive lies {}", chain.in_words())));
     report.host.command = Some(output::command());
     report.notes.iter().for_each(|note| output::note(note));
     if let (Some(folder), Some(drive)) = (&args.out, in_process) {
@@ -154,8 +166,12 @@ fn prepare_out(args: &BenchArgs, folder: &Path) -> Result<(), Failure> {
 /// Writes the report of the drive, and the figures of this program.
 fn write_out(folder: &Path, drive: InProcess, report: &WallReport) -> anyhow::Result<()> {
     if let Some(mut live) = drive.finish().map_err(anyhow::Error::msg)? {
-        live.report.host.command.clone_from(&report.host.command);
-        live.report.inputs.workload_lines.clone_from(&report.inputs.workload_lines);
+        pages::note_command(&mut live);
+        let lines = match &mut live {
+            LiveReport::Drive(live) => &mut live.report.inputs.workload_lines,
+            LiveReport::Group(_, live) => &mut live.finished.host.workload_lines,
+        };
+        lines.clone_from(&report.inputs.workload_lines);
         pages::write(folder, &[Page::of(&live)])?;
     }
     sim::write(&folder.join("bench.json"), &(report.to_json() + "\n"))
@@ -177,9 +193,14 @@ fn block_and_drive(set: &[String]) -> Result<(Option<Config>, Vec<String>), Fail
 }
 
 /// The drive of this process, if one is meant.
-fn in_process(args: &BenchArgs, set: &[String], completion: Option<&HostConfig>) -> Result<Option<InProcess>, Failure> {
+fn in_process(
+    args: &BenchArgs,
+    (set, chain): (&[String], &Chain),
+    completion: Option<&HostConfig>,
+) -> Result<Option<InProcess>, Failure> {
     let Endpoint::Ring(profile) = &args.to else {
         let given = [
+            ("--over", !chain.is_empty()),
             ("--set", !set.is_empty()),
             ("--precondition", args.precondition.is_some()),
             ("--store", args.store.is_some()),
@@ -197,9 +218,14 @@ fn in_process(args: &BenchArgs, set: &[String], completion: Option<&HostConfig>)
     resolved.notes.iter().for_each(|note| output::note(note));
     let store = StoreKind::from(args.store.unwrap_or(StoreArg::None));
     if_unseen(&resolved, store).iter().for_each(|note| output::note(note));
-    let drive = DriveSpec {
-        name: resolved.name.clone(),
-        number: 0,
+    let (mut layers, count) = below(chain, &resolved)?;
+    let name = |number: u64| match count {
+        1 => resolved.name.clone(),
+        _ => name_of_drive(number as usize),
+    };
+    let drive = |number: u64| DriveSpec {
+        name: name(number),
+        number,
         profile_name: resolved.name.clone(),
         profile: resolved.to_toml(),
         keeps_data: store == StoreKind::Ram,
@@ -207,10 +233,24 @@ fn in_process(args: &BenchArgs, set: &[String], completion: Option<&HostConfig>)
         from_state: None,
         is_shared: false,
     };
-    let (version, layers) = (env!("CARGO_PKG_VERSION").to_owned(), Chain::default());
-    let drives = LiveDrives { version, seed: args.seed, drives: vec![drive], layers };
+    if args.no_delay {
+        layers.without_delay();
+    }
+    let (version, drives) = (env!("CARGO_PKG_VERSION").to_owned(), (0..count as u64).map(drive).collect());
+    let drives = LiveDrives { version, seed: args.seed, drives, layers, assign: Vec::new() };
     let started = InProcess::start(drives, args.poll.into(), args.out.is_some(), completion);
     started.map(Some).map_err(|problem| Failure::Input(anyhow::anyhow!("--to {}: {problem}", args.to)))
+}
+
+/// The layers, and the number of drives that they need.
+fn below(chain: &Chain, drive: &Resolved) -> Result<(Chain, usize), Failure> {
+    let refused = |problem: String| Failure::Input(anyhow::anyhow!("--over: {problem}"));
+    if chain.is_empty() {
+        return Ok((Chain::default(), 1));
+    }
+    let layers = chain.resolve().map_err(refused)?;
+    check_over(&layers, drive).map_err(refused)?;
+    Ok((chain.clone(), drives_below(&layers)))
 }
 
 fn render(report: &WallReport) -> String {

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::output;
 use crate::progress::Runs;
-use crate::sim::resolve;
+use crate::sim::resolve_with;
 use crate::store_drive::conventional;
 use crate::store_figures::{latencies, latencies_json, lines, ratio};
 use crate::store_layers::StoreLayers;
@@ -38,8 +38,8 @@ Examples:
   nandscape paper lsm --benchmark overwrite --keys 200000
         the same with fewer keys: garbage collection has less to do
   nandscape paper lsm --benchmark readwhilewriting --clients 4 --form lsm --json
-  nandscape paper lsm --form generic --over raid5:4 --over cache
-        on an array of four drives, below a page cache
+  nandscape paper lsm --over raid5:4 --over cache
+        the generic form on an array of four drives, below a page cache
   nandscape paper lsm --experiment 150000,220000,280000,310000 --seeds 3
         write amplification of both forms, by how full the drive is
   nandscape paper lsm --form lsm --set ftl.zone.mapping=superblock
@@ -54,9 +54,9 @@ pub(crate) struct LsmArgs {
     /// The load, as db_bench names it
     #[arg(long, value_enum, default_value = "overwrite", ignore_case = true)]
     benchmark: BenchmarkArg,
-    /// The form of the storage
-    #[arg(long, value_enum, default_value = "both")]
-    form: FormArg,
+    /// The form of the storage [default: both; generic with --over]
+    #[arg(long, value_enum)]
+    form: Option<FormArg>,
     /// The drive
     #[arg(long, value_name = "P", default_value = "default")]
     drive: String,
@@ -70,7 +70,7 @@ pub(crate) struct LsmArgs {
     /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. An existing store of the form is continued.
     /// Else one is made, if the drive has no data, and stays. One client may use a drive at a time
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "over", "cores", "experiment"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "over", "fault", "chrome_trace", "cores", "experiment"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
     /// The control socket of the server of that drive, on this machine: the processor time of its process is printed too
     #[cfg(target_os = "linux")]
@@ -188,9 +188,14 @@ impl LsmArgs {
         }
     }
 
+    /// Layers pass blocks, so that only the generic form lies over them.
+    fn form(&self) -> FormArg {
+        self.form.unwrap_or(if self.layers.is_empty() { FormArg::Both } else { FormArg::Generic })
+    }
+
     fn forms(&self) -> Vec<Form> {
         let block = Form::Block(BlockConfig::default());
-        match self.form {
+        match self.form() {
             FormArg::Generic => vec![block],
             FormArg::Lsm => vec![Form::Runs],
             FormArg::Both => vec![block, Form::Runs],
@@ -241,10 +246,14 @@ impl LsmArgs {
         let defaults = DEFAULTS.iter().filter(|_| is_built_in).chain(of_form).filter(|(key, _)| !is_set(key));
         let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
         let changes: Vec<String> = defaults.chain(set.iter().cloned()).collect();
-        let drive = resolve(&self.drive, &changes)?;
+        let takes_any = form == Form::Runs || !layers.is_empty();
+        let (drive, below) = self.layers.below(layers, |faults| {
+            let drive = resolve_with(&self.drive, &changes, faults)?;
+            if takes_any { Ok(drive) } else { conventional(drive) }
+        })?;
         Ok(Spec {
-            drive: if form == Form::Runs || !layers.is_empty() { drive } else { conventional(drive)? },
-            layers,
+            drive,
+            below,
             form,
             store: self.store(),
             cores: self.cores as usize,
@@ -299,11 +308,12 @@ impl LsmArgs {
 
     fn check(&self) -> Result<(), Failure> {
         #[cfg(target_os = "linux")]
-        if self.to.is_some() && self.form == FormArg::Both {
+        if self.to.is_some() && self.form() == FormArg::Both {
             let problem = "--to: a drive holds the store of one form; --form generic or --form lsm is valid";
             return Err(Failure::Input(anyhow::anyhow!(problem)));
         }
-        self.layers.check(self.form == FormArg::Generic, "generic")
+        let runs = self.forms().len() * self.experiment.len().max(1) * self.seeds as usize;
+        self.layers.check(self.form() == FormArg::Generic, runs, "generic")
     }
 }
 
@@ -338,6 +348,7 @@ pub(crate) fn run(args: &LsmArgs) -> Result<(), Failure> {
         runs.push((form.name(), args.measure(form)?));
     }
     drop(progress);
+    args.layers.write(runs.iter().find_map(|(_, outcome)| outcome.trace.as_ref()))?;
     match args.json {
         true => output::result(&serde_json::to_string_pretty(&as_json(&runs)).expect("plain data")),
         false => output::result(&text(&runs)),

@@ -2,25 +2,71 @@
 
 use std::path::Path;
 
-use nandscape_lab_report::Document;
-use nandscape_lab_run::{Details, LiveReport, Report};
+use nandscape_lab_report::{ArrayDocument, Document};
+use nandscape_lab_run::chain::LayerSettings;
+use nandscape_lab_run::{Details, GroupFinished, HostDetails, LiveReport, Report, StackFinished};
 
 use crate::failure::Failure;
 use crate::output;
 
-/// The report of one drive.
-pub(crate) struct Page<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) report: &'a Report,
-    /// The recording of the run; without it there is no page.
-    pub(crate) details: Option<&'a Details>,
-    pub(crate) profile_toml: &'a str,
+/// The report of one drive, or of drives that clients reach as one.
+pub(crate) enum Page<'a> {
+    Drive {
+        name: &'a str,
+        report: &'a Report,
+        /// The recording of the run; without it there is no page.
+        details: Option<&'a Details>,
+        profile_toml: &'a str,
+    },
+    Group {
+        name: &'a str,
+        document: Box<ArrayDocument<'a>>,
+        details: Option<&'a HostDetails>,
+    },
 }
 
 impl<'a> Page<'a> {
     pub(crate) fn of(live: &'a LiveReport) -> Page<'a> {
-        let LiveReport { name, report, details, profile_toml } = live;
-        Page { name, report, details: Some(details), profile_toml }
+        match live {
+            LiveReport::Drive(live) => Page::Drive {
+                name: &live.name,
+                report: &live.report,
+                details: Some(&live.details),
+                profile_toml: &live.profile_toml,
+            },
+            LiveReport::Group(name, live) => {
+                let GroupFinished { finished, profile, settings } = &**live;
+                Page::group(name, finished, (&profile.name, profile.to_toml()), settings.clone())
+            }
+        }
+    }
+
+    /// Of drives of a profile under layers with these settings.
+    pub(crate) fn group(
+        name: &'a str,
+        finished: &'a StackFinished,
+        (profile, profile_toml): (&'a str, String),
+        settings: Vec<LayerSettings>,
+    ) -> Page<'a> {
+        let (set, command) = (Vec::new(), output::command());
+        let document = ArrayDocument { finished, profile, profile_toml, settings, set, command };
+        Page::Group { name, document: Box::new(document), details: finished.details.as_ref() }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Page::Drive { name, .. } | Page::Group { name, .. } => name,
+        }
+    }
+
+    fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        match self {
+            Page::Drive { report, details: Some(details), profile_toml, .. } => {
+                Ok(Document { report, details, profile_toml, part_of: None }.write(folder)?)
+            }
+            Page::Group { document, details: Some(details), .. } => Ok(document.write(folder, details)?),
+            Page::Drive { details: None, .. } | Page::Group { details: None, .. } => Ok(()),
+        }
     }
 }
 
@@ -32,16 +78,23 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
 
 /// Writes the pages.
 pub(crate) fn write(folder: &Path, pages: &[Page<'_>]) -> anyhow::Result<()> {
-    for Page { name, report, details, profile_toml } in pages {
+    for page in pages {
         let folder = match pages {
             [_] => folder.to_owned(),
             // A name may have characters that no file has, and may lead elsewhere.
-            _ => folder.join(name.replace(['/', '\\', '\0'], "_").replace("..", "_")),
+            _ => folder.join(page.name().replace(['/', '\\', '\0'], "_").replace("..", "_")),
         };
         output::create_folder(&folder)?;
-        if let Some(details) = details {
-            Document { report, details, profile_toml, part_of: None }.write(&folder)?;
-        }
+        page.write(&folder)?;
     }
     Ok(())
+}
+
+/// Writes the command of this program into a report.
+pub(crate) fn note_command(live: &mut LiveReport) {
+    let of_drives: Vec<&mut Report> = match live {
+        LiveReport::Drive(live) => vec![&mut live.report],
+        LiveReport::Group(_, live) => live.finished.drives.iter_mut().map(|drive| &mut drive.report).collect(),
+    };
+    of_drives.into_iter().for_each(|report| report.host.command = Some(output::command()));
 }

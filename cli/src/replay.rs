@@ -77,16 +77,14 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
 /// Prints the report of drives that were served as one, as `sim --over` does.
 fn show_group(args: &SimArgs, group: ReplayedGroup, replayed: &Replayed) -> Result<(), Failure> {
     let ReplayedGroup { mut finished, profile, settings, replay } = group;
-    if let Some(folder) = &args.out {
-        let folder = folder.display();
-        output::note(&format!(
-            "--out {folder}: drives that were served under arrays have no page; --json prints their figures"
-        ));
-    }
     finished.choose_percentiles(&args.percentiles);
     tell_of_version(replayed);
     finished.host.notes.iter().for_each(|note| output::note(note));
     sim_layers::tell_of_faults(&finished);
+    if let Some(folder) = &args.out {
+        let page = Page::group(&replay.drive, &finished, (&profile.name, profile.to_toml()), settings.clone());
+        pages::write(folder, &[page]).map_err(Failure::Run)?;
+    }
     if let (Some(file), Some(trace)) = (&args.chrome_trace, &replayed.trace) {
         write(file, trace).map_err(Failure::Run)?;
     }
@@ -143,7 +141,7 @@ fn text_of(report: &Report) -> String {
 
 fn page_of(drive: &ReplayedDrive) -> Page<'_> {
     let ReplayedDrive { name, report, details, profile_toml, .. } = drive;
-    Page { name, report, details: details.as_ref(), profile_toml }
+    Page::Drive { name, report, details: details.as_ref(), profile_toml }
 }
 
 /// Prints the notes of all drives, each once.

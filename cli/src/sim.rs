@@ -99,7 +99,7 @@ pub(crate) struct SimArgs {
     /// Replay a recording of `nandscape serve --record` in simulated time: the same drives, arrivals and events, to the
     /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed
     /// drives
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "trace", "seed", "from_state", "save_state", "save_state_after", "precondition_workload", "precondition_trace"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "rw", "trace", "seed", "from_state", "save_state", "save_state_after", "precondition_workload", "precondition_trace", "assign"])]
     pub(crate) replay: Option<PathBuf>,
     /// Run the jobs in threads of this host, by name or file, see `nandscape hosts`: the report gains the host's stages and its processor
     /// time. Its keys are set with --set, such as host.completion=poll: docs/techniques/host-path.md

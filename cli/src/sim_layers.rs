@@ -54,18 +54,27 @@ pub(crate) fn profiles(
     count: usize,
     resolve: impl Fn(usize, &[FaultWord]) -> Result<Resolved, Failure>,
 ) -> Result<Vec<Resolved>, Failure> {
+    let delayed = |profile: Resolved| if args.no_delay { profile.without_delay() } else { profile };
+    with_faults(&args.fault, count, |number, faults| resolve(number, faults).map(delayed))
+}
+
+/// The profile of each of `count` drives, with its own of these faults.
+pub(crate) fn with_faults(
+    faults: &[FaultWord],
+    count: usize,
+    resolve: impl Fn(usize, &[FaultWord]) -> Result<Resolved, Failure>,
+) -> Result<Vec<Resolved>, Failure> {
     let names: Vec<String> = (0..count).map(name_of).collect();
     let unknown = |word: &&FaultWord| word.drive.as_ref().is_some_and(|drive| !names.contains(drive));
-    if let Some(FaultWord { drive: Some(drive), text, .. }) = args.fault.iter().find(unknown) {
+    if let Some(FaultWord { drive: Some(drive), text, .. }) = faults.iter().find(unknown) {
         return Err(Failure::Input(anyhow::anyhow!(
             "--fault \"{text}\": there is no drive {drive:?}; NAME=RULE names one of {}, a RULE alone is for all",
             names.join(", ")
         )));
     }
     let of = |(number, name): (usize, &String)| {
-        let meant = args.fault.iter().filter(|word| word.drive.as_ref().is_none_or(|drive| drive == name));
-        let profile = resolve(number, &meant.cloned().collect::<Vec<_>>())?;
-        Ok(if args.no_delay { profile.without_delay() } else { profile })
+        let meant = faults.iter().filter(|word| word.drive.as_ref().is_none_or(|drive| drive == name));
+        resolve(number, &meant.cloned().collect::<Vec<_>>())
     };
     names.iter().enumerate().map(of).collect()
 }
@@ -210,7 +219,7 @@ pub(crate) fn run(
     let document = ArrayDocument {
         finished: &finished,
         profile: &profile.name,
-        profile_toml: &profile.to_toml(),
+        profile_toml: profile.to_toml(),
         settings: LayerSettings::of(&stack.layers),
         set,
         command: output::command(),

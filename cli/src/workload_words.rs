@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
+use nandscape_drive::Assignments;
 use nandscape_lab_workload::{
     Action, BlockSizes, Burst, Distribution, Each, FioJobs, FlushWords, JobSpec, Limit, Pattern, Pause, PlacementWords,
     RateProcess, SYNCHRONOUS, Scheduling, SchedulingWords, Share, ThinkWords, Workload, ZoneWords, count, load,
@@ -172,6 +173,10 @@ pub(crate) struct WorkloadWords {
     /// How several jobs share them: shared, or split, a processor each in turn [default: shared]
     #[arg(long, value_name = "HOW")]
     cpus_allowed_policy: Option<String>,
+    /// Give commands that state no class or tenant those of a rule: queue=2,class=15 or namespace=1,tenant=7; several rules with blanks
+    /// between them, or repeated. Queue 1 is that of the first job: docs/techniques/arbitration.md
+    #[arg(long, value_name = "RULE")]
+    assign: Vec<Assignments>,
     /// Accepted as in fio: a job waits for those before it, which only a file of jobs has
     #[arg(long)]
     stonewall: bool,
@@ -240,6 +245,12 @@ fn unbuffered(value: &str) -> Result<String, String> {
     }
 }
 
+/// All rules of `--assign`.
+pub(crate) fn rules(given: &[Assignments]) -> Result<Assignments, Failure> {
+    let all = given.iter().cloned().try_fold(Assignments::default(), Assignments::and);
+    all.map_err(|problem| Failure::Input(anyhow::anyhow!("--assign: {problem}")))
+}
+
 impl WorkloadWords {
     /// The workload's file, if it has one; names of built-in workloads are no files.
     pub(crate) fn file(&self) -> Option<&Path> {
@@ -253,10 +264,16 @@ impl WorkloadWords {
         trace: &TraceWords,
         capacity: Option<u64>,
     ) -> Result<Workload, Failure> {
-        let Some(jobs) = jobs else { return self.workload(trace) };
-        let FioJobs { workload, notes } = load_fio(jobs, capacity).map_err(Failure::input)?;
-        notes.iter().for_each(|note| output::note(note));
-        Ok(self.limited(workload))
+        let mut workload = match jobs {
+            None => self.workload(trace)?,
+            Some(jobs) => {
+                let FioJobs { workload, notes } = load_fio(jobs, capacity).map_err(Failure::input)?;
+                notes.iter().for_each(|note| output::note(note));
+                self.limited(workload)
+            }
+        };
+        workload.assign(&rules(&self.assign)?);
+        Ok(workload)
     }
 
     /// The workload meant.
@@ -390,6 +407,7 @@ impl WorkloadWords {
             think: think.think().map_err(refused)?,
             class: 0,
             tenant: 0,
+            assigned: Vec::new(),
             deadline: None,
             scheduling: Scheduling::default(),
             stonewall: false,

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::output;
 use crate::progress::Runs;
-use crate::sim::resolve;
+use crate::sim::resolve_with;
 use crate::store_drive::conventional;
 use crate::store_figures::{latencies, latencies_json, lines, ratio};
 use crate::store_layers::StoreLayers;
@@ -32,8 +32,8 @@ Examples:
   nandscape paper ycsb --workload a
         both forms in simulated time, on a drive of 256 MiB
   nandscape paper ycsb --workload e --form offloaded --cache 8MiB --json
-  nandscape paper ycsb --workload b --form conventional --over raid1:2
-        on a mirror of two drives
+  nandscape paper ycsb --workload b --over raid1:2
+        the conventional form, on a mirror of two drives
   nandscape paper ycsb --workload a --form chains --pieces 1
         offloaded, with pages of any length and no deltas
   nandscape serve --drive default --set ftl.kind=ox_block \\
@@ -47,8 +47,9 @@ pub(crate) struct YcsbArgs {
     #[arg(long, value_enum, default_value = "a", ignore_case = true)]
     workload: Workload,
     /// The form of the store. Chains are the offloaded form with pages of any length and deltas; their namespace is formatted for them
-    #[arg(long, value_enum, default_value = "both")]
-    form: FormArg,
+    /// [default: both; conventional with --over]
+    #[arg(long, value_enum)]
+    form: Option<FormArg>,
     /// The drive
     #[arg(long, value_name = "P", default_value = "default")]
     drive: String,
@@ -61,7 +62,7 @@ pub(crate) struct YcsbArgs {
     /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. An existing store of the form is continued.
     /// Else one is made, if the drive has no data, and stays. One client may use a drive at a time
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "over", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "over", "fault", "chrome_trace", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
     /// The control socket of the server of that drive, on this machine: the processor time of its process is printed too
     #[cfg(target_os = "linux")]
@@ -140,6 +141,11 @@ const DEFAULTS: [(&str, &str); 4] = [
 ];
 
 impl YcsbArgs {
+    /// Layers pass blocks, so that only the conventional form lies over them.
+    fn form(&self) -> FormArg {
+        self.form.unwrap_or(if self.layers.is_empty() { FormArg::Both } else { FormArg::Conventional })
+    }
+
     fn forms(&self) -> Vec<Form> {
         let base = LogConfig::default();
         let log = Form::Log(LogConfig {
@@ -153,7 +159,7 @@ impl YcsbArgs {
             page_bytes: self.page.map_or(base.page_bytes, |page| page.0.min(u32::MAX.into()) as u32),
             pieces: self.pieces.unwrap_or(base.pieces),
         });
-        match self.form {
+        match self.form() {
             FormArg::Conventional => vec![log],
             FormArg::Offloaded => vec![Form::Eleos],
             FormArg::Chains => vec![chains],
@@ -189,10 +195,14 @@ impl YcsbArgs {
         let defaults = DEFAULTS.iter().filter(|(key, _)| is_built_in && !is_set(key));
         let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
         let changes: Vec<String> = defaults.chain(set.iter().cloned()).collect();
-        let drive = resolve(&self.drive, &changes)?;
+        let is_alone = layers.is_empty();
+        let (drive, below) = self.layers.below(layers, |faults| {
+            let drive = resolve_with(&self.drive, &changes, faults)?;
+            if is_alone { conventional(drive) } else { Ok(drive) }
+        })?;
         let spec = Spec {
-            drive: if layers.is_empty() { conventional(drive)? } else { drive },
-            layers,
+            drive,
+            below,
             form,
             tree: self.tree(),
             cores: self.cores as usize,
@@ -244,23 +254,23 @@ impl YcsbArgs {
 
     fn check(&self) -> Result<(), Failure> {
         #[cfg(target_os = "linux")]
-        if self.to.is_some() && matches!(self.form, FormArg::Both | FormArg::All) {
+        if self.to.is_some() && matches!(self.form(), FormArg::Both | FormArg::All) {
             let problem =
                 "--to: a drive holds the store of one form; --form conventional, offloaded or chains is valid";
             return Err(Failure::Input(anyhow::anyhow!(problem)));
         }
-        if self.form == FormArg::Offloaded
+        if self.form() == FormArg::Offloaded
             && (self.page.is_some() || self.pieces.is_some() || self.checkpoint.is_some())
         {
             let problem = "--page and --pieces are of the conventional form and of chains; the offloaded one has pages of 4 KiB and the \
                            checkpoints of its drive";
             return Err(Failure::Input(anyhow::anyhow!(problem)));
         }
-        if self.form == FormArg::Chains && self.checkpoint.is_some() {
+        if self.form() == FormArg::Chains && self.checkpoint.is_some() {
             let problem = "--checkpoint is of the conventional form; chains have the checkpoints of their drive";
             return Err(Failure::Input(anyhow::anyhow!(problem)));
         }
-        self.layers.check(self.form == FormArg::Conventional, "conventional")
+        self.layers.check(self.form() == FormArg::Conventional, self.forms().len(), "conventional")
     }
 }
 
@@ -294,6 +304,7 @@ pub(crate) fn run(args: &YcsbArgs) -> Result<(), Failure> {
         runs.push((form.name(), args.measure(form, load)?));
     }
     drop(progress);
+    args.layers.write(runs.iter().find_map(|(_, outcome)| outcome.trace.as_ref()))?;
     match args.json {
         true => output::result(&serde_json::to_string_pretty(&as_json(&runs)).expect("plain data")),
         false => output::result(&text(&runs)),

@@ -13,6 +13,7 @@
 //! | `shingle` | the same of a shingled disk |
 //! | `controller` | the `Controller` trait |
 //! | `subsystem` | the `Subsystem` trait: several controllers of one drive |
+//! | `assign` | rules that give commands a class and a tenant |
 //! | `block_sizes` | bytes of a logical block of each namespace |
 //! | `io` | a command in flight: command, host memory, and the token that completes it exactly once |
 //! | `mem` | the memory of a command's data |
@@ -32,6 +33,7 @@
 //! Left out: what happens inside a drive, and how a client outside this process reaches one.
 
 mod announcements;
+mod assign;
 pub mod block_sizes;
 pub mod breakdown;
 pub mod command;
@@ -55,6 +57,7 @@ pub mod subsystem;
 pub mod testing;
 
 pub use announcements::Announcements;
+pub use assign::Assignments;
 pub use block_sizes::BlockSizes;
 pub use breakdown::{Breakdown, Stage};
 pub use controller::{Controller, QueueId};

@@ -47,6 +47,8 @@ pub struct Peeked {
     pub flags: u8,
     /// The command identifier.
     pub cid: u16,
+    /// The namespace.
+    pub nsid: u32,
     /// CDW2.
     pub cdw2: u32,
     /// CDW3.
@@ -59,7 +61,7 @@ impl Peeked {
     /// The visible fields of an entry, which was submitted at `submitted`.
     pub fn of(entry: &SubmissionEntry, submitted: Time) -> Peeked {
         let (cdw2, cdw3) = (entry.cdw2.get(), entry.cdw3.get());
-        Peeked { flags: entry.flags, cid: entry.cid.get(), cdw2, cdw3, submitted }
+        Peeked { flags: entry.flags, cid: entry.cid.get(), nsid: entry.nsid.get(), cdw2, cdw3, submitted }
     }
 }
 

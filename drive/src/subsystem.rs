@@ -8,6 +8,7 @@ use std::rc::Rc;
 use nandscape_sim::Time;
 use nandscape_wire_nvme::Status;
 
+use crate::assign::Assignments;
 use crate::block_sizes::BlockSizes;
 use crate::controller::Controller;
 use crate::drive::DriveInfo;
@@ -74,6 +75,9 @@ pub trait Subsystem {
     /// From now on, all controllers report multiple controllers (CMIC) and shared namespaces (NMIC). Controllers of
     /// message-based transports always do.
     fn report_several(&self);
+
+    /// From now on, commands that state no class or tenant get those of these rules, on all controllers. They replace earlier rules.
+    fn assign(&self, rules: &Assignments);
 
     /// The identifiers of the controllers that exist, in ascending order.
     fn controllers(&self) -> Vec<u16>;

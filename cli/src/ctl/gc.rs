@@ -50,6 +50,9 @@ struct DriveArgs {
     /// The drive by its name; not needed where the server has one drive
     #[arg(long = "drive", value_name = "NAME")]
     name: Option<String>,
+    /// A drive below its arrays, by its name; without it an array passes the order to all of them
+    #[arg(long, value_name = "NAME")]
+    member: Option<String>,
 }
 
 #[derive(Args)]
@@ -57,6 +60,7 @@ struct DriveArgs {
 Examples:
   nandscape ctl gc status n.control
   nandscape ctl gc status n.control --drive b --json
+  nandscape ctl gc status n.control --member drive-1
 
 Exit status: 0 when printed, 1 when the server has ended or does not answer in time, 2 for bad usage, a path at which no server listens,
 or a drive that takes no such orders.")]
@@ -88,11 +92,12 @@ struct WatermarksArgs {
 
 #[derive(Args)]
 #[command(after_help = "\
-The order returns at once. It is ignored where as many blocks are free as the high watermark says. A second run replaces the first; 0s
+With --member, one drive below an array collects, and the others keep serving. The order returns at once. It is ignored where as many blocks are free as the high watermark says. A second run replaces the first; 0s
 ends it.
 
 Examples:
   nandscape ctl gc run n.control 500ms
+  nandscape ctl gc run n.control 500ms --member drive-1
 
 Exit status: 0 when ordered, 1 when the server has ended or does not answer in time, 2 for bad usage, a path at which no server listens,
 or a drive that takes no such orders.")]
@@ -158,22 +163,36 @@ pub(super) fn run(args: &GcArgs) -> Result<(), Failure> {
 
 impl DriveArgs {
     /// Sends an order, if there is one, and prints the drive's state afterwards.
-    fn ask(&self, order: Option<(&str, &str)>, words: impl FnOnce(&Status) -> String) -> Result<(), Failure> {
+    fn ask(&self, order: Option<(&str, &str)>, words: impl Fn(&Status) -> String) -> Result<(), Failure> {
         let mut client = self.server.connect()?;
         if let Some((key, value)) = order {
-            client.order("set", &[("drive", self.name.as_deref()), ("key", Some(key)), ("value", Some(value))])?;
+            let key = self.key(key);
+            client.order("set", &[("drive", self.name.as_deref()), ("key", Some(&key)), ("value", Some(value))])?;
         }
-        let status = self.status(&mut client)?;
-        self.server.print(&status.json(), |_| words(&status))
+        let all = self.status(&mut client)?;
+        match &all[..] {
+            [(_, only)] => self.server.print(&only.json(), |_| words(only)),
+            all => {
+                let json: Value = all.iter().map(|(name, status)| (name.clone(), status.json())).collect();
+                let text = |(name, status): &(String, Status)| format!("{name}:\n{}", words(status));
+                self.server.print(&json, |_| all.iter().map(text).collect::<Vec<_>>().join("\n"))
+            }
+        }
     }
 
-    fn status(&self, client: &mut Client) -> Result<Status, Failure> {
+    /// A setting by the name that the server knows it by.
+    fn key(&self, key: &str) -> String {
+        self.member.as_ref().map_or_else(|| key.to_owned(), |member| format!("{member}.{key}"))
+    }
+
+    /// The states of the drive, or of each drive below an array unless one is chosen, by name.
+    fn status(&self, client: &mut Client) -> Result<Vec<(String, Status)>, Failure> {
         let socket = self.server.socket.display();
         let (settings, statistics) = (client.order("settings", &[])?, client.order("statistics", &[])?);
         let names: Vec<&str> = super::each(&settings).into_iter().filter_map(|drive| drive["name"].as_str()).collect();
         let name = match (&self.name, &names[..]) {
-            (Some(name), _) => name,
-            (None, [name]) => *name,
+            (Some(name), _) => name.clone(),
+            (None, [name]) => (*name).to_owned(),
             (None, _) => {
                 let problem = format!("{socket}: there are several drives; --drive is one of {}", names.join(", "));
                 return Err(Failure::Input(anyhow::anyhow!(problem)));
@@ -184,17 +203,44 @@ impl DriveArgs {
             let problem = format!("{socket}: there is no drive {name:?}; --drive is one of {}", names.join(", "));
             return Err(Failure::Input(anyhow::anyhow!(problem)));
         };
-        Status::of(&settings["settings"], &figures["counters"]).ok_or_else(|| {
-            let of = "drives with one FTL, ftl.kind = \"page\", without parity stripes do";
-            Failure::Input(anyhow::anyhow!("{socket}: {name} takes no orders for its garbage collection; {of}"))
-        })
+        let settings = &settings["settings"];
+        let below = members(settings);
+        let of = |member: &str| {
+            let status = Status::of(&settings[format!("{member}.gc.watermarks")], &figures["parts"][member]);
+            status.map(|status| (member.to_owned(), status))
+        };
+        let alone = Status::of(&settings["gc.watermarks"], &figures["counters"]).map(|status| (name.clone(), status));
+        let found = match (&self.member, alone) {
+            (Some(member), _) => of(member).into_iter().collect(),
+            (None, Some(alone)) => vec![alone],
+            (None, None) => below.iter().filter_map(|member| of(member)).collect::<Vec<_>>(),
+        };
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let problem = match (&self.member, below.is_empty()) {
+            (Some(member), false) => format!(
+                "{name} has no drive {member:?} that takes orders for its garbage collection; --member is one of {}",
+                below.join(", ")
+            ),
+            _ => format!(
+                "{name} takes no orders for its garbage collection; drives with one FTL, ftl.kind = \"page\", without parity stripes do"
+            ),
+        };
+        Err(Failure::Input(anyhow::anyhow!("{socket}: {problem}")))
     }
 }
 
+/// The drives below an array that take orders, by its settings.
+fn members(settings: &Value) -> Vec<&str> {
+    let keys = settings.as_object().into_iter().flat_map(|settings| settings.keys());
+    keys.filter_map(|key| key.strip_suffix(".gc.watermarks")).collect()
+}
+
 impl Status {
-    /// As settings and counters have it; `None` where a drive has none.
-    fn of(settings: &Value, counters: &Value) -> Option<Status> {
-        let (low, high) = settings["gc.watermarks"].as_str()?.split_once('-')?;
+    /// As the setting of its watermarks and counters have it; `None` where a drive has none.
+    fn of(watermarks: &Value, counters: &Value) -> Option<Status> {
+        let (low, high) = watermarks.as_str()?.split_once('-')?;
         let figure = |name: &str| counters[name].as_f64().map(|figure| figure as u64);
         Some(Status {
             user_bytes: figure("user_bytes")?,
@@ -241,18 +287,19 @@ mod tests {
 
     #[test]
     fn a_status_is_what_settings_and_counters_say() {
-        let settings = json!({ "gc.watermarks": "3-7" });
+        let watermarks = json!("3-7");
         let counters = json!({
             "user_bytes": 4_194_304.0, "flash_bytes": 8_388_608.0, "erase_block_bytes": 1_048_576.0, "free_blocks": 5.0, "gc_running": 1.0,
             "ready_for_read": 0.0,
         });
-        let status = Status::of(&settings, &counters).unwrap();
+        let status = Status::of(&watermarks, &counters).unwrap();
         let shown = status.json();
         assert_eq!(
             (&shown["blocks"], &shown["low_watermark"], &shown["gc_running"]),
             (&json!(8), &json!(3), &json!(true))
         );
         assert!(status.text().contains("collecting      yes") && status.text().contains("free blocks     5\n"));
-        assert!(Status::of(&json!({}), &counters).is_none() && Status::of(&settings, &json!({})).is_none());
+        assert!(Status::of(&Value::Null, &counters).is_none() && Status::of(&watermarks, &json!({})).is_none());
+        assert_eq!(members(&json!({ "a.b.gc.watermarks": "1-2", "gc.watermarks": "1-2" })), ["a.b"]);
     }
 }

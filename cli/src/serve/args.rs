@@ -21,7 +21,7 @@ use super::group::Group;
 use super::layers::{self, Arranged};
 use super::plan::{Named, Part};
 use super::stores::{self, StoreArg};
-use super::{faults, memory, plan, states};
+use super::{assign, faults, memory, plan, states};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::sim::{if_unseen, resolve_profile, resolve_with};
@@ -124,6 +124,13 @@ pub(crate) struct ServeArgs {
     /// the block layer of a host between drive and clients: docs/techniques/mittos.md
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<String>,
+    /// Give commands of clients that state no class or tenant those of a rule: host=NQN,class=3 (an NVMe/TCP host), function=0,tenant=7 (a
+    /// --vfio-user, by its number among those of its drive), via=nbd,class=15 (nbd, nvme-tcp or vfio-user), queue=2,class=15 or
+    /// namespace=1,tenant=7 (namespace N is the NBD export NAME/N). Conditions combine; a rule with a queue comes before one with a
+    /// namespace, then one with a host or function, then via. May be repeated; NAME= before it is for one drive:
+    /// docs/techniques/arbitration.md
+    #[arg(long, value_name = "[NAME=]RULE")]
+    pub(super) assign: Vec<String>,
     /// A fault in the flash of a drive, or of every drive if none is named: a rule such as "fail program every=500", as
     /// in `nandscape sim`; may be repeated. A running drive takes rules over --control
     #[arg(long, value_name = "[NAME=]RULE")]
@@ -392,12 +399,14 @@ impl ServeArgs {
         let mut drives = layers::over(drives, &over_array)?;
         let shared = self.shared(drives.len())?;
         drives.iter_mut().zip(&shared).for_each(|(drive, is_shared)| drive.set_shared(*is_shared));
+        let assign = assign::of_each(&self.assign, &self.served(&self.named()?))?;
         let share = |reactor: usize| reactor * shared.len() / self.reactors;
         let mut drives = drives.into_iter();
         let part = |reactor: usize| {
             let of_it = share(reactor)..share(reactor + 1);
             let drives = drives.by_ref().take(of_it.len()).collect();
-            Part { seed: self.seed(), drives, shared: shared[of_it].to_vec() }
+            let assign = assign.iter().skip(of_it.start).take(of_it.len()).cloned().collect();
+            Part { seed: self.seed(), drives, shared: shared[of_it].to_vec(), assign }
         };
         Ok((0..self.reactors).map(part).collect())
     }

@@ -9,7 +9,7 @@ use super::args::{ServeArgs, input};
 use super::drives::{self, PlannedDrive as _};
 use super::plan::{Named, Part};
 use super::stores::StoreArg;
-use super::{faults, layers, memory};
+use super::{assign, faults, layers, memory};
 use crate::failure::Failure;
 use crate::sim::resolve_with;
 use crate::sim_layers::check_windows;
@@ -102,7 +102,8 @@ impl ServeArgs {
         memory::tell_if_too_large(if stores.contains(&StoreArg::Ram) { drives::memory(&drive) } else { 0 });
         let shared = self.shared(1)?;
         drive.set_shared(shared[0]);
-        Ok(vec![Part { seed: self.seed(), drives: vec![Box::new(drive)], shared }])
+        let assign = assign::of_each(&self.assign, std::slice::from_ref(&group.name))?;
+        Ok(vec![Part { seed: self.seed(), drives: vec![Box::new(drive)], shared, assign }])
     }
 
     /// Options that such drives do not have.

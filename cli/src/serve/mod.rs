@@ -2,6 +2,7 @@
 
 mod args;
 mod array;
+mod assign;
 pub(crate) mod descriptors;
 mod drives;
 mod faults;
@@ -157,7 +158,8 @@ fn tell_of_pages(args: &ServeArgs, plan: &[plan::Part]) {
     for drive in all.filter(|drive| args.out.is_some() && !drive.has_report()) {
         let name = drive.name();
         output::note(&format!(
-            "--out: drive {name} has no report; drives whose flash is served here, without a layer above, have"
+            "--out: drive {name} has no report; drives whose flash is in this process have, alone, under layers and under recorded arrays or \
+             arrays of arrays"
         ));
     }
 }

@@ -2,7 +2,7 @@
 
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_ssd::{Profile, StoredDrive};
-use nandscape_lab_run::{LiveDrives, Progress};
+use nandscape_lab_run::{LiveDrives, Progress, Rules};
 use nandscape_sim::Executor;
 
 use super::drives::{Building, PlannedDrive, ServedDrive};
@@ -20,6 +20,8 @@ pub(super) struct Part {
     pub(super) drives: Vec<Box<dyn PlannedDrive>>,
     /// Of each drive, whether hosts reach it by several controllers, one of them a PCI function.
     pub(super) shared: Vec<bool>,
+    /// Of each drive, the rules for class and tenant of its clients' commands.
+    pub(super) assign: Vec<Rules>,
 }
 
 /// What `--drive` names.
@@ -44,6 +46,7 @@ impl Part {
             seed: self.seed,
             drives: self.drives.iter().flat_map(|drive| drive.models()).flatten().cloned().collect(),
             layers: self.drives.first().map(|drive| drive.chain()).unwrap_or_default(),
+            assign: self.assign.clone(),
         }
     }
 
@@ -69,6 +72,7 @@ impl Part {
         for (drive, _) in served.iter().zip(&self.shared).filter(|(_, is_shared)| **is_shared) {
             drive.export().subsystem().iter().for_each(|subsystem| subsystem.report_several());
         }
+        served.iter().zip(&self.assign).for_each(|(drive, rules)| rules.assign_to(&*drive.export()));
         Ok(served)
     }
 }

@@ -78,8 +78,7 @@ impl Ends {
             self.problems.extend(written.filter_map(Result::err));
         }
         if let Some(folder) = &args.out {
-            let command = crate::output::command();
-            self.reports.iter_mut().for_each(|live| live.report.host.command = Some(command.clone()));
+            self.reports.iter_mut().for_each(pages::note_command);
             let pages: Vec<Page<'_>> = self.reports.iter().map(Page::of).collect();
             match pages.is_empty() {
                 true => crate::output::note("--out: no report, as no command of a client has completed"),

@@ -66,8 +66,13 @@ fn a_store_lies_on_layers_over_several_drives() {
     let striped = of(&["--over", "raid0:4", "--set", "array.chunk=16KiB"], "drive_bytes");
     assert!((striped / alone - 1.0).abs() < 0.2, "{striped} of {alone}");
     for (words, told) in [
-        (&["--over", "raid5:4"][..], "--form generic is valid"),
+        (&["--form", "both", "--over", "raid5:4"][..], "--form generic is valid"),
         (&["--form", "lsm", "--over", "cache"], "--form generic is valid"),
+        (
+            &["--seeds", "2", "--experiment", "1000", "--form", "generic", "--chrome-trace", "x.json"],
+            "there are 2 runs",
+        ),
+        (&["--over", "raid1:2", "--fault", "drive-2=slow"], "NAME=RULE names one of drive-0, drive-1"),
         (&["--form", "generic", "--over", "raid9:4"], "raid9:4"),
         (&["--form", "generic", "--over", "raid0:2", "--set", "array.chunk=1"], "array.chunk"),
         (&["--form", "generic", "--over", "ftl"], "that of an open-channel drive"),

@@ -11,6 +11,7 @@
 //! | `faults` | planned faults |
 //! | `partitioning` | tenants with their own dies |
 //! | `arrays` | arrays of drives |
+//! | `assign` | classes and tenants by rule |
 //! | `layers` | layers of a host over drives, in any order |
 //! | `aging` | a life before the run, and flash that ages |
 //! | `fox` | uFLIP-OC on open-channel drives |
@@ -33,6 +34,7 @@
 
 mod aging;
 mod arrays;
+mod assign;
 mod bad_drive;
 mod bad_traces;
 mod bad_usage;

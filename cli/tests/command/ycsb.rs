@@ -34,7 +34,9 @@ fn both_forms_have_the_same_operations_and_their_own_figures() {
     let layers = ["--form", "conventional", "--over", "block", "--over", "raid5:3", "--json"];
     let report: Value = serde_json::from_str(&succeed(&[&SMALL[..], &layers].concat())).expect("one JSON object");
     assert_eq!(report["runs"][0]["form"], "conventional");
-    refuse(&[&SMALL[..], &["--over", "raid5:3"]].concat(), &["--form conventional is valid"]);
+    // Other forms need the drive itself, and are left out by default.
+    assert_eq!(succeed(&[&SMALL[..], &layers[2..]].concat()), succeed(&[&SMALL[..], &layers].concat()));
+    refuse(&[&SMALL[..], &["--form", "both", "--over", "raid5:3"]].concat(), &["--form conventional is valid"]);
     let chunks = ["--drive", "dfc-mlc", "--set", "buffer.mode=through", "--set", "geometry.blocks_per_plane=32"];
     succeed(&[&SMALL[..], &["--form", "conventional", "--over", "ftl"], &chunks].concat());
     // The bytes of the two write amplifications are the same.
@@ -115,6 +117,24 @@ fn a_drive_that_fails_fails_the_run() {
     let ran = run(&["ycsb", "--records", "20000", "--operations", "500", "--cache", "2MiB", "--set", faults]);
     assert_eq!(ran.code, 1, "{}", ran.err);
     assert!(ran.err.contains("Unrecovered Read Error (2:81h)") && !ran.err.contains("--records"), "{}", ran.err);
+}
+
+/// A mirror hides the faults of one of its drives, which the record of events has by name.
+#[test]
+fn a_store_on_a_mirror_outlives_a_drive() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("events.json").display().to_string();
+    let load = ["ycsb", "--records", "20000", "--operations", "500", "--cache", "2MiB"];
+    let fault = ["--fault", "drive-1=uncorrectable read every=30"];
+    let text = succeed(&[&load[..], &["--over", "raid1:2", "--chrome-trace", &file], &fault].concat());
+    assert!(text.contains("conventional"), "{text}");
+    let events = std::fs::read_to_string(&file).unwrap();
+    assert!(["drive-0 ", "drive-1 "].iter().all(|drive| events.contains(drive)), "both drives have tracks");
+    refuse(&[&load[..], &fault].concat(), &["there is no drive \"drive-1\"; NAME=RULE names one of drive-0"]);
+    refuse(
+        &[&load[..], &["--chrome-trace", &file]].concat(),
+        &["a file has the events of one; --form conventional is valid"],
+    );
 }
 
 /// A profile file keeps its own settings.

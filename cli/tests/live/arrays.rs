@@ -97,7 +97,7 @@ fn an_array_of_arrays_is_served_recorded_and_replayed_to_the_byte() {
     let drives = ["--set", "capacity=64MiB", "--set", "geometry.channels=2", "--precondition", "full"];
     let over = ["--over", "raid1:2", "--over", "small=raid0:2,chunk=16KiB", "--over", "cache,memory=1MiB"];
     let own = ["--nbd", "unix:n.sock", "--check", "--json", "--record", "run.rec", "--chrome-trace", "live.json"];
-    let named = ["--drive", "member=default", "--control", "control"];
+    let named = ["--drive", "member=default", "--control", "control", "--out", "out"];
     let server = Server::start(tempfile::tempdir().unwrap(), &[&named[..], &drives, &over, &own].concat());
     let verify = ["--rw=randrw", "--bsrange=512-64k", "--iodepth=16", "--io_size=8m", "--size=16m", "--verify=crc32c"];
     fio(&server, &verify);
@@ -108,6 +108,14 @@ fn an_array_of_arrays_is_served_recorded_and_replayed_to_the_byte() {
         ordered.code != Some(0) && ordered.err.contains("its drives are member-0, member-1, member-2"),
         "{ordered:?}"
     );
+    let gc = |words: &[&str]| nandscape(server.folder.path(), &[&["ctl", "gc"], words].concat());
+    let ordered = gc(&["watermarks", "control", "--low", "0", "--high", "9", "--member", "member-1"]);
+    assert!(ordered.code == Some(0) && ordered.out.contains("high watermark  9"), "{ordered:?}");
+    let all: Value = serde_json::from_str(&gc(&["status", "control", "--json"]).out).unwrap();
+    let high = |member: &str| all[member]["high_watermark"].as_u64();
+    assert_eq!((high("member-1"), high("member-0").is_some_and(|high| high != 9)), (Some(9), true), "{all:#}");
+    let ordered = gc(&["run", "control", "1ms", "--member", "member-9"]);
+    assert!(ordered.code == Some(2) && ordered.err.contains("member-9"), "{ordered:?}");
     fio(&server, &["--rw=randrw", "--bs=4k", "--io_size=1m", "--size=16m"]);
     let (ended, folder) = server.end_keeping();
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -115,6 +123,10 @@ fn an_array_of_arrays_is_served_recorded_and_replayed_to_the_byte() {
     assert!(ended.err.contains(line), "{}", ended.err);
     let line = "drive small: array/1: member 1, member-3, has failed: the array continues without it";
     assert!(ended.err.contains(line), "{}", ended.err);
+    let page = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name)).unwrap();
+    assert!(page("report.html").contains("member-0") && page("member-0/report.html").contains("clock on the wall"));
+    let whole: Value = serde_json::from_str(&page("report.json")).unwrap();
+    assert!(whole["details"]["drives"].is_object() && whole["chain"].as_array().is_some_and(|chain| chain.len() == 4));
     let figures: Value = serde_json::from_str(&ended.out).unwrap();
     let part = |of: &str, name: &str| figures["drives"][0]["parts"][of][name].as_f64().unwrap();
     assert!(part("small", "array_writes_sent_total") > 100.0, "{figures:#}");
@@ -139,7 +151,8 @@ fn an_array_of_arrays_is_served_recorded_and_replayed_to_the_byte() {
     let chain = |of: &Value| of["chain"].as_array().unwrap().iter().map(|one| one["layer"].clone()).collect::<Vec<_>>();
     assert_eq!(chain(&replayed), chain(&simulated));
     assert_eq!((replayed["drives"].as_array().unwrap().len(), &replayed["replay"]["kind"]), (4, &json!("exact")));
-    let text = sim(folder.path(), &["--replay", "run.rec"]);
+    let text = sim(folder.path(), &["--replay", "run.rec", "--out", "replayed"]);
+    assert!(folder.path().join("replayed/member-3/report.html").is_file(), "{text:?}");
     assert!(text.code == Some(0) && text.out.contains("raid0:2") && text.out.contains("member-3"), "{text:?}");
 }
 

@@ -123,6 +123,46 @@ fn jobs_write_by_streams_over_every_transport_with_an_admin_queue() {
     assert!(ended.code == Some(2) && ended.err.contains("the drive refuses them"), "{ended:?}");
 }
 
+/// Layers over drives of the same process: over one, and over several that clients reach as one, each with its report.
+#[test]
+fn layers_lie_over_drives_of_the_same_process() {
+    let drive = ["--to", "ring://default", "--set", "capacity=64MiB", "--no-delay", "--precondition", "full"];
+    let load = ["--rw", "randrw", "--io-count", "2000"];
+    let folder = tempfile::tempdir().unwrap();
+    for (over, names, parts) in [
+        (&["--over", "block", "--over", "top=cache,memory=1MiB"][..], &["block", "top"][..], &[][..]),
+        (
+            &["--over", "raid1:2", "--over", "cache", "--set", "cache.memory=1MiB"],
+            &["array", "cache"],
+            &["drive-0", "drive-1"],
+        ),
+    ] {
+        let out = folder.path().join(names[0]);
+        let own = ["--out", out.to_str().unwrap()];
+        let seen = report(&[&drive[..], over, &load, &own].concat());
+        assert_eq!((number(&seen, "/requests"), &seen["errors"]), (2_000.0, &serde_json::json!({})));
+        let file = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+        let below: Value = serde_json::from_str(&file("report.json")).unwrap();
+        let chain: Vec<&str> =
+            below["chain"].as_array().unwrap().iter().map(|one| one["layer"].as_str().unwrap()).collect();
+        assert_eq!(chain, names);
+        let sum: f64 = below["layers_us"]["read"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
+        assert!((sum - number(&below, "/latency_us/read/mean")).abs() < 1e-6, "{below:#}");
+        assert!(parts.iter().all(|drive| file(&format!("{drive}/report.html")).contains("<svg")));
+        assert!(file("report.html").contains("<svg"));
+    }
+    for (words, problem) in [
+        (&["--over", "blok"][..], "there is no layer \"blok\""),
+        (&["--over", "ftl"], "that of an open-channel drive"),
+        (&["--over", "cache", "--set", "host.completion=precompletion"], "layers pass no notices of a drive"),
+    ] {
+        let ended = bench(&[&drive[..], &load, words].concat());
+        assert!(ended.code == Some(2) && ended.err.contains(problem), "{words:?}: {ended:?}");
+    }
+    let ended = bench(&["--to", "nbd://127.0.0.1:1/x", "--rw", "randread", "--over", "cache"]);
+    assert!(ended.code == Some(2) && ended.err.contains("--over is for drives of this process"), "{ended:?}");
+}
+
 #[test]
 fn a_drive_of_the_same_process_needs_no_server() {
     let drive = ["--to", "ring://default", "--set", "capacity=64MiB", "--no-delay"];

@@ -2,6 +2,7 @@
 
 use nandscape_device_ftl_core::windows::WindowRules;
 use nandscape_device_media::Priority;
+use nandscape_drive::Assignments;
 use nandscape_sim::Span;
 use nandscape_sim::units::Rate;
 
@@ -106,6 +107,8 @@ pub struct ControllerConfig {
     pub arbiter: ArbiterKind,
     /// Commands of a round of the high, medium and low priority class, 1 to 256 each, unless the host sets Arbitration.
     pub weights: [u32; 3],
+    /// Class and tenant of commands that state none, unless the subsystem is given other rules.
+    pub assign: Assignments,
     /// Which operations planes and channels serve first.
     pub priority: Priority,
     /// Erases that a block is rated for, which SMART's Percentage Used refers to.

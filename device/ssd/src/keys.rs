@@ -6,6 +6,7 @@ use nandscape_device_ftl_core::policy::{GcScheme, OwnerSource, StripeOrder};
 use nandscape_device_ftl_core::{Isolation, RangesOwn};
 use nandscape_device_ftl_ox::registry::Set;
 use nandscape_device_media::{Cell, Interleaving, PlaneMode, Priority, ProgramUnit, Registers};
+use nandscape_drive::Assignments;
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate, Ratio};
 
@@ -279,6 +280,9 @@ section! {
         /// Commands of a round of high, medium and low priority, 1 to 256 each: `"8:4:1"`. They are the default of the Arbitration
         /// feature, for `arbiter = "class_weighted"` and for hosts that choose weighted round robin. Left out, `"1:1:1"`.
         weights: Text<Weights>,
+        /// Class and tenant of commands that state none, [by connection, queue and namespace](techniques/arbitration.md#classes-and-tenants-by-rule):
+        /// `"queue=2,class=15 namespace=1,tenant=7"`. Left out, there is no rule.
+        assign: Text<Assignments>,
         /// The order in which planes and channels serve: `"fifo"` or `"reads_first"`.
         priority: Text<Choice<Priority>>,
         /// Whether hosts can have [Predictable Latency Mode](techniques/teafa.md), in whose deterministic window the drive

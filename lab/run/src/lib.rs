@@ -15,6 +15,7 @@
 //! | `block` | the host's block layer over the drive of a run |
 //! | `cpu` | the host in whose threads a run's jobs work, and its processors |
 //! | `tap` | the commands of one of several drives, recorded |
+//! | `watched_group` | the same of drives that clients reach as one |
 //! | `tower` | drives with layers over them, for engines of applications |
 //! | `host_ftl` | an FTL on the host of an open-channel drive |
 //! | `host_report` | the workload's view of several drives |
@@ -102,6 +103,7 @@ mod upkeep;
 #[cfg(target_os = "linux")]
 pub mod wall;
 mod watched;
+mod watched_group;
 mod whole;
 
 pub use aging::{AgingReport, RberBin};
@@ -120,7 +122,7 @@ pub use host::process_cpu;
 pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;
 pub use latency::Latency;
-pub use live::{BuildError, DriveSpec, LiveDrive, LiveDrives, SsdExport, offers_of_model};
+pub use live::{BuildError, DriveSpec, LiveDrive, LiveDrives, Rules, SsdExport, offers_of_model};
 pub use nandscape_device_controller::Offers;
 #[cfg(target_os = "linux")]
 pub use nandscape_host_driver::nvme_tcp::Target;
@@ -143,6 +145,7 @@ pub use served_group::{GroupExport, GroupSpec};
 pub use served_layers::LayersExport;
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
 pub use stack::{Stack, StackFinished, notes_of_each};
-pub use tower::{DriveFigures, Tower, TowerError};
+pub use tower::{Below, DriveFigures, Tower, TowerError};
 pub use upkeep::{Recoveries, Upkeep};
-pub use watched::{LiveReport, LiveWatch};
+pub use watched::{LiveDriveReport, LiveReport, LiveWatch, Observed};
+pub use watched_group::GroupFinished;

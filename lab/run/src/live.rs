@@ -10,7 +10,7 @@ use nandscape_device_media::durable::{StoreFile, StoreSpec};
 use nandscape_device_media::fault::RuleError;
 use nandscape_device_media::{OpCounts, Rule, StoreKind};
 use nandscape_device_ssd::{Part, Profile, ProfileError, Resolved, Ssd};
-use nandscape_drive::{Drive, DriveInfo, QueueId, Subsystem};
+use nandscape_drive::{Assignments, Drive, DriveInfo, QueueId, Subsystem};
 use nandscape_sim::units::Bytes;
 use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::inside::{Inside, Layout};
@@ -210,6 +210,37 @@ pub struct LiveDrives {
     /// Layers of a host over each of them, or over all of them where layers take several. The lowest may be the FTL of a host, if the drives are open-channel drives.
     #[serde(default, skip_serializing_if = "Chain::is_empty")]
     pub layers: Chain,
+    /// The rules of each drive that clients connect to, for class and tenant of their commands; drives beyond the last have none. The
+    /// clients' names are among the arrivals, so that a replay gives the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assign: Vec<Rules>,
+}
+
+/// Rules for class and tenant, stored as text.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Rules(pub Assignments);
+
+impl TryFrom<String> for Rules {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Rules, String> {
+        text.parse().map(Rules)
+    }
+}
+
+impl From<Rules> for String {
+    fn from(rules: Rules) -> String {
+        rules.0.to_string()
+    }
+}
+
+impl Rules {
+    /// Gives a drive the rules. Without any, it keeps those of its profile.
+    pub fn assign_to(&self, export: &dyn Export) {
+        let subsystem = export.subsystem().filter(|_| !self.0.is_empty());
+        subsystem.iter().for_each(|subsystem| subsystem.assign(&self.0));
+    }
 }
 
 /// A live drive, and the layers through which clients reach it.
@@ -230,6 +261,16 @@ impl LiveDrive {
             (None, Some(ftl)) => ftl.clone(),
             (None, None) => self.model.clone(),
         }
+    }
+
+    /// Whether clients reach the drive without layers.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.ftl.is_none() && self.layers.is_none()
+    }
+
+    /// The name of the FTL among layers, if clients reach it directly.
+    pub(crate) fn lone_ftl(&self) -> Option<&'static str> {
+        self.ftl.as_ref().filter(|_| self.layers.is_none()).map(|ftl| ftl.layer_name())
     }
 
     /// Checks the tables of the drive, and of an FTL over it.
@@ -285,7 +326,9 @@ impl LiveDrives {
             let layers = layers.transpose().map_err(BuildError::Layers)?;
             Ok(LiveDrive { model, ftl, layers: layers.map(Rc::new) })
         };
-        self.drives.iter().map(&mut build).collect()
+        let drives = self.drives.iter().map(&mut build).collect::<Result<Vec<LiveDrive>, BuildError>>()?;
+        drives.iter().zip(&self.assign).for_each(|(drive, rules)| rules.assign_to(&*drive.export()));
+        Ok(drives)
     }
 }
 

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use nandscape_device_controller::Offers;
 use nandscape_drive::{Names, Node, Role, Use, node};
 use nandscape_lab_workload::Served;
-use nandscape_layers_array::Array;
+use nandscape_layers_array::{Array, Schedule};
 use nandscape_sim::{Executor, Seed};
 use nandscape_transport_reactor::{Connect, Export, FaultCount, Fronted, Order};
 
@@ -20,8 +20,9 @@ use crate::build::Precondition;
 use crate::chain::{self, Chain, Instance, ModelNode, Opening, Section};
 use crate::forwarded::Forwarded;
 use crate::live::{DriveSpec, SsdExport, offers_of_array};
+use crate::record::Turns;
 use crate::served_array::figures;
-use crate::served_array::orders::{drive_of, fault_of, is_scrub, obey, unknown};
+use crate::served_array::orders::{drive_of, fault_of, is_scrub, obey, of_one, settings_of, unknown};
 use crate::served_layers::{counters, passed};
 use crate::simulation::Progress;
 use crate::tap::{Listener, Tail};
@@ -174,6 +175,16 @@ impl GroupExport {
         self.layers.iter().map(Section::of).collect()
     }
 
+    /// The turns of the drives, if they take turns.
+    pub(crate) fn turns(&self) -> Option<Turns> {
+        self.layers.iter().find_map(|layer| layer.node.turns())
+    }
+
+    /// The windows of the drives that are in force now.
+    pub(crate) fn schedule(&self) -> Option<Schedule> {
+        self.layers.iter().find_map(|layer| layer.node.schedule())
+    }
+
     fn arrays(&self) -> impl Iterator<Item = (&Instance, Rc<Array>)> {
         self.layers.iter().filter_map(|layer| Some((layer, node::view::<Array>(&*layer.node)?)))
     }
@@ -241,20 +252,27 @@ impl Export for GroupExport {
     /// Faults go to the drive that they name, or to all of them.
     fn order(&self, order: &Order) -> Result<(), String> {
         let is_of = |name: &str, setting: &str| setting.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        let names: Vec<&str> = self.drives.iter().map(|drive| &*drive.name).collect();
         match order {
-            Order::AddFault(text) => {
-                let names: Vec<&str> = self.drives.iter().map(|drive| &*drive.name).collect();
-                match fault_of(&names, text)? {
-                    Some((number, rule)) => self.drives[number].export.order(&Order::AddFault(rule.to_owned())),
-                    None => self.drives.iter().try_for_each(|drive| drive.export.order(order)),
-                }
-            }
+            Order::AddFault(text) => match fault_of(&names, text)? {
+                Some((number, rule)) => self.drives[number].export.order(&Order::AddFault(rule.to_owned())),
+                None => self.drives.iter().try_for_each(|drive| drive.export.order(order)),
+            },
             Order::Set(setting) if setting.starts_with("array.") => self.order_arrays(setting),
             Order::Set(setting) if self.layers.iter().any(|layer| is_of(&layer.name, setting)) => {
                 Err(format!("{setting}: settings of layers do not change at work"))
             }
+            Order::Set(setting) if of_one(&names, setting).is_some() => {
+                let (number, own) = of_one(&names, setting).expect("it was just found");
+                self.drives[number].export.order(&Order::Set(own.to_owned()))
+            }
             Order::Set(_) | Order::ClearFaults => self.drives.iter().try_for_each(|drive| drive.export.order(order)),
         }
+    }
+
+    /// Those of each drive, with its name.
+    fn settings(&self) -> Vec<(String, String)> {
+        self.drives.iter().flat_map(|drive| settings_of(&drive.name, &*drive.export)).collect()
     }
 
     fn faults(&self) -> Vec<FaultCount> {

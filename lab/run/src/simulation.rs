@@ -258,7 +258,7 @@ impl Simulation {
         let fits = fits.and_then(|()| check_placement(&self.workload, &self.profile));
         let fits = fits.and_then(|()| self.profile.open_channel().map_or(Ok(()), |_| Workload::check_on_chunks()));
         fits.map_err(RunError::Workload)?;
-        let (created, seed) = (Moment::now(), Seed::new(self.seed));
+        let (created, seed, workload) = (Moment::now(), Seed::new(self.seed), self.assigned());
         begin.check_save_after(&self.profile)?;
         let state = if begin.is_restored() { Some(begin.state(self, &progress)?) } else { None };
         let wanted = Wanted { trace: self.trace, details };
@@ -266,7 +266,7 @@ impl Simulation {
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
         let block = self.block_layer(&rig)?;
         let asking = self.profile.precompletion_window().map(|window| rig.ask_for_notices(0, window)).transpose()?;
-        if self.workload.places_by(PlacedBy::Streams) {
+        if workload.places_by(PlacedBy::Streams) {
             rig.enable_streams(0)?;
         }
         let under_block = |drive: Rc<QueueDrive>| {
@@ -288,14 +288,14 @@ impl Simulation {
             progress,
             observer,
         };
-        let runner = Runner::new(&sim, &self.workload, Box::new(watch));
+        let runner = Runner::new(&sim, &workload, Box::new(watch));
         let drives: Vec<Rc<dyn Drive>> = match &host {
-            Some(host) => host.connect_for(&self.workload, &rig)?,
-            None => connect_for(&self.workload, &rig)?.into_iter().map(under_block).collect(),
+            Some(host) => host.connect_for(&workload, &rig)?,
+            None => connect_for(&workload, &rig)?.into_iter().map(under_block).collect(),
         };
         let mut drives = drives.into_iter();
         let connect = |_: &str, _| drives.next().expect("a drive for each job");
-        let outcome = rig.run(runner.run(&self.workload, seed.child("workload"), connect))?;
+        let outcome = rig.run(runner.run(&workload, seed.child("workload"), connect))?;
         if let Some(problem) = &outcome.broken {
             return Err(RunError::Source(problem.clone()));
         }
@@ -303,7 +303,7 @@ impl Simulation {
             return Err(RunError::Interrupted);
         }
         host.iter().for_each(|host| host.end_timelines());
-        let DriveFinished { mut report, details, .. } = rig.finish(0, &outcome, &self.workload, self.seed);
+        let DriveFinished { mut report, details, .. } = rig.finish(0, &outcome, &workload, self.seed);
         report.block = block.as_deref().map(BlockReport::of);
         report.cpu = host.as_deref().map(|host| host.report(outcome.requests()));
         report.limited_by = report.limited_by.or(report.cpu.as_ref().and_then(CpuReport::limits));
@@ -320,6 +320,13 @@ impl Simulation {
         let saved = begin.save_after.as_deref().map_or(Ok(()), save);
         let latencies = outcome.tallies.map(|tally| tally.latency);
         Ok(Finished { report, trace, details, saved, latencies })
+    }
+
+    /// The workload with the classes and tenants that the drive's rules give: a block layer and a host see them, and reports.
+    fn assigned(&self) -> Workload {
+        let mut workload = self.workload.clone();
+        workload.assign(self.profile.assignments());
+        workload
     }
 
     fn block_layer(&self, rig: &Rig) -> Result<Option<Rc<BlockLayer>>, RunError> {

@@ -65,6 +65,24 @@ impl DriveFigures {
     }
 }
 
+/// What lies below an engine, in addition to a profile.
+#[derive(Clone, Debug, Default)]
+pub struct Below {
+    /// The layers, the lowest first.
+    pub layers: Vec<Named>,
+    /// The profile of each drive, where they differ; empty: all have the same.
+    pub drives: Vec<Resolved>,
+    /// Whether every event is recorded.
+    pub trace: bool,
+}
+
+impl Below {
+    /// Layers over drives of one profile.
+    pub fn layers(layers: Vec<Named>) -> Below {
+        Below { layers, ..Below::default() }
+    }
+}
+
 /// See the file.
 pub struct Tower {
     ssds: Vec<Rc<Ssd>>,
@@ -72,27 +90,42 @@ pub struct Tower {
 }
 
 impl Tower {
-    /// As many drives of a profile as the layers need, which keep data, and the layers over them.
+    /// As many drives as the layers need, of a profile unless each has its own, which keep data, and the layers over them.
     ///
     /// # Errors
     /// See [`TowerError`]. Several drives or layers at the top are an error: an engine uses one.
-    pub async fn build(sim: &Sim, drive: &Resolved, layers: &[Named], seed: Seed) -> Result<Tower, TowerError> {
+    pub async fn build(sim: &Sim, drive: &Resolved, below: &Below, seed: Seed) -> Result<Tower, TowerError> {
+        let Below { layers, drives, trace } = below;
         if !layers.is_empty() {
             chain::check_over(layers, drive).map_err(TowerError::Layers)?;
         }
         let count = chain::drives_below(layers);
+        if !drives.is_empty() && drives.len() != count {
+            return Err(TowerError::Layers(format!(
+                "there are profiles of {} drives, and the layers need {count}",
+                drives.len()
+            )));
+        }
         let (mut ssds, mut nodes) = (Vec::new(), Vec::<(String, Rc<dyn Node>)>::new());
         for number in 0..count {
             // Without layers the drive is that of a run on a single drive.
             let seed = if count == 1 { seed.child("drive") } else { seed.child("drive").nth(number as u64) };
-            let ssd = Rc::new(Ssd::new(sim, drive, StoreKind::Ram, seed)?);
+            let (drive, name) = (drives.get(number).unwrap_or(drive), crate::name_of_drive(number));
+            let prefix = if count == 1 { String::new() } else { format!("{name} ") };
+            sim.trace().set_prefix(&prefix);
+            let ssd = Ssd::new(sim, drive, StoreKind::Ram, seed);
+            sim.trace().set_prefix("");
+            let ssd = Rc::new(ssd?);
             ssd.in_service().await;
             let node = ModelNode::new(sim, &ssd, drive);
             if chain::is_over_chunks(layers) {
                 node.open_chunks().await.map_err(TowerError::Layers)?;
             }
             ssds.push(ssd);
-            nodes.push((crate::name_of_drive(number), Rc::new(node)));
+            nodes.push((name, Rc::new(node)));
+        }
+        if *trace {
+            sim.trace().switch_on();
         }
         let opened = chain::open(sim, layers, nodes).map_err(TowerError::Layers)?;
         match opened.tops.len() {

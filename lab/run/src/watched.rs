@@ -13,12 +13,14 @@ use nandscape_sim::trace::{Event, Listener};
 use nandscape_transport_reactor::Released;
 
 use crate::host::Moment;
-use crate::live::{DriveSpec, SsdExport};
+use crate::live::{DriveSpec, LiveDrive, SsdExport};
 use crate::record::{Details, Recorder};
 use crate::report::Report;
+use crate::served_group::{GroupExport, GroupSpec};
 use crate::simulation::Observer;
 use crate::snapshot::{About, Snapshot};
 use crate::tap::{direction, of_ftl};
+use crate::watched_group::{Described, GroupFinished, WatchedGroup};
 
 /// Clients whose commands complete.
 pub(crate) struct Clients {
@@ -29,6 +31,11 @@ pub(crate) struct Clients {
 impl Clients {
     pub(crate) fn new(observer: Option<Rc<dyn Observer>>) -> Clients {
         Clients { is_begun: Cell::new(false), observer }
+    }
+
+    /// Whether a command has completed.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.is_begun.get()
     }
 
     /// A command has completed, whose times are those of `completion`.
@@ -138,14 +145,36 @@ impl crate::tap::Listener for Watched {
 /// The drives of a reactor whose reports are wanted, until they end.
 pub struct LiveWatch {
     /// By the number of the drive there; `None` of one that has no flash here.
-    drives: Vec<Option<(Rc<SsdExport>, DriveSpec, Watched)>>,
+    drives: Vec<Option<Watching>>,
     seed: u64,
     created: Moment,
     sim: Sim,
 }
 
+/// What is to be watched.
+pub enum Observed {
+    /// A drive, and what it was made from.
+    Drive(LiveDrive, DriveSpec),
+    /// Drives that clients reach as one.
+    Group(Rc<GroupExport>, GroupSpec),
+}
+
+/// A drive that is watched.
+enum Watching {
+    Drive(Box<(LiveDrive, DriveSpec, Watched)>),
+    Group(Box<(String, WatchedGroup)>),
+}
+
 /// The report of a live drive.
-pub struct LiveReport {
+pub enum LiveReport {
+    /// Of one drive.
+    Drive(Box<LiveDriveReport>),
+    /// Of drives that clients reach as one: the name that they use, and the figures.
+    Group(String, Box<GroupFinished>),
+}
+
+/// The report of one live drive.
+pub struct LiveDriveReport {
     /// The drive.
     pub name: String,
     /// Its figures.
@@ -161,50 +190,95 @@ const CLOCK: &str = "this drive was served: its time is that of the clock on the
     drive; clients saw them later by the release lag of the server and by the time of their transport";
 
 impl LiveWatch {
-    /// Watches drives from now on. Drives with local flash come with the specification that they were made from.
-    pub fn start(sim: &Sim, seed: u64, drives: Vec<Option<(Rc<SsdExport>, DriveSpec)>>) -> Rc<LiveWatch> {
-        let watched = |(drive, spec): (Rc<SsdExport>, DriveSpec)| {
-            let watched = Watched::new(&drive, true, None);
-            (drive, spec, watched)
+    /// Watches drives from now on, those with flash of this process.
+    pub fn start(sim: &Sim, seed: u64, drives: Vec<Option<Observed>>) -> Rc<LiveWatch> {
+        let watching = |observed| match observed {
+            Observed::Drive(drive, spec) => {
+                let watched = Watched::new(&drive.model, true, None).under_ftl(drive.lone_ftl());
+                Watching::Drive(Box::new((drive, spec, watched)))
+            }
+            Observed::Group(export, spec) => {
+                let watched = WatchedGroup::new(&export, &spec, true, None);
+                Watching::Group(Box::new((spec.name, watched)))
+            }
         };
-        let drives = drives.into_iter().map(|drive| drive.map(watched)).collect();
+        let drives = drives.into_iter().map(|drive| drive.map(watching)).collect();
         let watch = Rc::new(LiveWatch { drives, seed, created: Moment::now(), sim: sim.clone() });
         sim.trace().attend(watch.clone());
         watch
     }
 
-    /// A command has completed.
+    /// A command has completed. A server may wait long for its first client, with which recordings begin.
     pub fn released(&self, released: &Released) {
-        let Some(Some((_, _, watched))) = self.drives.get(usize::from(released.export)) else { return };
-        // A server may wait long for its first client.
-        if !released.is_admin && !watched.clients.is_begun.get() {
-            watched.recorder.iter().for_each(|recorder| recorder.begin(released.arrived));
+        match self.drives.get(usize::from(released.export)) {
+            Some(Some(Watching::Drive(drive))) => {
+                let (_, _, watched) = &**drive;
+                if !released.is_admin && !watched.clients.has_begun() {
+                    watched.recorder.iter().for_each(|recorder| recorder.begin(released.arrived));
+                }
+                watched.released(released, released.offset);
+            }
+            Some(Some(Watching::Group(group))) => {
+                if !released.is_admin {
+                    group.1.begin(released.arrived);
+                }
+                group.1.released(released, released.offset);
+            }
+            Some(None) | None => {}
         }
-        watched.released(released, released.offset);
     }
 
     /// The reports, once nothing completes any more. Drives that served no command have none.
     pub fn finish(self: Rc<LiveWatch>) -> Vec<LiveReport> {
         self.sim.trace().attend_no_more();
         let Ok(LiveWatch { drives, seed, created, .. }) = Rc::try_unwrap(self) else { return Vec::new() };
-        let report = |(drive, spec, watched): (Rc<SsdExport>, DriveSpec, Watched)| {
-            if !watched.clients.is_begun.get() {
-                return None;
-            }
-            let name = format!("{}, served", spec.name);
-            let (mut report, details, _) = watched.finish((&drive, &spec, seed), (name, created));
-            report.clock = Some("wall");
-            report.notes.insert(0, CLOCK.to_owned());
-            let profile_toml = drive.profile().to_toml();
-            Some(LiveReport { name: spec.name, report, details: details?, profile_toml })
+        let report = |watching| match watching {
+            Watching::Drive(drive) => report_of(*drive, seed, created),
+            Watching::Group(group) => report_of_group(*group, seed, created),
         };
         drives.into_iter().flatten().filter_map(report).collect()
     }
 }
 
+fn report_of(
+    (drive, spec, watched): (LiveDrive, DriveSpec, Watched),
+    seed: u64,
+    created: Moment,
+) -> Option<LiveReport> {
+    if !watched.clients.has_begun() {
+        return None;
+    }
+    let name = format!("{}, served", spec.name);
+    let (mut report, details, outcome) = watched.finish((&drive.model, &spec, seed), (name, created));
+    report.clock = Some("wall");
+    report.notes.insert(0, CLOCK.to_owned());
+    let sections = drive.sections();
+    if !sections.is_empty() {
+        report.under(sections, &outcome);
+    }
+    let profile_toml = drive.model.profile().to_toml();
+    Some(LiveReport::Drive(Box::new(LiveDriveReport { name: spec.name, report, details: details?, profile_toml })))
+}
+
+fn report_of_group((name, watched): (String, WatchedGroup), seed: u64, created: Moment) -> Option<LiveReport> {
+    if !watched.is_used() {
+        return None;
+    }
+    let (load, notes) = (format!("clients of {name}"), vec![CLOCK.to_owned()]);
+    let finished = watched.finish(Described { load, suffix: ", served", seed, created, notes });
+    // The layers were opened with these settings.
+    let mut finished = finished.ok()?;
+    finished.finished.drives.iter_mut().for_each(|drive| drive.report.clock = Some("wall"));
+    Some(LiveReport::Group(name, Box::new(finished)))
+}
+
 impl Listener for LiveWatch {
     fn ended(&self, event: &Event) {
-        let recorders = self.drives.iter().flatten().filter_map(|(_, _, watched)| watched.recorder.as_ref());
-        recorders.for_each(|recorder| recorder.ended(event));
+        for watching in self.drives.iter().flatten() {
+            match watching {
+                Watching::Drive(drive) => drive.2.recorder.iter().for_each(|recorder| recorder.ended(event)),
+                Watching::Group(group) => group.1.ended(event),
+            }
+        }
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::chain::drives_below;
-use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, Phase, Precondition, Progress, Replay, WhatIf};
+use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, Phase, Precondition, Progress, Replay, Rules, WhatIf};
 use nandscape_sim::{Rng, Seed};
 use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
@@ -58,6 +58,7 @@ fn drives(mode: &str, seed: u64) -> LiveDrives {
         seed,
         drives: NAMES.iter().zip(0..).map(drive).collect(),
         layers: Chain::default(),
+        assign: Vec::new(),
     }
 }
 
@@ -316,7 +317,7 @@ fn with_the_ftl_of_a_host_over_open_channel_drives() {
     }
 }
 
-/// A stripe over mirrors over drives, served as one: the replay has the report of a simulation, in which the times of all layers sum
+/// A stripe over mirrors over drives, served as one, with rules for its clients: the replay has the report of a simulation, in which the times of all layers sum
 /// to the latency, and so has a what-if.
 #[test]
 fn with_an_array_of_arrays() {
@@ -329,8 +330,10 @@ fn with_an_array_of_arrays() {
         let name = format!("drive-{number}");
         DriveSpec { name, number, ..plain.drives[0].clone() }
     };
-    let layers: Chain = "raid1:2 mid=block,depth=8,scheduler=ssd raid0:2 cache,memory=1MiB".parse().unwrap();
-    let live = LiveDrives { layers, drives: (0..4).map(drive).collect(), ..plain };
+    let layers: Chain = "raid1:2 mid=block,depth=8,scheduler=cfq raid0:2 cache,memory=1MiB".parse().unwrap();
+    // Clients state neither class nor tenant; with other ones the scheduler would have another order.
+    let assign = vec![Rules("queue=1,class=14,tenant=1 class=2,tenant=2".parse().unwrap())];
+    let live = LiveDrives { layers, assign, drives: (0..4).map(drive).collect(), ..plain };
     let (trace, figures) = serve(&live, PollMode::Adaptive, &record, |socket, _| {
         thread::scope(|scope| {
             (0..2).for_each(|number| drop(scope.spawn(move || client_of(socket, seed, number, "small", false))))

@@ -1,16 +1,16 @@
 //! Class, tenant and deadline of a job, for a drive's arbiter and a host's block layer. Class and tenant are in CDW2 of each of its
-//! commands ([`Attributes`]), the deadline in CDW3 of its Reads and Writes.
+//! commands ([`Attributes`]), the deadline in CDW3 of its Reads and Writes. Rules give both to jobs that state none, and to loads.
 //!
 //! Left out: classes and deadlines that change within a job.
 
 use std::rc::Rc;
 
-use nandscape_drive::{CommandRef, Drive, DriveInfo, Io};
+use nandscape_drive::{Assignments, CommandRef, Drive, DriveInfo, HostIdentity, Io, QueueId, TransportModel};
 use nandscape_sim::Span;
 use nandscape_wire_nvme::IoOpcode;
 use nandscape_wire_nvme::vendor::Attributes;
 
-use crate::spec::JobSpec;
+use crate::spec::{JobSpec, Workload};
 
 /// The longest deadline: 32 bits of microseconds.
 const LONGEST: Span = Span::from_us(u32::MAX as u64);
@@ -41,14 +41,50 @@ impl Drive for Attributed {
     }
 }
 
-impl JobSpec {
-    /// A drive for the job: its commands have the job's class, tenant and deadline. A job without any gets the drive unchanged.
-    pub(crate) fn attributed(&self, drive: Rc<dyn Drive>) -> Rc<dyn Drive> {
-        let deadline = self.deadline.map_or(0, |deadline| deadline.ns().div_ceil(1_000) as u32);
-        match (Attributes::of(self.class, self.tenant), deadline) {
-            (Attributes(0), 0) => drive,
-            (attributes, deadline) => Rc::new(Attributed { below: drive, attributes, deadline }),
+/// A drive whose commands have these; the drive unchanged if there are none.
+pub(crate) fn attributed(drive: Rc<dyn Drive>, attributes: Attributes, deadline: u32) -> Rc<dyn Drive> {
+    match (attributes, deadline) {
+        (Attributes(0), 0) => drive,
+        (attributes, deadline) => Rc::new(Attributed { below: drive, attributes, deadline }),
+    }
+}
+
+impl Workload {
+    /// Gives commands that state no class or tenant those of rules. Its jobs and loads are clients in the drive's process; queue 1 is
+    /// that of the first job's first clone, and the loads' follow those of the jobs.
+    pub fn assign(&mut self, rules: &Assignments) {
+        let rules = rules.of_client(&HostIdentity::default(), TransportModel::InProcess);
+        if rules.is_empty() {
+            return;
         }
+        let mut queues = (1..=u16::MAX).map(QueueId);
+        for job in &mut self.jobs {
+            let own = Attributes::of(job.class, job.tenant);
+            let queues = queues.by_ref().take(job.numjobs as usize);
+            job.assigned = queues.map(|queue| rules.complete(queue, job.namespace, own)).collect();
+        }
+        for (load, queue) in self.loads.iter_mut().zip(queues) {
+            load.assigned = rules.complete(queue, 1, Attributes::default());
+        }
+    }
+}
+
+impl JobSpec {
+    /// A drive for one of its clones, whose commands have the job's class, tenant and deadline.
+    pub(crate) fn attributed(&self, clone: u32, drive: Rc<dyn Drive>) -> Rc<dyn Drive> {
+        let deadline = self.deadline.map_or(0, |deadline| deadline.ns().div_ceil(1_000) as u32);
+        attributed(drive, self.attributes_of(clone), deadline)
+    }
+
+    fn attributes_of(&self, clone: u32) -> Attributes {
+        let stated = Attributes::of(self.class, self.tenant);
+        self.assigned.get(clone as usize).copied().unwrap_or(stated)
+    }
+
+    /// The class and the tenant of its commands; `None` if rules give its clones different ones.
+    pub(crate) fn attributes(&self) -> Option<Attributes> {
+        let first = self.attributes_of(0);
+        (1..self.numjobs).all(|clone| self.attributes_of(clone) == first).then_some(first)
     }
 
     /// Checks them.
@@ -72,7 +108,10 @@ impl JobSpec {
     pub fn describe_attributes(&self) -> String {
         let word = |name: &str, value: u16| if value == 0 { String::new() } else { format!(" {name}={value}") };
         let deadline = self.deadline.map_or_else(String::new, |deadline| format!(" deadline={deadline}"));
-        word("class", self.class.into()) + &word("tenant", self.tenant) + &deadline
+        match self.attributes() {
+            Some(all) => word("class", all.class().into()) + &word("tenant", all.tenant()) + &deadline,
+            None => " class and tenant by queue".to_owned() + &deadline,
+        }
     }
 }
 
@@ -114,6 +153,34 @@ mod tests {
         // Deadlines are whole microseconds, and none is shortened.
         let (with, without) = (count((0x93, 2)), count((0, 0)));
         assert!(with > 0 && without > 0 && with + without == given.len(), "{given:x?}");
+    }
+
+    #[test]
+    fn rules_give_jobs_and_loads_what_they_do_not_state() {
+        let text = "version = 1\nio_count = 400\n[[job]]\nname = \"a\"\nrw = \"read\"\nclass = 3\nnumjobs = 2\n\
+                    [[job]]\nname = \"b\"\nrw = \"read\"\nnumjobs = 2\n[[job]]\nname = \"c\"\nrw = \"write\"\nnamespace = 2\n";
+        let mut workload = parse_table("w", text.parse().unwrap()).unwrap();
+        workload
+            .assign(&"class=9 queue=4,class=15,tenant=8 namespace=2,tenant=7 via=vfio-user,tenant=1".parse().unwrap());
+        let words: Vec<String> = workload.jobs.iter().map(JobSpec::describe_attributes).collect();
+        assert_eq!(words, [" class=3", " class and tenant by queue", " class=9 tenant=7"]);
+        // A job alone keeps what it has among the others.
+        assert_eq!(workload.alone(2, &[1, 1, 1]).unwrap().jobs[0].describe_attributes(), words[2]);
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let drive = FakeDrive::new(&sim, INFO, Servers::Unlimited, Noting::default());
+        let runner = Runner::new(&sim, &workload, Box::new(()));
+        let outcome = executor.block_on(runner.run(&workload, Seed::new(1), |_, _| drive.connect())).unwrap();
+        assert_eq!(
+            outcome.flows.iter().map(|flow| (flow.class, flow.tenant)).collect::<Vec<_>>(),
+            [(3, 0), (0, 0), (9, 7)]
+        );
+        let given: std::collections::BTreeSet<u32> =
+            drive.service().0.take().into_iter().map(|(cdw2, _)| cdw2).collect();
+        assert_eq!(given.into_iter().collect::<Vec<_>>(), [3, 9, 0x79, 0x8f]);
+        let mut workload = crate::load("ycsb-a").unwrap();
+        workload.assign(&"queue=1,class=4".parse().unwrap());
+        assert_eq!(workload.loads[0].assigned, Attributes::of(4, 0));
     }
 
     #[test]

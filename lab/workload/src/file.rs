@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use nandscape_sim::Span;
+use nandscape_wire_nvme::vendor::Attributes;
 use serde::Deserialize;
 
 use crate::flushes::FlushWords;
@@ -275,13 +276,13 @@ fn loads(filebench: &[filebench::Keys], ycsb: &[ycsb::Keys]) -> Result<Vec<LoadS
     let filebench = filebench.iter().map(|keys| {
         let name = keys.name.clone().unwrap_or_else(|| keys.personality.clone());
         let spec = keys.spec().map_err(|problem| format!("filebench \"{name}\": {problem}"))?;
-        Ok(LoadSpec { name, kind: LoadKind::Filebench(spec) })
+        Ok(LoadSpec { name, kind: LoadKind::Filebench(spec), assigned: Attributes::default() })
     });
     let ycsb = ycsb.iter().map(|keys| {
         let own = || format!("ycsb-{}", keys.workload.as_deref().unwrap_or("own").to_ascii_lowercase());
         let name = keys.name.clone().unwrap_or_else(own);
         let spec = keys.spec().map_err(|problem| format!("ycsb \"{name}\": {problem}"))?;
-        Ok(LoadSpec { name, kind: LoadKind::Ycsb(spec) })
+        Ok(LoadSpec { name, kind: LoadKind::Ycsb(spec), assigned: Attributes::default() })
     });
     filebench.chain(ycsb).collect()
 }
@@ -359,6 +360,7 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         think: think.think().map_err(of_job)?,
         class: keys.class.unwrap_or(0),
         tenant: keys.tenant.unwrap_or(0),
+        assigned: Vec::new(),
         deadline: pause("deadline", keys.deadline)?.map(|Pause(span)| span),
         scheduling: scheduling.scheduling().map_err(of_job)?,
         stonewall: keys.stonewall.unwrap_or(false),

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use nandscape_sim::Seed;
+use nandscape_wire_nvme::vendor::Attributes;
 
 use crate::client::Client;
 use crate::filebench::Filebench;
@@ -17,6 +18,8 @@ pub struct LoadSpec {
     pub name: String,
     /// What it does.
     pub kind: LoadKind,
+    /// The class and the tenant of its commands, by rules ([`Workload::assign`](crate::Workload::assign)).
+    pub assigned: Attributes,
 }
 
 /// The kinds of loads.

@@ -10,6 +10,7 @@ use nandscape_sim::{Seed, Sim, Span, Time};
 use nandscape_wire_nvme::Status;
 
 use crate::arrivals::Arrivals;
+use crate::attributes::attributed;
 use crate::client::{Client, Meter, Over};
 use crate::flight::Commands;
 use crate::flushes::{FLUSH, Syncs};
@@ -154,16 +155,17 @@ impl Runner {
         let has_flows = (workload.jobs.len() > 1 || has_deadline) && workload.loads.is_empty();
         if has_flows {
             let flow = |spec: &JobSpec| {
-                let JobSpec { name, class, tenant, deadline, .. } = spec;
-                let due = deadline.map(Due::of);
-                Flow { name: name.clone(), class: *class, tenant: *tenant, due, ..Flow::default() }
+                let (due, all) = (spec.deadline.map(Due::of), spec.attributes().unwrap_or_default());
+                Flow { name: spec.name.clone(), class: all.class(), tenant: all.tenant(), due, ..Flow::default() }
             };
             self.outcome.borrow_mut().flows = workload.jobs.iter().map(flow).collect();
         }
-        let mut connect_all =
-            |spec: &JobSpec| (0..spec.numjobs).map(|clone| spec.attributed(connect(&spec.name, clone))).collect();
+        let mut connect_all = |spec: &JobSpec| {
+            (0..spec.numjobs).map(|clone| spec.attributed(clone, connect(&spec.name, clone))).collect()
+        };
         let mut drives: Vec<Vec<Rc<dyn Drive>>> = workload.jobs.iter().map(&mut connect_all).collect();
-        let of_loads: Vec<Rc<dyn Drive>> = workload.loads.iter().map(|load| connect(&load.name, 0)).collect();
+        let of_loads = workload.loads.iter().map(|load| attributed(connect(&load.name, 0), load.assigned, 0));
+        let of_loads: Vec<Rc<dyn Drive>> = of_loads.collect();
         let (mut all, mut tables) = (Vec::new(), zoned::Tables::new());
         for (group, number) in workload.groups().into_iter().zip(0..) {
             self.begin_group(number, workload.limit_of(number));

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use nandscape_sim::Span;
+use nandscape_wire_nvme::vendor::Attributes;
 
 use crate::distribution::Distribution;
 use crate::each::Each;
@@ -94,6 +95,8 @@ pub struct JobSpec {
     pub class: u8,
     /// The tenant of its commands, 0 to 4,095 (CDW2 15:4).
     pub tenant: u16,
+    /// The attributes of the commands of each clone by rules ([`Workload::assign`]); empty without rules for it.
+    pub assigned: Vec<Attributes>,
     /// How long after its submission each Read and Write is due (CDW3), if the job has a deadline.
     pub deadline: Option<Span>,
     /// How a host runs its threads.
@@ -170,6 +173,7 @@ impl Default for JobSpec {
             think: None,
             class: 0,
             tenant: 0,
+            assigned: Vec::new(),
             deadline: None,
             scheduling: Scheduling::default(),
             stonewall: false,

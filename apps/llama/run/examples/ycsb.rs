@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let tree = Config { memory: 8 << 20, ..Config::default() };
             let spec = Spec {
                 drive: drive.clone(),
-                layers: Vec::new(),
+                below: Default::default(),
                 form,
                 tree,
                 cores: 1,

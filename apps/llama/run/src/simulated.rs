@@ -102,7 +102,7 @@ impl Done {
 }
 
 async fn run_on(spec: &Spec, sim: &Sim) -> Result<Outcome, RunError> {
-    let tower = Rc::new(Tower::build(sim, &spec.drive, &spec.layers, Seed::new(spec.seed)).await?);
+    let tower = Rc::new(Tower::build(sim, &spec.drive, &spec.below, Seed::new(spec.seed)).await?);
     let drive = tower.connect(ENTRIES)?;
     // Only stores whose pages lie in the drive send admin commands, and they have no layers.
     let admin = tower.admin().unwrap_or_else(|| drive.clone());
@@ -118,5 +118,6 @@ async fn run_on(spec: &Spec, sim: &Sim) -> Result<Outcome, RunError> {
     outcome.device_cpu = ended.cpu_since(&begun);
     outcome.drive = Some(ended.drive.since(&begun.drive));
     read_back(&tree, &values).await?;
+    outcome.trace = spec.below.trace.then(|| sim.trace().to_chrome_json());
     Ok(outcome)
 }

@@ -9,7 +9,7 @@ use nandscape_apps_llama_engine::{
 use nandscape_apps_store::Disk;
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
-use nandscape_lab_run::chain::Named;
+use nandscape_lab_run::Below;
 
 use crate::load::Load;
 
@@ -110,8 +110,8 @@ async fn open_chains(
 pub struct Spec {
     /// The drive.
     pub drive: Resolved,
-    /// Layers of the host over as many such drives as they need, the lowest first.
-    pub layers: Vec<Named>,
+    /// Layers of the host over as many such drives as they need, and what else is below.
+    pub below: Below,
     /// The form of the store.
     pub form: Form,
     /// The tree.

@@ -42,7 +42,7 @@ fn spec(form: Form, workload: usize) -> Spec {
     let (_, mix, choice) = Mix::CORE[workload];
     let load = Load { mix, choice, records: 4_000, operations: 3_000, warm_up: 500, max_scan: 20, ..Load::default() };
     let tree = Config { memory: 3 << 20, ..Config::default() };
-    Spec { drive: drive(), layers: Vec::new(), form, tree, cores: 1, costs: Costs::ASSUMED, load, seed: 1 }
+    Spec { drive: drive(), below: Default::default(), form, tree, cores: 1, costs: Costs::ASSUMED, load, seed: 1 }
 }
 
 fn shown(outcome: &Outcome) -> String {

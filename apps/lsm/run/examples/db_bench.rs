@@ -36,7 +36,16 @@ fn spec(form: usize, load: Load) -> Spec {
     let (changes, form) = forms[form];
     let levels = LevelConfig { trigger: 4, base: 2 << 20, ratio: 10, debt: 8 << 20 };
     let store = Config { memtable: 1 << 20, run: 1 << 20, levels, ..Config::default() };
-    Spec { drive: drive(changes), layers: Vec::new(), form, store, cores: 2, costs: Costs::ASSUMED, load, seed: 1 }
+    Spec {
+        drive: drive(changes),
+        below: Default::default(),
+        form,
+        store,
+        cores: 2,
+        costs: Costs::ASSUMED,
+        load,
+        seed: 1,
+    }
 }
 
 fn row(name: &str, form: &str, outcome: &Outcome) -> std::io::Result<()> {

@@ -9,8 +9,7 @@ use nandscape_apps_store::Cpu;
 use nandscape_apps_store::{Costs, Host};
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::Refused;
-use nandscape_lab_run::chain::Named;
-use nandscape_lab_run::{DriveFigures, Tower, TowerError};
+use nandscape_lab_run::{Below, DriveFigures, Tower, TowerError};
 use nandscape_lab_workload::Wrong;
 use nandscape_sim::account::Totals;
 use nandscape_sim::{Executor, Seed, Sim, Stalled};
@@ -24,8 +23,8 @@ use crate::outcome::Outcome;
 pub struct Spec {
     /// The drive.
     pub drive: Resolved,
-    /// Layers of the host over as many such drives as they need, the lowest first.
-    pub layers: Vec<Named>,
+    /// Layers of the host over as many such drives as they need, and what else is below.
+    pub below: Below,
     /// Where runs are on it.
     pub form: Form,
     /// The store.
@@ -99,7 +98,7 @@ fn processors(ssds: &[Rc<Ssd>]) -> Vec<(u32, Totals)> {
 }
 
 async fn run_on(spec: &Spec, sim: &Sim) -> Result<Outcome, RunError> {
-    let tower = Tower::build(sim, &spec.drive, &spec.layers, Seed::new(spec.seed)).await?;
+    let tower = Tower::build(sim, &spec.drive, &spec.below, Seed::new(spec.seed)).await?;
     let (drive, ssds) = (tower.connect(ENTRIES)?, tower.ssds());
     let host = Host::new(sim, Rc::new(Cpu::new(sim, spec.cores)), spec.costs);
     let store = Lsm::open(&host, spec.form.storage(&host, drive).await?, spec.store).await?;
@@ -122,8 +121,9 @@ async fn run_on(spec: &Spec, sim: &Sim) -> Result<Outcome, RunError> {
         outcome.device_processors = Some(ended.iter().map(|(count, _)| count).sum());
     }
     // A drive with runs has a larger range of blocks than room for data.
-    outcome.capacity = if spec.layers.is_empty() { spec.drive.capacity() } else { tower.info().bytes() };
+    outcome.capacity = if spec.below.layers.is_empty() { spec.drive.capacity() } else { tower.info().bytes() };
     outcome.drive = Some(after.get().since(&before.get()));
     run.read_back().await?;
+    outcome.trace = spec.below.trace.then(|| sim.trace().to_chrome_json());
     Ok(outcome)
 }

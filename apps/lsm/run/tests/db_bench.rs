@@ -22,7 +22,7 @@ fn spec(kind: &str, form: Form, benchmark: Benchmark) -> Spec {
     let levels = LevelConfig { trigger: 2, base: 512 << 10, ratio: 4, debt: 1 << 20 };
     let store = Config { memtable: 128 << 10, run: 256 << 10, levels, ..Config::default() };
     let load = Load { benchmark, keys: 20_000, operations: 6_000, warm_up: 10_000, clients: 2, ..Load::default() };
-    Spec { drive: drive(kind), layers: Vec::new(), form, store, cores: 2, costs: Costs::ASSUMED, load, seed: 3 }
+    Spec { drive: drive(kind), below: Default::default(), form, store, cores: 2, costs: Costs::ASSUMED, load, seed: 3 }
 }
 
 fn forms() -> [(&'static str, Form); 2] {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use nandscape_lab_run::chain::Chain;
-use nandscape_lab_run::{DriveSpec, GroupExport, GroupSpec, Offers};
+use nandscape_lab_run::{DriveSpec, GroupExport, GroupSpec, Observed, Offers};
 use nandscape_transport_reactor::Export;
 
 use super::{Building, PlannedDrive, ServedDrive, size};
@@ -16,7 +16,7 @@ impl PlannedDrive for GroupSpec {
     fn build(&self, with: &mut Building<'_>) -> anyhow::Result<Box<dyn ServedDrive>> {
         let export = GroupSpec::build(self, with.executor, with.seed, with.progress).map_err(anyhow::Error::msg)?;
         let profile = self.drives.first().map_or_else(String::new, |spec| spec.profile_name.clone());
-        Ok(Box::new(Group { name: self.name.clone(), profile, export: Rc::new(export) }))
+        Ok(Box::new(Group { spec: self.clone(), profile, export: Rc::new(export) }))
     }
 
     fn models(&self) -> Vec<Option<&DriveSpec>> {
@@ -28,6 +28,10 @@ impl PlannedDrive for GroupSpec {
     }
 
     /// The first drive of a recording has it for all of them.
+    fn has_report(&self) -> bool {
+        true
+    }
+
     fn set_shared(&mut self, is_shared: bool) {
         self.drives.iter_mut().take(1).for_each(|spec| spec.is_shared = is_shared);
     }
@@ -35,14 +39,14 @@ impl PlannedDrive for GroupSpec {
 
 /// Such a group at work.
 struct Group {
-    name: String,
+    spec: GroupSpec,
     profile: String,
     export: Rc<GroupExport>,
 }
 
 impl ServedDrive for Group {
     fn name(&self) -> &str {
-        &self.name
+        &self.spec.name
     }
 
     fn export(&self) -> Rc<dyn Export> {
@@ -60,12 +64,16 @@ impl ServedDrive for Group {
     fn note(&self) -> Option<String> {
         Some(format!(
             "drive {} is {} over {} drives of {}, from the bottom up; {}; what it holds ends with this process",
-            self.name,
+            self.spec.name,
             self.export.describe(),
             self.export.models().count(),
             self.profile,
             size(&*self.export)
         ))
+    }
+
+    fn watched(&self) -> Option<Observed> {
+        Some(Observed::Group(self.export.clone(), self.spec.clone()))
     }
 
     fn on_member_event(&self, line: Box<dyn Fn(&str)>) {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nandscape_lab_run::chain::Chain;
 use nandscape_lab_run::host_ftl::{Flash, HostedExport, HostedSpec};
-use nandscape_lab_run::{DriveSpec, HeldLayers, LayersExport, MemberSpec};
+use nandscape_lab_run::{DriveSpec, HeldLayers, LayersExport, LiveDrive, MemberSpec, Observed};
 use nandscape_layers_array::Config;
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::Export;
@@ -30,6 +30,10 @@ impl PlannedDrive for HostedSpec {
 
     fn chain(&self) -> Chain {
         HostedSpec::chain(self, &Chain::default())
+    }
+
+    fn has_report(&self) -> bool {
+        self.model().is_some()
     }
 
     fn set_shared(&mut self, is_shared: bool) {
@@ -86,6 +90,12 @@ impl ServedDrive for Hosted {
             self.spec.flash,
             size(&*self.export)
         ))
+    }
+
+    fn watched(&self) -> Option<Observed> {
+        let (model, spec) = self.export.lowest().zip(self.spec.model())?;
+        let drive = LiveDrive { model: model.clone(), ftl: Some(self.export.clone()), layers: None };
+        Some(Observed::Drive(drive, spec.clone()))
     }
 
     fn under(&self, in_run: (&Sim, u64), chain: &Chain) -> Result<LayersExport, String> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use nandscape_lab_run::chain::Chain;
-use nandscape_lab_run::{DriveSpec, HeldLayers, LayersExport, Offers};
+use nandscape_lab_run::{DriveSpec, HeldLayers, LayersExport, LiveDrive, Observed, Offers};
 use nandscape_sim::Executor;
 use nandscape_transport_reactor::Export;
 
@@ -57,6 +57,10 @@ impl PlannedDrive for Layered {
         self.below.set_shared(is_shared);
     }
 
+    fn has_report(&self) -> bool {
+        self.below.has_report()
+    }
+
     fn role(&self) -> Role {
         self.below.role()
     }
@@ -97,6 +101,15 @@ impl ServedDrive for ServedLayers {
         let of_drive = self.below.note().map_or(String::new(), |note| format!("; {note}"));
         let (name, layers, size) = (self.name(), self.export.describe(), size(&*self.export));
         Some(format!("over drive {name} lies {layers}; {size}{of_drive}"))
+    }
+
+    fn watched(&self) -> Option<Observed> {
+        match self.below.watched()? {
+            Observed::Drive(drive, spec) => {
+                Some(Observed::Drive(LiveDrive { layers: Some(self.export.clone()), ..drive }, spec))
+            }
+            Observed::Group(..) => None,
+        }
     }
 
     fn on_member_event(&self, line: Box<dyn Fn(&str)>) {

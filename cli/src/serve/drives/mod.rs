@@ -24,7 +24,7 @@ use std::rc::Rc;
 use nandscape_device_media::durable::StoreFile;
 use nandscape_lab_run::chain::Chain;
 use nandscape_lab_run::{
-    DriveSpec, HeldLayers, LayersExport, MemberSpec, Offers, Progress, SsdExport, offers_of_model,
+    DriveSpec, HeldLayers, LayersExport, MemberSpec, Observed, Offers, Progress, SsdExport, offers_of_model,
 };
 use nandscape_layers_array::Config;
 use nandscape_sim::units::Bytes;
@@ -138,8 +138,8 @@ pub(super) trait ServedDrive {
         None
     }
 
-    /// The model whose report `--out` writes, if it is one.
-    fn watched(&self) -> Option<(Rc<SsdExport>, DriveSpec)> {
+    /// What `--out` writes the report of, if its flash is here.
+    fn watched(&self) -> Option<Observed> {
         None
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use nandscape_lab_run::chain::Chain;
-use nandscape_lab_run::{DriveSpec, HeldLayers, LayersExport, MemberSpec, SsdExport, StateFile};
+use nandscape_lab_run::{DriveSpec, HeldLayers, LayersExport, LiveDrive, MemberSpec, Observed, SsdExport, StateFile};
 use nandscape_layers_array::Config;
 use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::Export;
@@ -104,8 +104,9 @@ impl ServedDrive for Model {
         &self.spec.profile_name
     }
 
-    fn watched(&self) -> Option<(Rc<SsdExport>, DriveSpec)> {
-        Some((self.export.clone(), self.spec.clone()))
+    fn watched(&self) -> Option<Observed> {
+        let drive = LiveDrive { model: self.export.clone(), ftl: None, layers: None };
+        Some(Observed::Drive(drive, self.spec.clone()))
     }
 
     fn under(&self, in_run: (&Sim, u64), chain: &Chain) -> Result<LayersExport, String> {

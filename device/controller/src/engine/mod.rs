@@ -141,6 +141,7 @@ impl NvmeController {
         });
         controller.admin.settings.set_connected(controller.host.hostid, id);
         controller.choose_arbiter();
+        controller.update_assigned();
         controller.update_fetching();
         controller
     }
@@ -193,6 +194,12 @@ impl NvmeController {
     pub(crate) fn update_weights(&self) {
         let [low, medium, high] = self.admin.settings.arbitration().weights();
         self.arbiter.borrow_mut().set_weights([high, medium, low]);
+    }
+
+    /// The subsystem has rules for the class and the tenant of commands.
+    pub(crate) fn update_assigned(&self) {
+        let rules = self.subsystem.assigned.borrow().of_client(&self.host, self.model);
+        self.queues.borrow_mut().assign(rules);
     }
 
     /// A submission queue was created with a priority.

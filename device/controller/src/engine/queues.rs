@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use nandscape_drive::queue_memory::MIN_ENTRIES;
 use nandscape_drive::ring::{Posted, Submission};
-use nandscape_drive::{CompletionMemory, QueueId, SubmissionMemory};
+use nandscape_drive::{Assignments, CompletionMemory, QueueId, SubmissionMemory};
 use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::vendor::{Attributes, QueueDepth};
-use nandscape_wire_nvme::{CompletionEntry, Status};
+use nandscape_wire_nvme::{CompletionEntry, Status, SubmissionEntry};
 
 use super::completions::{Completions, after};
 use super::submissions::Submissions;
@@ -29,6 +29,8 @@ pub struct Queues {
     waiting: Waiting,
     /// Memory of a queue could not be reached; see [`Queues::take_lost`].
     lost: bool,
+    /// Class and tenant of commands that state none, if there are rules for this host.
+    assigned: Option<Box<Assignments>>,
 }
 
 /// The command that is fetched next from a queue.
@@ -75,7 +77,16 @@ impl Queues {
         let submission = (0..queues).map(|_| None).collect();
         let completion = (0..queues).map(|_| None).collect();
         let waiting = Waiting::none(queues);
-        Queues { sim: sim.clone(), submission, completion, max_entries, generations: 0, waiting, lost: false }
+        Queues {
+            sim: sim.clone(),
+            submission,
+            completion,
+            max_entries,
+            generations: 0,
+            waiting,
+            lost: false,
+            assigned: None,
+        }
     }
 
     /// Creates a completion queue.
@@ -137,6 +148,11 @@ impl Queues {
         self.create_completion(id, completions.entries(), Some(id.0), || completions)?;
         let created = self.create_submission(id, id, submissions.entries(), || submissions);
         created.or_else(|status| self.delete_completion(id).and(Err(status)))
+    }
+
+    /// Commands that state no class or tenant get those of these rules, which are of this host.
+    pub(crate) fn assign(&mut self, rules: Assignments) {
+        self.assigned = (!rules.is_empty()).then(|| Box::new(rules));
     }
 
     /// The submission queues that exist, for the drive log.
@@ -351,7 +367,9 @@ impl Queues {
         let queue = self.submission.get(usize::from(id.0))?.as_ref().filter(|queue| queue.has_next())?;
         let next = queue.memory.peek(queue.head)?;
         let deadline = (next.cdw3 > 0).then(|| Span::from_us(next.cdw3.into()));
-        Some(Head { submitted: next.submitted, attributes: Attributes(next.cdw2), deadline })
+        let own = Attributes(next.cdw2);
+        let attributes = self.assigned.as_ref().map_or(own, |rules| rules.complete(id, next.nsid, own));
+        Some(Head { submitted: next.submitted, attributes, deadline })
     }
 
     /// The time.
@@ -377,7 +395,7 @@ impl Queues {
     #[inline(always)]
     pub(crate) fn fetch(&mut self, id: QueueId) -> Option<(QueueKey, Submission)> {
         let queue = self.submission[usize::from(id.0)].as_mut().expect("a waiting queue exists");
-        let Some(submission) = queue.memory.fetch(queue.head) else {
+        let Some(mut submission) = queue.memory.fetch(queue.head) else {
             self.lost |= !queue.memory.is_coming();
             self.waiting.set(id, false);
             return None;
@@ -387,7 +405,11 @@ impl Queues {
         if queue.head == queue.tail {
             self.waiting.set(id, false);
         }
-        Some((QueueKey { id, generation: queue.generation }, submission))
+        let key = QueueKey { id, generation: queue.generation };
+        if let Some(rules) = &self.assigned {
+            attribute(rules, id, &mut submission.entry);
+        }
+        Some((key, submission))
     }
 
     /// Fetches the entry after the last fetched one, if its flags match. Any other entry stays in the queue.
@@ -470,6 +492,14 @@ impl Queues {
                 self.waiting.set(QueueId(id), queue.has_next());
             }
         }
+    }
+}
+
+/// Gives a command the class and the tenant of the rules. Admin commands have none.
+#[inline(never)]
+fn attribute(rules: &Assignments, id: QueueId, entry: &mut SubmissionEntry) {
+    if id != QueueId::ADMIN {
+        entry.cdw2 = rules.complete(id, entry.nsid.get(), Attributes(entry.cdw2.get())).0.into();
     }
 }
 

@@ -21,11 +21,11 @@ mod sanitize;
 mod self_test;
 mod slots;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::subsystem::IN_PROCESS_CONTROLLER;
-use nandscape_drive::{BlockSizes, Controller, DriveInfo, HostIdentity, Names, Subsystem, TransportModel};
+use nandscape_drive::{Assignments, BlockSizes, Controller, DriveInfo, HostIdentity, Names, Subsystem, TransportModel};
 use nandscape_sim::account::Totals;
 use nandscape_sim::trace::Track;
 use nandscape_sim::workers::Workers;
@@ -78,6 +78,8 @@ pub struct NvmSubsystem {
     pub(crate) windows: Cell<Option<Windows>>,
     /// Whether the controllers of all hosts report several controllers.
     pub(crate) several: Cell<bool>,
+    /// Class and tenant of commands that state none.
+    pub(crate) assigned: RefCell<Assignments>,
     /// Serve commands of all controllers.
     pub(crate) jobs: Workers<CommandJob>,
     pub(crate) fused: Workers<FusedJob>,
@@ -113,6 +115,7 @@ impl NvmSubsystem {
             latency: Latency::default(),
             windows: Cell::new(None),
             several: Cell::new(config.multipath),
+            assigned: RefCell::new(config.assign.clone()),
             jobs: Workers::new(sim, CommandJob::serve),
             fused: Workers::new(sim, FusedJob::serve),
             chores: Workers::new(sim, Chore::run),
@@ -249,6 +252,11 @@ impl Subsystem for NvmSubsystem {
 
     fn report_several(&self) {
         self.several.set(true);
+    }
+
+    fn assign(&self, rules: &Assignments) {
+        self.assigned.replace(rules.clone());
+        self.controllers.all().iter().for_each(|controller| controller.update_assigned());
     }
 
     fn controllers(&self) -> Vec<u16> {

@@ -59,6 +59,22 @@ fn a_drive_serves_by_its_arbiter() {
     assert_eq!(served(ArbiterKind::Oldest, [15, 5, 1], [2, 2, 2], Span::from_us(1)), [3, 1, 1, 2, 2, 3]);
 }
 
+#[test]
+fn rules_give_queues_the_classes_that_their_commands_do_not_state() {
+    let served = |rules: &str, classes| {
+        with(ControllerConfig { assign: rules.parse().unwrap(), ..of(ArbiterKind::Class) }, async |sim, drive| {
+            assert_eq!(set(sim, drive, feature::ARBITRATION, 1 << 24).await, Status::SUCCESS);
+            order(sim, drive, classes, [2, 2, 2], Span::ZERO).await
+        })
+    };
+    let rules = "queue=1,class=5 queue=2,class=1 class=15";
+    assert_eq!(served(rules, [0, 0, 0]), served("", [5, 1, 15]));
+    assert_eq!(served(rules, [0, 0, 0]), [3, 2, 2, 1, 1, 3]);
+    // A command's own class comes before all rules.
+    assert_eq!(served(rules, [0, 8, 0]), [3, 1, 1, 2, 2, 3]);
+    assert_eq!(served("host=nqn.a,queue=2,class=1 via=nvme-tcp,class=2", [0, 0, 0]), served("", [0, 0, 0]));
+}
+
 /// Deadlines in microseconds from submission; 0 is none, which is due after 10 ms.
 #[test]
 fn the_command_that_is_due_first_is_served_first() {

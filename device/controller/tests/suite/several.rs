@@ -151,6 +151,45 @@ fn arbiters_compare_the_commands_of_all_controllers() {
     }
 }
 
+/// Rules give hosts, functions and namespaces their classes, also those that are connected when the rules come.
+#[test]
+fn rules_order_the_hosts_of_a_drive() {
+    let order = |rules: &str, nsids: [u32; 3]| {
+        with(ControllerConfig { command_slots: 1, arbiter: ArbiterKind::Class, ..config() }, async |sim, drive| {
+            let named = HostIdentity { hostnqn: "nqn.2026-11.org.example:a".to_owned(), ..HostIdentity::default() };
+            let function = HostIdentity { function: Some(1), ..HostIdentity::default() };
+            let later = |identity, model| {
+                let controller = drive.subsystem().new_controller(identity, model).unwrap();
+                controller.set_register(register::CC, ENABLED);
+                controller
+            };
+            let first = later(named, TransportModel::Message);
+            drive.subsystem().assign(&rules.parse().unwrap());
+            let second = later(function, TransportModel::Message);
+            let controllers = [drive.clone() as Rc<dyn Controller>, first, second];
+            let pairs = controllers.map(|controller| Pair::over(sim, controller, 1, 64));
+            for (pair, nsid) in pairs.iter().zip(nsids) {
+                let entry = SubmissionEntry { nsid: nsid.into(), ..read(0, 1) };
+                (0..2).for_each(|_| _ = pair.put(entry, HostMem::zeroed(512)));
+            }
+            pairs.iter().for_each(Pair::ring);
+            let mut order = Vec::new();
+            while order.len() < 6 {
+                sim.sleep(Span::from_ns(500)).await;
+                for (number, pair) in pairs.iter().enumerate() {
+                    order.extend(pair.reap_all().iter().map(|_| number));
+                }
+            }
+            order
+        })
+    };
+    let hosts = "host=nqn.2026-11.org.example:a,class=1 function=1,class=2";
+    assert_eq!(order(hosts, [1; 3]), [0, 1, 1, 2, 2, 0]);
+    assert_eq!(order("function=1,class=1 via=nbd,class=5", [1; 3]), [0, 2, 2, 0, 1, 1]);
+    // Commands of a namespace that does not exist fail in their turn.
+    assert_eq!(order(&format!("{hosts} namespace=2,class=3"), [1, 2, 1]), [0, 2, 2, 1, 1, 0]);
+}
+
 /// Commands of all controllers end at a power cut, and all are served again when power returns.
 #[test]
 fn a_power_cut_reaches_all() {

@@ -3,6 +3,7 @@
 use nandscape_device_controller::arbiter::ArbiterKind;
 use nandscape_device_controller::{ControllerConfig, Duplex, LinkConfig, ProcessorsConfig};
 use nandscape_device_media::Priority;
+use nandscape_drive::Assignments;
 use nandscape_sim::Span;
 use nandscape_sim::units::{Bytes, Rate};
 
@@ -38,6 +39,7 @@ pub(super) fn controller(keys: &ProfileKeys) -> Result<ControllerConfig> {
         },
         arbiter: given.arbiter.map_or(ArbiterKind::RoundRobin, |text| text.0.0),
         weights: given.weights.map_or([1; 3], |text| text.0.0),
+        assign: given.assign.as_ref().map_or_else(Assignments::default, |text| text.0.clone()),
         priority: given.priority.map_or(Priority::Fifo, |text| text.0.0),
         rated_erases: rated_erases(&keys.timing)?,
         windows: None,

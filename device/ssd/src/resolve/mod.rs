@@ -44,7 +44,7 @@ use nandscape_device_ftl_zoned::{LsmConfig, OpenChannelConfig};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::geometry::Counts;
 use nandscape_device_media::{Aging, Geometry, MediaConfig, Priority, Rule, StoreKind, Timing};
-use nandscape_drive::Names;
+use nandscape_drive::{Assignments, Names};
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Seed, Span};
 
@@ -386,6 +386,11 @@ impl Resolved {
 
     pub(crate) fn controller(&self) -> ControllerConfig {
         self.controller.clone()
+    }
+
+    /// Class and tenant of commands that state none.
+    pub fn assignments(&self) -> &Assignments {
+        &self.controller.assign
     }
 
     /// The drive's own figures for the length of windows for background work, if it has windows.

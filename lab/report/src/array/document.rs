@@ -19,7 +19,7 @@ pub struct ArrayDocument<'a> {
     /// The name of the profile of its drives.
     pub profile: &'a str,
     /// That profile with all keys.
-    pub profile_toml: &'a str,
+    pub profile_toml: String,
     /// Each layer by name, with its settings and their values.
     pub settings: Vec<LayerSettings>,
     /// Changes of the drives' profile and of the array, as they were given.
@@ -68,7 +68,7 @@ impl ArrayDocument<'_> {
             let of_drive = folder.join(&drive.name);
             std::fs::create_dir_all(&of_drive).map_err(|error| WriteError::of(&of_drive, error))?;
             let part_of = Some(PartOf { drive: &drive.name, whole: &self.name() });
-            Document { report: &drive.report, details, profile_toml: self.profile_toml, part_of }.write(&of_drive)?;
+            Document { report: &drive.report, details, profile_toml: &self.profile_toml, part_of }.write(&of_drive)?;
         }
         Ok(())
     }

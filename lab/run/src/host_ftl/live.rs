@@ -288,7 +288,7 @@ impl HostedExport {
     }
 
     /// The model of its flash, if that is one.
-    pub(crate) fn lowest(&self) -> Option<&Rc<SsdExport>> {
+    pub fn lowest(&self) -> Option<&Rc<SsdExport>> {
         if let Lowest::Model(model) = &self.lowest { Some(model) } else { None }
     }
 

@@ -30,7 +30,7 @@ pub use report::{Lag, ReplayReport};
 pub use what_if::WhatIf;
 
 use crate::host::Moment;
-use crate::live::{BuildError, DriveSpec, LiveDrive, LiveDrives};
+use crate::live::{BuildError, DriveSpec, LiveDrive, LiveDrives, Rules};
 use crate::percentile::Percentile;
 use crate::record::{Details, Recorder};
 use crate::report::Report;
@@ -185,10 +185,8 @@ impl Replay {
         let mut executor = Executor::new();
         let sim = executor.sim();
         let drives = live.build(&mut executor, progress).map_err(|error| ReplayError::Build { path: path(), error })?;
-        let watch = |drive: &LiveDrive| {
-            let ftl = drive.ftl.as_ref().filter(|_| drive.layers.is_none()).map(|ftl| ftl.layer_name());
-            Watched::new(&drive.model, self.details, observer.as_ref()).under_ftl(ftl)
-        };
+        let watch =
+            |drive: &LiveDrive| Watched::new(&drive.model, self.details, observer.as_ref()).under_ftl(drive.lone_ftl());
         let watched: Vec<Watched> = drives.iter().map(watch).collect();
         if self.details {
             let recorders: Vec<Rc<Recorder>> = watched.iter().filter_map(|drive| drive.recorder.clone()).collect();
@@ -250,15 +248,30 @@ impl Replay {
             let (path, names) = (self.recording.display().to_string(), names.join(", "));
             return Err(ReplayError::NoDrive { path, name: name.clone(), names });
         }
-        let mut layers = live.layers.clone();
-        let set = layers.take(&what_if.set);
-        let set = set.map_err(|problem| ReplayError::Play { path: self.recording.display().to_string(), problem })?;
+        // Rules for class and tenant are of what clients connect to.
+        let is_rule = |change: &&String| change.trim_start().starts_with("controller.assign=");
+        let (rules, set): (Vec<&String>, Vec<&String>) = what_if.set.iter().partition(is_rule);
+        let assign = match rules.last().and_then(|rules| rules.split_once('=')) {
+            None => live.assign.clone(),
+            Some((_, text)) => {
+                let rules = text.parse().map(Rules);
+                let rules = rules.map_err(|problem| self.unplayable(format!("--set controller.assign: {problem}")))?;
+                vec![rules; live.drives.len()]
+            }
+        };
+        let (mut layers, set) = (live.layers.clone(), set.into_iter().cloned().collect::<Vec<_>>());
+        let set = layers.take(&set);
+        let set = set.map_err(|problem| self.unplayable(problem))?;
         let of_drives = WhatIf { set, ..what_if.clone() };
         let apply = |spec: &DriveSpec| {
             of_drives.apply(spec).map_err(|error| ReplayError::Change { drive: spec.name.clone(), error })
         };
         let drives = live.drives.iter().map(apply).collect::<Result<_, _>>()?;
-        Ok(LiveDrives { drives, layers, ..live })
+        Ok(LiveDrives { drives, layers, assign, ..live })
+    }
+
+    fn unplayable(&self, problem: String) -> ReplayError {
+        ReplayError::Play { path: self.recording.display().to_string(), problem }
     }
 
     fn differently(

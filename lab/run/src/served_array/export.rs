@@ -12,7 +12,7 @@ use nandscape_wire_nvme::Status;
 
 use super::figures;
 use super::member::Under;
-use super::orders::{fault_of, obey};
+use super::orders::{fault_of, obey, of_one, settings_of};
 use crate::alone::UNMARKED;
 use crate::array_members::in_words;
 use crate::forwarded::Forwarded;
@@ -159,6 +159,9 @@ impl ArrayExport {
     }
 
     fn set(&self, setting: &str) -> Result<(), String> {
+        if let Some((number, own)) = of_one(&self.names(), setting) {
+            return self.under[number].order(&Order::Set(own.to_owned()));
+        }
         let is_absent = |number: usize| self.under[number].is_out_of_reach();
         let obeyed = obey(&self.array, &self.names(), is_absent, setting);
         obeyed.unwrap_or_else(|| self.to_models(&Order::Set(setting.to_owned())))
@@ -199,6 +202,12 @@ impl Export for ArrayExport {
 
     fn sources(&self) -> Vec<Rc<dyn Source>> {
         self.under.iter().filter_map(|drive| Some(drive.reached()?.clone() as Rc<dyn Source>)).collect()
+    }
+
+    /// Those of each model, with its name.
+    fn settings(&self) -> Vec<(String, String)> {
+        let models = self.under.iter().filter_map(|drive| Some((drive.name(), drive.model()?)));
+        models.flat_map(|(name, model)| settings_of(name, &**model)).collect()
     }
 
     fn faults(&self) -> Vec<FaultCount> {

@@ -1,9 +1,10 @@
 //! Orders to an array at work: to take a member out of service, to make a drive a spare again, to scrub; and the drive that a fault
-//! is for.
+//! or a setting is for.
 
 use std::rc::Rc;
 
 use nandscape_layers_array::Array;
+use nandscape_transport_reactor::Export;
 
 use crate::array_members::in_words;
 
@@ -64,6 +65,19 @@ pub(crate) fn fault_of<'a>(drives: &[&str], text: &'a str) -> Result<Option<(usi
             None => Ok(None),
         },
     }
+}
+
+/// The number of the drive whose name and a dot begin a setting, and the setting behind them: `drive-1.gc.run=1s`.
+pub(crate) fn of_one<'a>(drives: &[&str], setting: &'a str) -> Option<(usize, &'a str)> {
+    let own = |name: &str| setting.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
+    let named = drives.iter().enumerate().filter_map(|(number, name)| Some((number, own(name)?)));
+    // If one name begins with the other, the longer one.
+    named.min_by_key(|(_, own)| own.len())
+}
+
+/// The settings of a drive below an array, with its name.
+pub(crate) fn settings_of(name: &str, export: &dyn Export) -> Vec<(String, String)> {
+    export.settings().into_iter().map(|(key, value)| (format!("{name}.{key}"), value)).collect()
 }
 
 /// A name that is none of the drives.

@@ -17,7 +17,7 @@ use super::ring::RingDrive;
 use super::signals;
 use crate::live::{LiveDrives, SsdExport};
 use crate::precompletion::{NEEDS_NOTICES, NO_ROOM, give_window};
-use crate::watched::{LiveReport, LiveWatch};
+use crate::watched::{LiveReport, LiveWatch, Observed};
 
 /// The drive among the exports of its reactor.
 const DRIVE: u16 = 0;
@@ -32,11 +32,13 @@ pub struct InProcess {
     handle: Handle,
     /// The queue of notices, if the host wants them.
     notices: Option<QueueId>,
+    /// Whether clients reach its admin queue: layers pass no admin commands.
+    has_admin: bool,
     thread: Option<JoinHandle<Result<Option<LiveReport>, String>>>,
 }
 
 impl InProcess {
-    /// Makes the first of `drives` and starts its thread; `with_report` if [`InProcess::finish`] is to have one. The drive announces
+    /// Makes the first of `drives`, or all of them below layers that take several, and starts their thread; `with_report` if [`InProcess::finish`] is to have one. The drive announces
     /// the ends of reads if the policy of `completion` needs that. Blocks until the drive is ready.
     ///
     /// # Errors
@@ -54,31 +56,35 @@ impl InProcess {
         let life = move || -> Result<Option<LiveReport>, String> {
             let mut executor = Executor::new();
             let sim = executor.sim();
-            let built = drives.build(&mut executor, &()).map_err(|error| error.to_string())?;
-            let drive = built.first().expect("a drive was specified");
-            let admin = admin_queue(&sim, &drive.model)?;
-            let notices = window.map(|window| announce(&mut executor, &drive.model, &*admin, window)).transpose()?;
-            let exports: [Rc<dyn Export>; 2] = [drive.export(), Rc::new(Admin(admin))];
-            let mut port = Port::new(&sim, exports.into());
-            let watch = with_report.then(|| {
-                let watched = Some((drive.model.clone(), drives.drives[0].clone()));
-                LiveWatch::start(&sim, drives.seed, vec![watched])
-            });
+            let Built { export, observed, model } = Built::of(&drives, &mut executor)?;
+            let admin = model.as_ref().map(|model| admin_queue(&sim, model)).transpose()?;
+            let notices = match (window, &model, &admin) {
+                (None, ..) => None,
+                (Some(window), Some(model), Some(admin)) => Some(announce(&mut executor, model, &**admin, window)?),
+                (Some(_), ..) => return Err(BELOW_LAYERS.to_owned()),
+            };
+            let mut names = vec![own_name];
+            names.extend(admin.iter().map(|_| "admin".to_owned()));
+            let admin = admin.map(|admin| Rc::new(Admin(admin)) as Rc<dyn Export>);
+            let has_admin = admin.is_some();
+            let mut port = Port::new(&sim, [export].into_iter().chain(admin).collect());
+            let watch = with_report.then(|| LiveWatch::start(&sim, drives.seed, vec![Some(observed)]));
             if let Some(watch) = watch.clone() {
                 port.observe(move |released| watch.released(released));
             }
-            let names = vec![own_name, "admin".to_owned()];
             let setup = Setup { executor, port, names, poll, log: Box::new(|_| ()) };
             let (reactor, handle) = Reactor::new(setup).map_err(|error| error.to_string())?;
             // The thread that started this one waits for it.
-            let _ = tell.send((handle, notices));
+            let _ = tell.send((handle, notices, has_admin));
             reactor.run().map(drop).map_err(|error| error.to_string())?;
             Ok(watch.and_then(|watch| watch.finish().pop()))
         };
         let thread =
             std::thread::Builder::new().name("drive".to_owned()).spawn(life).map_err(|error| error.to_string())?;
         match ready.recv() {
-            Ok((handle, notices)) => Ok(InProcess { name, handle, notices, thread: Some(thread) }),
+            Ok((handle, notices, has_admin)) => {
+                Ok(InProcess { name, handle, notices, has_admin, thread: Some(thread) })
+            }
             Err(_) => Err(thread
                 .join()
                 .map_or_else(|_| "its thread has panicked".to_owned(), |end| end.err().unwrap_or_default())),
@@ -98,7 +104,12 @@ impl InProcess {
 
     /// Connects to the admin queue.
     pub(super) fn connect_admin(&self, interrupts: bool) -> Result<RingDrive, String> {
-        self.connect_to(ADMIN, RingSetup::of_depth(ADMIN_DEPTH), interrupts)
+        match self.has_admin {
+            true => self.connect_to(ADMIN, RingSetup::of_depth(ADMIN_DEPTH), interrupts),
+            false => Err("layers pass no admin commands, by which streams and windows of notices are set; a drive without layers \
+                          takes them"
+                .to_owned()),
+        }
     }
 
     /// The queue of notices, if the drive was started with it.
@@ -115,6 +126,32 @@ impl InProcess {
             format!("the drive has no room for another queue pair: {status}; raise controller.queue_pairs, or run fewer jobs")
         })?;
         Ok(RingDrive::new(self.name.clone(), ring, event))
+    }
+}
+
+/// The drive, or drives below layers that take several.
+struct Built {
+    export: Rc<dyn Export>,
+    observed: Observed,
+    /// The drive if clients reach it without layers.
+    model: Option<Rc<SsdExport>>,
+}
+
+/// Why there are no notices.
+const BELOW_LAYERS: &str = "layers pass no notices of a drive, for which host.completion=precompletion waits; another policy is valid, or a \
+    drive without layers";
+
+impl Built {
+    fn of(drives: &LiveDrives, executor: &mut Executor) -> Result<Built, String> {
+        if let Some(spec) = drives.group() {
+            let export = Rc::new(spec.build(executor, drives.seed, &())?);
+            drives.assign.iter().take(1).for_each(|rules| rules.assign_to(&*export));
+            return Ok(Built { export: export.clone(), observed: Observed::Group(export, spec), model: None });
+        }
+        let built = drives.build(executor, &()).map_err(|error| error.to_string())?;
+        let (drive, spec) = built.into_iter().zip(&drives.drives).next().expect("a drive was specified");
+        let model = drive.is_alone().then(|| drive.model.clone());
+        Ok(Built { export: drive.export(), observed: Observed::Drive(drive, spec.clone()), model })
     }
 }
 
@@ -195,7 +232,13 @@ mod tests {
             from_state: None,
             is_shared: false,
         };
-        LiveDrives { version: String::new(), seed: 1, drives: vec![drive], layers: Chain::default() }
+        LiveDrives {
+            version: String::new(),
+            seed: 1,
+            drives: vec![drive],
+            layers: Chain::default(),
+            assign: Vec::new(),
+        }
     }
 
     fn start(changes: &[&str], settings: &[&str]) -> Result<InProcess, String> {
@@ -272,6 +315,44 @@ mod tests {
             assert_eq!((got.queue.get(), got.window_ns.get(), got.asked.get()), (queue.0, 50_000, 20));
             assert_eq!((got.sent.get(), got.early.get() + got.late.get(), got.missing.get()), (19, 0, 1));
         }
+    }
+
+    /// Layers over one drive, and over two that clients reach as one: the report is that of a simulation of the same layers.
+    #[test]
+    fn layers_lie_over_the_drives_of_a_ring() {
+        let layered = |layers: &str, count: u64| {
+            let plain = drives(&[]);
+            let drive = |number| DriveSpec { name: format!("drive-{number}"), number, ..plain.drives[0].clone() };
+            LiveDrives { layers: layers.parse().unwrap(), drives: (0..count).map(drive).collect(), ..plain.clone() }
+        };
+        for (layers, names) in
+            [("block top=cache,memory=1MiB", ["block", "top"]), ("raid1:2 cache,memory=1MiB", ["array", "cache"])]
+        {
+            let count = if names[0] == "array" { 2 } else { 1 };
+            let drive = InProcess::start(layered(layers, count), PollMode::Adaptive, true, None).unwrap();
+            let (reads, log) = (drive.connect(4, None, false).unwrap(), Rc::new(Log::default()));
+            let read = |tag: u64| SubmissionEntry::blocks(IoOpcode::READ, 1, tag % 10 * 8, 8);
+            (0..20).for_each(|tag| run(&reads, &log, tag, read(tag), HostMem::zeroed(4_096)));
+            assert!(drive.connect_admin(false).err().unwrap().contains("layers pass no admin commands"));
+            drop(reads);
+            let (chain, layers_us, latency_us, parts) = match drive.finish().unwrap().unwrap() {
+                LiveReport::Drive(live) => (live.report.chain, live.report.layers_us, live.report.latency_us, 1),
+                LiveReport::Group(name, live) => {
+                    let (host, drives) = (live.finished.host, live.finished.drives);
+                    assert!(name == "array" && live.finished.details.is_some());
+                    assert!(drives.iter().all(|drive| drive.details.is_some() && drive.report.clock == Some("wall")));
+                    (host.chain, host.layers_us, host.latency_us, drives.len() as u64)
+                }
+            };
+            assert_eq!((parts, latency_us["read"].count), (count, 20), "{layers}");
+            assert_eq!(chain.iter().map(|section| section.layer.clone()).collect::<Vec<_>>(), names);
+            let (sum, mean) = (layers_us["read"].values().sum::<f64>(), latency_us["read"].mean.unwrap());
+            assert!((sum - mean).abs() < 1e-6, "{layers}: {layers_us:?} of {mean}");
+        }
+        let mut config = HostConfig::default();
+        config.set(PRECOMPLETION).unwrap();
+        let refused = InProcess::start(layered("cache", 1), PollMode::Adaptive, false, Some(&config));
+        assert_eq!(refused.err().unwrap(), BELOW_LAYERS);
     }
 
     #[test]

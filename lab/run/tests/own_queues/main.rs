@@ -46,7 +46,7 @@ fn drives(seed: u64) -> LiveDrives {
         from_state: None,
         is_shared: false,
     };
-    LiveDrives { version: "test".to_owned(), seed, drives: vec![spec], layers: Chain::default() }
+    LiveDrives { version: "test".to_owned(), seed, drives: vec![spec], layers: Chain::default(), assign: Vec::new() }
 }
 
 /// Records a run and replays it.

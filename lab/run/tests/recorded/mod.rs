@@ -37,6 +37,7 @@ pub(crate) fn serve(
             let group =
                 live.group().map(|spec| (spec.name.clone(), spec.build(&mut executor, live.seed, &()).unwrap()));
             let group = group.map(|(name, group)| (name, Rc::new(group)));
+            group.iter().zip(&live.assign).for_each(|((_, group), rules)| rules.assign_to(&**group));
             let drives = if group.is_none() { live.build(&mut executor, &()).unwrap() } else { Vec::new() };
             let exports: Vec<Rc<dyn Export>> = match &group {
                 Some((_, group)) => vec![group.clone()],

@@ -11,10 +11,16 @@ use nandscape_sim::Span;
 
 /// The 99th percentiles of the shallow and of the deep queue, in microseconds.
 fn p99(arbiter: &str, deadlines: [Option<Span>; 2]) -> (f64, f64) {
+    p99_of((arbiter, ""), [1, 15], deadlines)
+}
+
+/// The same with rules for class and tenant, and the classes of the jobs.
+fn p99_of((arbiter, rules): (&str, &str), classes: [u8; 2], deadlines: [Option<Span>; 2]) -> (f64, f64) {
     let mut profile = Profile::load("default").unwrap();
     let changes = ["capacity=1GiB", "controller.command_slots=8", "controller.weights=8:4:1"];
     profile.set_all(changes).unwrap();
     profile.set(&format!("controller.arbiter={arbiter}")).unwrap();
+    profile.set(&format!("controller.assign={rules}")).unwrap();
     let job = |name: &str, iodepth, class, deadline| JobSpec {
         name: name.into(),
         rw: "randread".parse().unwrap(),
@@ -23,7 +29,7 @@ fn p99(arbiter: &str, deadlines: [Option<Span>; 2]) -> (f64, f64) {
         deadline,
         ..JobSpec::default()
     };
-    let jobs = vec![job("shallow", 1, 1, deadlines[0]), job("deep", 256, 15, deadlines[1])];
+    let jobs = vec![job("shallow", 1, classes[0], deadlines[0]), job("deep", 256, classes[1], deadlines[1])];
     let simulation = Simulation {
         profile: profile.resolve().unwrap(),
         store: StoreKind::None,
@@ -36,6 +42,7 @@ fn p99(arbiter: &str, deadlines: [Option<Span>; 2]) -> (f64, f64) {
         host: None,
     };
     let flows = simulation.run(Rc::new(())).unwrap().report.flows;
+    assert!(flows.iter().all(|flow| flow.class.is_some()), "reports have the classes");
     let of = |number: usize| flows[number].latency_us["read"].p99.expect("enough reads");
     (of(0), of(1))
 }
@@ -60,4 +67,12 @@ fn the_tail_of_a_shallow_queue_next_to_a_deep_one_depends_on_the_arbiter() {
     assert_eq!(p99("deadline", none), oldest);
     // Deadlines that are equal for all order by age, too.
     assert_eq!(p99("deadline", [us(500), us(500)]), oldest);
+}
+
+/// Rules of the drive give its queues the same tails as classes of the jobs.
+#[test]
+fn rules_of_a_drive_do_what_classes_of_jobs_do() {
+    let stated = p99("class", [None; 2]);
+    assert_eq!(p99_of(("class", "queue=1,class=1 class=15"), [0; 2], [None; 2]), stated);
+    assert_eq!(p99_of(("class", "class=15"), [1, 0], [None; 2]), stated);
 }

@@ -7,8 +7,8 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_drive::{Drive, HostMem, Issuer, Stage};
 use nandscape_lab_run::{
-    ArraySpec, Chain, DriveSpec, LayersExport, MemberSpec, Offers, Precondition, Rig, RigDrive, Wanted, array_on,
-    block_layer, offers_of_model,
+    ArraySpec, Chain, DriveSpec, LayersExport, MemberSpec, Offers, Precondition, Rig, RigDrive, Rules, Wanted,
+    array_on, block_layer, offers_of_model,
 };
 use nandscape_lab_workload::{Direction, JobSpec, Limit, Outcome, Runner, Workload};
 use nandscape_layers_array::Config;
@@ -159,6 +159,30 @@ fn a_served_block_layer_prefers_the_urgent_class_as_a_simulated_one() {
             assert!(share > 0.3, "{way:?}: {share}");
         }
     }
+}
+
+/// A rule of the server gives a client its class: the scheduler of the layer below its front sees it.
+#[test]
+fn a_served_block_layer_prefers_the_client_that_a_rule_makes_urgent() {
+    let share = |rules: &str| {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let model = Rc::new(spec(0).build(&sim, SEED, &()).unwrap());
+        let (chain, offers) = ("block,scheduler=cfq,depth=4".parse().unwrap(), offers_of_model(&model.info()));
+        let below = (model.clone() as Rc<dyn Export>, offers);
+        let export = LayersExport::over((&sim, SEED), "drive-0", below, Some(model), (&chain, &[])).unwrap();
+        Rules(rules.parse().unwrap()).assign_to(&export);
+        let mut workload = classes();
+        workload.jobs.iter_mut().for_each(|job| (job.class, job.tenant) = (0, 0));
+        let mut clients = [export.connect().unwrap(), export.connect().unwrap()].into_iter();
+        let runner = Runner::new(&sim, &workload, Box::new(()));
+        let run = async { runner.run(&workload, Seed::new(SEED), |_, _| clients.next().unwrap()).await };
+        let outcome = executor.block_on(run).unwrap();
+        let reads = |job: usize| outcome.flows[job].tally(Direction::Read).latency.count() as f64;
+        reads(0) / (reads(0) + reads(1))
+    };
+    let (urgent, plain) = (share("queue=1,class=1,tenant=1 class=15,tenant=2"), share("tenant=7"));
+    assert!(urgent > 0.3 && plain < 0.15, "{urgent} and {plain}");
 }
 
 /// Layers of a served drive, and of each drive of a served array.

@@ -212,7 +212,7 @@ fn spec(run: &Run<'_>, setting: &Setting, line: Line, memory: usize) -> Result<S
     let capacity = if line.is_cleaned { "capacity=128MiB" } else { "capacity=1GiB" };
     Ok(Spec {
         drive: line.store.drive(&[setting.changes, &[capacity]].concat(), line.has_checkpoints)?,
-        layers: Vec::new(),
+        below: Default::default(),
         form: line.store.form(line.has_checkpoints),
         tree: Config { memory, ..Config::default() },
         cores: 1,

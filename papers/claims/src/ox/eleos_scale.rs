@@ -231,7 +231,7 @@ fn spec(run: &Run<'_>, setting: &Setting, line: Line, memory: usize, (updates, t
     };
     Ok(Spec {
         drive: drive(line, setting)?,
-        layers: Vec::new(),
+        below: Default::default(),
         form: line.store.form(true),
         tree: Config { memory, ..Config::default() },
         cores: threads as usize,

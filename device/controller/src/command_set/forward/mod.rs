@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl_core::address::SECTOR;
 use nandscape_device_media::Priority;
-use nandscape_drive::{Breakdown, Completion, Drive, DriveInfo, HostMem, Issuer};
+use nandscape_drive::{Assignments, Breakdown, Completion, Drive, DriveInfo, HostMem, Issuer};
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
@@ -130,6 +130,7 @@ impl Forward {
             link: LinkConfig { bandwidth: Rate::UNLIMITED, duplex: Duplex::Full, packet: None, latency: Span::ZERO },
             arbiter: ArbiterKind::RoundRobin,
             weights: [1; 3],
+            assign: Assignments::default(),
             priority: Priority::Fifo,
             // This controller has no flash blocks.
             rated_erases: 0,

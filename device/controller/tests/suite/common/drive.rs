@@ -5,8 +5,8 @@ use std::rc::Rc;
 use nandscape_device_controller::Front;
 use nandscape_device_ftl_page::PageFtl;
 use nandscape_drive::{
-    BlockSizes, CompletionMemory, Controller, DriveInfo, HostIdentity, HostMemory, Names, QueueId, SubmissionMemory,
-    Subsystem, TransportModel,
+    Assignments, BlockSizes, CompletionMemory, Controller, DriveInfo, HostIdentity, HostMemory, Names, QueueId,
+    SubmissionMemory, Subsystem, TransportModel,
 };
 use nandscape_sim::Time;
 use nandscape_wire_nvme::{Status, SubmissionEntry};
@@ -137,6 +137,10 @@ impl Subsystem for TestSubsystem {
 
     fn report_several(&self) {
         self.inner.report_several();
+    }
+
+    fn assign(&self, rules: &Assignments) {
+        self.inner.assign(rules);
     }
 
     fn controllers(&self) -> Vec<u16> {

@@ -58,6 +58,7 @@ pub(crate) fn config() -> ControllerConfig {
         },
         arbiter: ArbiterKind::RoundRobin,
         weights: [1; 3],
+        assign: Default::default(),
         priority: Priority::Fifo,
         rated_erases: 3_000,
         windows: None,
