@@ -141,7 +141,7 @@ pub struct LiveWatch {
     drives: Vec<Option<(Rc<SsdExport>, DriveSpec, Watched)>>,
     seed: u64,
     created: Moment,
-    sim: Sim,
+    timelines: Vec<Sim>,
 }
 
 /// The report of a live drive.
@@ -161,15 +161,15 @@ const CLOCK: &str = "this drive was served: its time is that of the clock on the
     drive; clients saw them later by the release lag of the server and by the time of their transport";
 
 impl LiveWatch {
-    /// Watches drives from now on. Drives with local flash come with the specification that they were made from.
-    pub fn start(sim: &Sim, seed: u64, drives: Vec<Option<(Rc<SsdExport>, DriveSpec)>>) -> Rc<LiveWatch> {
+    /// Watches drives on these timelines from now on. Drives with local flash come with the specification that they were made from.
+    pub fn start(timelines: &[Sim], seed: u64, drives: Vec<Option<(Rc<SsdExport>, DriveSpec)>>) -> Rc<LiveWatch> {
         let watched = |(drive, spec): (Rc<SsdExport>, DriveSpec)| {
             let watched = Watched::new(&drive, true, None);
             (drive, spec, watched)
         };
         let drives = drives.into_iter().map(|drive| drive.map(watched)).collect();
-        let watch = Rc::new(LiveWatch { drives, seed, created: Moment::now(), sim: sim.clone() });
-        sim.trace().attend(watch.clone());
+        let watch = Rc::new(LiveWatch { drives, seed, created: Moment::now(), timelines: timelines.to_vec() });
+        timelines.iter().for_each(|sim| sim.trace().attend(watch.clone()));
         watch
     }
 
@@ -185,7 +185,7 @@ impl LiveWatch {
 
     /// The reports, once nothing completes any more. Drives that served no command have none.
     pub fn finish(self: Rc<LiveWatch>) -> Vec<LiveReport> {
-        self.sim.trace().attend_no_more();
+        self.timelines.iter().for_each(|sim| sim.trace().attend_no_more());
         let Ok(LiveWatch { drives, seed, created, .. }) = Rc::try_unwrap(self) else { return Vec::new() };
         let report = |(drive, spec, watched): (Rc<SsdExport>, DriveSpec, Watched)| {
             if !watched.clients.is_begun.get() {

@@ -54,7 +54,7 @@ impl InProcess {
         let life = move || -> Result<Option<LiveReport>, String> {
             let mut executor = Executor::new();
             let sim = executor.sim();
-            let built = drives.build(&mut executor, &()).map_err(|error| error.to_string())?;
+            let built = drives.build(std::slice::from_mut(&mut executor), &()).map_err(|error| error.to_string())?;
             let drive = built.first().expect("a drive was specified");
             let admin = admin_queue(&sim, &drive.model)?;
             let notices = window.map(|window| announce(&mut executor, &drive.model, &*admin, window)).transpose()?;
@@ -62,13 +62,13 @@ impl InProcess {
             let mut port = Port::new(&sim, exports.into());
             let watch = with_report.then(|| {
                 let watched = Some((drive.model.clone(), drives.drives[0].clone()));
-                LiveWatch::start(&sim, drives.seed, vec![watched])
+                LiveWatch::start(std::slice::from_ref(&sim), drives.seed, vec![watched])
             });
             if let Some(watch) = watch.clone() {
                 port.observe(move |released| watch.released(released));
             }
             let names = vec![own_name, "admin".to_owned()];
-            let setup = Setup { executor, port, names, poll, log: Box::new(|_| ()) };
+            let setup = Setup { timelines: vec![executor], port, names, poll, log: Box::new(|_| ()) };
             let (reactor, handle) = Reactor::new(setup).map_err(|error| error.to_string())?;
             // The thread that started this one waits for it.
             let _ = tell.send((handle, notices));
