@@ -191,6 +191,16 @@ impl Default for Executor {
 impl Executor {
     /// An executor at time zero, with no task and no event.
     pub fn new() -> Executor {
+        Executor::traced(Trace::new())
+    }
+
+    /// So many executors, each with its own time, events and tasks: whatever one of them does, the others do not wait for it. Their
+    /// event traces number their tracks together ([`chrome_json`](crate::trace::chrome_json)).
+    pub fn apart(count: usize) -> Vec<Executor> {
+        Trace::together(count).into_iter().map(Executor::traced).collect()
+    }
+
+    fn traced(trace: Trace) -> Executor {
         let core = Core {
             now: Cell::new(Time::ZERO),
             current: Cell::new(TaskId::MAIN),
@@ -201,7 +211,7 @@ impl Executor {
             ready: RefCell::new(Ready::new()),
             any_ready: Cell::new(false),
             started: RefCell::new(Started { tasks: Vec::new(), free: Vec::new(), next: 1 }),
-            trace: Trace::new(),
+            trace,
             background: Background::default(),
         };
         Executor { sim: Sim { core: Rc::new(core) }, tasks: vec![None], spurious_polls: false, polled: (Time::ZERO, 0) }

@@ -55,7 +55,8 @@ pub struct Trace {
     listener: RefCell<Option<Rc<dyn Listener>>>,
     /// Is called with every event as well, permanently.
     attendant: RefCell<Option<Rc<dyn Listener>>>,
-    tracks: RefCell<Vec<String>>,
+    /// Their names. Executors that belong together share them.
+    tracks: Rc<RefCell<Vec<String>>>,
     /// The prefix of the names of added tracks.
     prefix: RefCell<String>,
     events: RefCell<Vec<Event>>,
@@ -64,6 +65,12 @@ pub struct Trace {
 impl Trace {
     pub(crate) fn new() -> Trace {
         Trace::default()
+    }
+
+    /// So many traces, whose tracks are numbered together.
+    pub(crate) fn together(count: usize) -> Vec<Trace> {
+        let tracks = Rc::<RefCell<Vec<String>>>::default();
+        (0..count).map(|_| Trace { tracks: tracks.clone(), ..Trace::default() }).collect()
     }
 
     /// Starts recording.
@@ -150,16 +157,25 @@ impl Trace {
 
     /// The trace in the JSON form that Chrome's tracing page and Perfetto read. Times are microseconds.
     pub fn to_chrome_json(&self) -> String {
-        let mut json = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-        for (id, name) in self.tracks.borrow().iter().enumerate() {
-            let name = escape(name);
-            writeln!(
-                json,
-                "{{\"ph\":\"M\",\"pid\":0,\"tid\":{id},\"name\":\"thread_name\",\"args\":{{\"name\":\"{name}\"}}}},"
-            )
-            .expect("a string takes everything");
-        }
-        for event in self.events.borrow().iter() {
+        chrome_json([self])
+    }
+}
+
+/// The traces of executors that belong together ([`Executor::apart`](crate::Executor::apart)) as one, in the form of
+/// [`Trace::to_chrome_json`]: the events of each after those of the one before.
+pub fn chrome_json<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> String {
+    let traces: Vec<&Trace> = traces.into_iter().collect();
+    let mut json = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+    for (id, name) in traces.iter().take(1).flat_map(|trace| trace.tracks.borrow().clone()).enumerate() {
+        let name = escape(&name);
+        writeln!(
+            json,
+            "{{\"ph\":\"M\",\"pid\":0,\"tid\":{id},\"name\":\"thread_name\",\"args\":{{\"name\":\"{name}\"}}}},"
+        )
+        .expect("a string takes everything");
+    }
+    for trace in traces {
+        for event in trace.events.borrow().iter() {
             let Event { track, name, start, end, detail } = event;
             let (ts, duration) = (micros(start.ns()), micros((*end - *start).ns()));
             writeln!(
@@ -170,9 +186,9 @@ impl Trace {
             )
             .expect("a string takes everything");
         }
-        json.push_str("{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{\"name\":\"nandscape\"}}]}\n");
-        json
     }
+    json.push_str("{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{\"name\":\"nandscape\"}}]}\n");
+    json
 }
 
 /// Nanoseconds as decimal microseconds, exactly.
@@ -270,5 +286,23 @@ mod tests {
         let json = sim.trace().to_chrome_json();
         assert!(json.contains(r#""tid":0,"name":"thread_name","args":{"name":"die 0"}"#), "{json}");
         assert!(json.contains(r#""name":"read","ts":1.500,"dur":40.007,"args":{"detail":7}"#), "{json}");
+    }
+
+    #[test]
+    fn executors_apart_number_their_tracks_together_and_keep_their_own_times() {
+        let mut executors = Executor::apart(2);
+        let sims: Vec<_> = executors.iter().map(Executor::sim).collect();
+        let tracks = sims.iter().map(|sim| sim.trace().track("die".to_owned())).collect::<Vec<_>>();
+        assert_eq!(tracks.iter().map(|track| track.index()).collect::<Vec<_>>(), [0, 1]);
+        executors[1].arrive(Time::from_ns(7));
+        assert_eq!(sims.iter().map(|sim| sim.now().ns()).collect::<Vec<_>>(), [0, 7]);
+        for (sim, track) in sims.iter().zip(&tracks) {
+            sim.trace().switch_on();
+            sim.trace_event(|end| Event { track: *track, name: "read", start: end, end, detail: 0 });
+        }
+        let json = chrome_json(sims.iter().map(|sim| sim.trace()));
+        let at = |text: &str| json.find(text).unwrap_or_else(|| panic!("{text} is missing: {json}"));
+        assert!(at(r#""tid":1,"name":"thread_name""#) < at(r#""tid":0,"name":"read","ts":0.000"#));
+        assert!(at(r#""tid":0,"name":"read""#) < at(r#""tid":1,"name":"read","ts":0.007"#));
     }
 }

@@ -50,21 +50,22 @@ impl Part {
         }
     }
 
-    /// Makes the drives; those with a file open it.
+    /// Makes the drives, each on its timeline; those with a file open it.
     pub(super) fn build(
         &self,
-        executor: &mut Executor,
+        timelines: &mut [Executor],
         files: Vec<Option<StoreFile>>,
         progress: &dyn Progress,
     ) -> anyhow::Result<Vec<Box<dyn ServedDrive>>> {
         let (mut files, mut served) = (files.into_iter(), Vec::<Box<dyn ServedDrive>>::new());
-        for planned in &self.drives {
+        for (number, planned) in self.drives.iter().enumerate() {
             let files = files.by_ref().take(planned.models().len()).collect();
+            let executor = &mut timelines[number];
             match planned.build(&mut Building { executor, seed: self.seed, files, progress }) {
                 Ok(drive) => served.push(drive),
                 Err(failure) => {
                     // The start fails for the first reason, which is printed.
-                    served.iter().for_each(|drive| _ = drive.close(executor));
+                    served.iter().zip(timelines).for_each(|(drive, executor)| _ = drive.close(executor));
                     return Err(failure);
                 }
             }

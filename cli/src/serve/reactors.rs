@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::DriveInfo;
 use nandscape_lab_run::{LiveReport, LiveWatch};
+use nandscape_sim::trace::chrome_json;
 use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::handle::Figures;
 use nandscape_transport_reactor::recording::{Kept, Recorder};
@@ -198,19 +199,20 @@ fn serve(
     if let Some(core) = wishes.core {
         nandscape_transport_reactor::pin_to_core(core).with_context(|| format!("--pin: core {core}"))?;
     }
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    let drives = part.build(&mut executor, files, &*progress::bar())?;
+    // Drives share nothing, unless one of the part has several.
+    let mut timelines = Executor::apart(part.drives.len());
+    let sims: Vec<Sim> = timelines.iter().map(Executor::sim).collect();
+    let drives = part.build(&mut timelines, files, &*progress::bar())?;
     if wishes.trace {
-        sim.trace().switch_on();
+        sims.iter().for_each(|sim| sim.trace().switch_on());
     }
-    let mut port = Port::new(&sim, drives.iter().map(|drive| drive.export()).collect());
+    let mut port = Port::apart(&sims, drives.iter().map(|drive| drive.export()).collect());
     if let Some(path) = &wishes.record {
         let header = serde_json::to_string(&part.recorded()).context("the header of the recording")?;
         let recorder = Recorder::create(path, &header).with_context(|| format!("--record {}", path.display()))?;
         port.record(recorder.keeping(wishes.record_data));
     }
-    let watch = wishes.reports.then(|| watch(&sim, part, &drives));
+    let watch = wishes.reports.then(|| watch(&sims, part, &drives));
     if let Some(watch) = watch.clone() {
         port.observe(move |released| watch.released(released));
     }
@@ -222,24 +224,25 @@ fn serve(
         drive.on_member_event(Box::new(move |text| notes.say(&format!("drive {name}: {text}"))));
     }
     let log = Box::new(move |text: &str| notes.say(text));
-    let (reactor, handle) = Reactor::new(Setup { executor, port, names, poll: wishes.poll, log })?;
+    let (reactor, handle) = Reactor::new(Setup { timelines, port, names, poll: wishes.poll, log })?;
     tell((handle.clone(), described(&drives, &handle)));
-    let (mut executor, figures) = reactor.run()?;
+    let (mut timelines, figures) = reactor.run()?;
     let reports = watch.map_or(Vec::new(), LiveWatch::finish);
     let checked = if wishes.check { drives.iter().try_for_each(|drive| drive.check()) } else { Ok(()) };
     // Before the drives shut down: a recording ends here too, and its replay has the same events.
-    let trace = wishes.trace.then(|| executor.sim().trace().to_chrome_json());
-    let closed = drives.iter().zip(&wishes.saves).filter_map(|(drive, save)| match save {
-        Some(path) => drive.save(None, &mut Saving { executor: &mut executor, seed: part.seed, path }).err(),
-        None => drive.close(&mut executor).err(),
-    });
+    let trace = wishes.trace.then(|| chrome_json(sims.iter().map(Sim::trace)));
+    let closed =
+        drives.iter().zip(&wishes.saves).zip(&mut timelines).filter_map(|((drive, save), executor)| match save {
+            Some(path) => drive.save(None, &mut Saving { executor, seed: part.seed, path }).err(),
+            None => drive.close(executor).err(),
+        });
     let closed = closed.collect();
     Ok(Ended { figures, trace, reports, inconsistency: checked.err(), closed })
 }
 
 /// Watches the drives whose flash is here, for their reports.
-fn watch(sim: &Sim, part: &Part, drives: &[Box<dyn ServedDrive>]) -> Rc<LiveWatch> {
-    LiveWatch::start(sim, part.seed, drives.iter().map(|drive| drive.watched()).collect())
+fn watch(timelines: &[Sim], part: &Part, drives: &[Box<dyn ServedDrive>]) -> Rc<LiveWatch> {
+    LiveWatch::start(timelines, part.seed, drives.iter().map(|drive| drive.watched()).collect())
 }
 
 fn described(drives: &[Box<dyn ServedDrive>], handle: &Handle) -> Vec<LiveDrive> {

@@ -142,7 +142,7 @@ fn what_is_no_recording_is_refused() {
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
     write("empty", b"");
     write("garbage", &[0x5a; 10_000]);
-    write("magic", b"NSCREC7\n");
+    write("magic", b"NSCREC8\n");
     write("old", b"NSCREC5\n and what follows");
     // A record with a header that is not ours: its kind, length and body. Before it, the header of a chunk: its length
     // twice, its checksum, and that of the first three and of the chunk's number.
@@ -151,13 +151,13 @@ fn what_is_no_recording_is_refused() {
     let lengths = [(record.len() as u32).to_le_bytes(); 2].concat();
     let chunk = [&lengths[..], &crc32(&record).to_le_bytes()].concat();
     let check = crc32(&[&chunk[..], &0u32.to_le_bytes()].concat()).to_le_bytes();
-    write("foreign", &[&b"NSCREC7\n"[..], &chunk, &check, &record].concat());
+    write("foreign", &[&b"NSCREC8\n"[..], &chunk, &check, &record].concat());
     for (file, words) in [
         ("missing", "missing: No such file"),
         ("empty", "empty: not a recording"),
         ("garbage", "garbage: not a recording"),
         ("magic", "the header is missing"),
-        ("old", "old: a recording of format 5; this program reads format 7"),
+        ("old", "old: a recording of format 5; this program reads format 8"),
         ("foreign", "foreign: the header cannot be read"),
         (".", "directory"),
     ] {

@@ -37,7 +37,7 @@ pub fn recording(bytes: &[u8]) {
     let mut executor = Executor::new();
     let mut port = Port::new(&executor.sim(), vec![export(&executor)]);
     let mut reader = open().expect("it was opened before");
-    let _ = replay(&mut executor, &mut port, &mut reader, |_, _| ()).map_err(told);
+    let _ = replay(std::slice::from_mut(&mut executor), &mut port, &mut reader, |_, _| ()).map_err(told);
 }
 
 /// Records as they lie in a file.

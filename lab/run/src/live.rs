@@ -297,15 +297,22 @@ impl LiveDrives {
         (takes > 1).then_some(GroupSpec { name, drives, chain })
     }
 
-    /// Builds the drives, each with its layers.
+    /// A timeline for each drive, as a server has: they share nothing, unless layers take several of them.
+    pub fn timelines(&self) -> Vec<Executor> {
+        Executor::apart(if self.group().is_some() { 1 } else { self.drives.len().max(1) })
+    }
+
+    /// Builds the drives, each with its layers: each on its timeline, or all on the only one.
     ///
     /// # Errors
     /// When a profile is not valid in this version, or memory for the tables cannot be allocated.
-    pub fn build(&self, executor: &mut Executor, progress: &dyn Progress) -> Result<Vec<LiveDrive>, BuildError> {
+    pub fn build(&self, timelines: &mut [Executor], progress: &dyn Progress) -> Result<Vec<LiveDrive>, BuildError> {
         let mut above = self.layers.clone();
         let ftl = above.take_ftl().map_err(BuildError::Layers)?;
-        let sim = executor.sim();
-        let mut build = |spec: &DriveSpec| -> Result<LiveDrive, BuildError> {
+        let last = timelines.len() - 1;
+        let mut build = |(number, spec): (usize, &DriveSpec)| -> Result<LiveDrive, BuildError> {
+            let executor = &mut timelines[number.min(last)];
+            let sim = executor.sim();
             let hosted = ftl.as_ref().map(|layer| HostedSpec::of_model(layer, spec));
             let in_run = (&sim, self.seed);
             let (model, ftl, layers) = match hosted {
@@ -326,7 +333,7 @@ impl LiveDrives {
             let layers = layers.transpose().map_err(BuildError::Layers)?;
             Ok(LiveDrive { model, ftl, layers: layers.map(Rc::new) })
         };
-        let drives = self.drives.iter().map(&mut build).collect::<Result<Vec<LiveDrive>, BuildError>>()?;
+        let drives = self.drives.iter().enumerate().map(&mut build).collect::<Result<Vec<LiveDrive>, BuildError>>()?;
         drives.iter().zip(&self.assign).for_each(|(drive, rules)| rules.assign_to(&*drive.export()));
         Ok(drives)
     }

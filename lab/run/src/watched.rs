@@ -148,7 +148,7 @@ pub struct LiveWatch {
     drives: Vec<Option<Watching>>,
     seed: u64,
     created: Moment,
-    sim: Sim,
+    timelines: Vec<Sim>,
 }
 
 /// What is to be watched.
@@ -190,8 +190,8 @@ const CLOCK: &str = "this drive was served: its time is that of the clock on the
     drive; clients saw them later by the release lag of the server and by the time of their transport";
 
 impl LiveWatch {
-    /// Watches drives from now on, those with flash of this process.
-    pub fn start(sim: &Sim, seed: u64, drives: Vec<Option<Observed>>) -> Rc<LiveWatch> {
+    /// Watches drives on these timelines from now on, those with flash of this process.
+    pub fn start(timelines: &[Sim], seed: u64, drives: Vec<Option<Observed>>) -> Rc<LiveWatch> {
         let watching = |observed| match observed {
             Observed::Drive(drive, spec) => {
                 let watched = Watched::new(&drive.model, true, None).under_ftl(drive.lone_ftl());
@@ -203,8 +203,8 @@ impl LiveWatch {
             }
         };
         let drives = drives.into_iter().map(|drive| drive.map(watching)).collect();
-        let watch = Rc::new(LiveWatch { drives, seed, created: Moment::now(), sim: sim.clone() });
-        sim.trace().attend(watch.clone());
+        let watch = Rc::new(LiveWatch { drives, seed, created: Moment::now(), timelines: timelines.to_vec() });
+        timelines.iter().for_each(|sim| sim.trace().attend(watch.clone()));
         watch
     }
 
@@ -230,7 +230,7 @@ impl LiveWatch {
 
     /// The reports, once nothing completes any more. Drives that served no command have none.
     pub fn finish(self: Rc<LiveWatch>) -> Vec<LiveReport> {
-        self.sim.trace().attend_no_more();
+        self.timelines.iter().for_each(|sim| sim.trace().attend_no_more());
         let Ok(LiveWatch { drives, seed, created, .. }) = Rc::try_unwrap(self) else { return Vec::new() };
         let report = |watching| match watching {
             Watching::Drive(drive) => report_of(*drive, seed, created),

@@ -5,7 +5,7 @@
 //! Left out: the memory.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use nandscape_drive::mem::{Access, Answered, Ask, Dma, DmaFault, Purpose};
@@ -80,16 +80,16 @@ impl Dma for Recorded {
     }
 }
 
-/// Outcomes from a recording, in order.
+/// Outcomes from a recording, in the order of each connection: those of two timelines may repeat in another order.
 #[derive(Default)]
 pub(crate) struct Outcomes {
-    queue: RefCell<VecDeque<(ConnectionId, Outcome)>>,
+    queues: RefCell<BTreeMap<ConnectionId, VecDeque<Outcome>>>,
     differs: Cell<bool>,
 }
 
 impl Outcomes {
     pub(crate) fn push(&self, connection: ConnectionId, outcome: Outcome) {
-        self.queue.borrow_mut().push_back((connection, outcome));
+        self.queues.borrow_mut().entry(connection).or_default().push_back(outcome);
     }
 
     /// Whether the model made an access that the recording does not have.
@@ -99,13 +99,11 @@ impl Outcomes {
 
     /// The outcome of the next access, which must be of `connection` and have `len` bytes unless it failed.
     fn next(&self, connection: ConnectionId, address: u64, len: usize) -> Result<Vec<u8>, DmaFault> {
-        match self.queue.borrow_mut().pop_front() {
-            Some((of, Outcome::Failed)) if of == connection => return Err(DmaFault::at(address)),
-            Some((of, Outcome::Remote)) if of == connection => return Err(DmaFault::remote(address)),
-            Some((of, Outcome::Done(data))) if of == connection && data.len() == len => return Ok(data),
-            Some((of, Outcome::LeftOut(left_out))) if of == connection && left_out as usize == len => {
-                return Ok(vec![0; len]);
-            }
+        match self.queues.borrow_mut().get_mut(&connection).and_then(VecDeque::pop_front) {
+            Some(Outcome::Failed) => return Err(DmaFault::at(address)),
+            Some(Outcome::Remote) => return Err(DmaFault::remote(address)),
+            Some(Outcome::Done(data)) if data.len() == len => return Ok(data),
+            Some(Outcome::LeftOut(left_out)) if left_out as usize == len => return Ok(vec![0; len]),
             _ => {}
         }
         self.differs.set(true);

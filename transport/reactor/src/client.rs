@@ -60,9 +60,9 @@ impl<'a> Intake<'a> {
         Intake { port, connection }
     }
 
-    /// The time of this turn, with which arrivals are stamped.
+    /// The time with which arrivals of this turn are stamped.
     pub fn now(&self) -> Time {
-        self.port.now()
+        self.port.now(self.connection)
     }
 
     /// Submits a command; its completion returns under `tag`.

@@ -1,6 +1,6 @@
 //! The second clock: drives served in real time, and the same run again in simulated time.
 //!
-//! One thread owns an executor, the drives built on it and the clients connected to them. It turns: take the time T
+//! One thread owns executors, the drives built on them and the clients connected to the drives. It turns: take the time T
 //! once, run every event of the model up to T, receive arrivals from outside and stamp them T. All arrivals pass the
 //! [`Port`], which can record them. [`replay`] repeats them through the same port at the recorded stamps, and the model
 //! cannot detect the difference.
@@ -34,6 +34,7 @@
 //! | `reactor::sources` | the loop looks after such drives |
 //! | `reactor::clients`, `delivering` | the loop's clients, and what the model has for them |
 //! | `reactor::messages` | messages from other threads |
+//! | `reactor::timelines` | the executors of the drives, which advance by turns |
 //! | `reactor::resting` | the loop waits |
 //! | `reactor::ending` | the end of the loop |
 //! | `reactor::line` | clients that wait for a queue pair |

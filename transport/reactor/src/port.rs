@@ -1,5 +1,6 @@
 //! The interface between the model and the outside: it opens and closes connections, takes commands and orders, and returns
-//! completions. Every input is stamped with the model's time and can be recorded.
+//! completions. Every input is stamped with the model's time and can be recorded. Drives that share nothing may have a timeline
+//! each: an executor, and the time of their inputs.
 //!
 //! A connection is a drive, which takes commands one by one; a host with its own controller, which rings doorbells; or
 //! one queue of a host whose commands pass as messages.
@@ -65,16 +66,23 @@ impl Way {
     }
 }
 
-/// See the module. Its owner moves the model's clock before each turn.
+/// A timeline as the port sees it.
+struct Timeline {
+    outbox: Rc<Outbox>,
+    /// Whether this turn's stamp is recorded.
+    is_recorded: bool,
+    /// Polls of tasks at the time of this turn, if others are due then.
+    polls: Option<u64>,
+}
+
+/// See the module. Its owner moves the model's clocks before each turn.
 pub struct Port {
     exports: Vec<Rc<dyn Export>>,
     connections: BTreeMap<ConnectionId, Connection>,
     opened: u32,
-    outbox: Rc<Outbox>,
+    /// One for all drives, or one for each.
+    timelines: Vec<Timeline>,
     tape: Tape,
-    turn_recorded: bool,
-    /// Polls of tasks at the time of this turn, if others are due then.
-    polls: Option<u64>,
     arrivals: u64,
     observer: Option<Observer>,
 }
@@ -85,14 +93,23 @@ type Observer = Box<dyn FnMut(&Released)>;
 impl Port {
     /// A port to `exports`, which connections name by their place.
     pub fn new(sim: &Sim, exports: Vec<Rc<dyn Export>>) -> Port {
+        Port::apart(std::slice::from_ref(sim), exports)
+    }
+
+    /// The same to drives that have a timeline each. A single one is that of all.
+    ///
+    /// # Panics
+    /// When there are several timelines, and not as many as drives.
+    pub fn apart(timelines: &[Sim], exports: Vec<Rc<dyn Export>>) -> Port {
+        let (count, drives) = (timelines.len(), exports.len());
+        assert!(count == 1 || count == drives, "{drives} drives have one timeline or {drives}, and there are {count}");
+        let timeline = |sim| Timeline { outbox: Rc::new(Outbox::new(sim)), is_recorded: false, polls: None };
         Port {
             exports,
             connections: BTreeMap::new(),
             opened: 0,
-            outbox: Rc::new(Outbox::new(sim)),
+            timelines: timelines.iter().map(timeline).collect(),
             tape: Tape::default(),
-            turn_recorded: false,
-            polls: None,
             arrivals: 0,
             observer: None,
         }
@@ -103,13 +120,15 @@ impl Port {
         self.tape.replace(Some(recorder));
     }
 
-    /// Ends the recording at the model's time.
+    /// Ends the recording at the model's time, that of each timeline.
     ///
     /// # Errors
     /// When it could not be written whole, now or earlier.
     pub fn end_recording(&mut self) -> std::io::Result<()> {
-        let now = self.outbox.sim.now();
-        self.tape.take().map_or(Ok(()), |recorder| recorder.end(now))
+        let Some(mut recorder) = self.tape.take() else { return Ok(()) };
+        let times = self.timelines.iter().map(|timeline| timeline.outbox.sim.now());
+        (0..).zip(times.clone()).for_each(|(timeline, now)| recorder.turn(timeline, now, None));
+        recorder.end(times.max().unwrap_or(Time::ZERO))
     }
 
     /// Records how well the run has kept up with the clock. Later arrivals are not of clients.
@@ -129,10 +148,34 @@ impl Port {
         &self.exports
     }
 
-    /// A turn begins: arrivals from now on have a new stamp. `polls` is set if the model has stopped within this instant: how often
-    /// tasks have been polled at this time ([`Executor::polls_now`](nandscape_sim::Executor::polls_now)).
-    pub fn begin_turn(&mut self, polls: Option<u64>) {
-        (self.turn_recorded, self.polls) = (false, polls);
+    /// A turn of a timeline begins: arrivals from now on have a new stamp. `polls` is set if the model has stopped within this instant:
+    /// how often tasks have been polled at this time ([`Executor::polls_now`](nandscape_sim::Executor::polls_now)).
+    ///
+    /// # Panics
+    /// When there is no such timeline.
+    pub fn begin_turn(&mut self, timeline: usize, polls: Option<u64>) {
+        let timeline = &mut self.timelines[timeline];
+        (timeline.is_recorded, timeline.polls) = (false, polls);
+    }
+
+    /// The place of a drive's timeline.
+    fn timeline_of(&self, export: u16) -> usize {
+        usize::from(export).min(self.timelines.len() - 1)
+    }
+
+    /// The output of a drive's timeline.
+    fn outbox_of(&self, export: u16) -> &Rc<Outbox> {
+        &self.timelines[self.timeline_of(export)].outbox
+    }
+
+    /// The drive of a connection; the first if the connection is not open.
+    fn export_of(&self, connection: ConnectionId) -> u16 {
+        self.connections.get(&connection).map_or(0, |open| open.export)
+    }
+
+    /// The output of all timelines.
+    fn outboxes(&self) -> impl Iterator<Item = &Rc<Outbox>> {
+        self.timelines.iter().map(|timeline| &timeline.outbox)
     }
 
     /// Arrivals so far.
@@ -147,12 +190,13 @@ impl Port {
             Way::Controller { host, .. } => host.commands.len(),
             Way::Queue { queue, .. } => queue.outstanding(),
         };
-        self.outbox.outstanding.borrow().len() + self.connections.values().map(of_host).sum::<usize>()
+        let one_by_one: usize = self.outboxes().map(|outbox| outbox.outstanding.borrow().len()).sum();
+        one_by_one + self.connections.values().map(of_host).sum::<usize>()
     }
 
     /// Connections of queues that have ended without being closed: their controller was reset, or its host has left.
     pub fn take_ended(&mut self, into: &mut Vec<ConnectionId>) {
-        into.append(&mut self.outbox.ended.borrow_mut());
+        self.outboxes().for_each(|outbox| into.append(&mut outbox.ended.borrow_mut()));
     }
 
     /// Submits a command. Its completion is released under `tag`.
@@ -164,7 +208,7 @@ impl Port {
         // An admin command is recorded whole.
         let is_io = !matches!(way, Way::Queue { queue, .. } if queue.id == QueueId::ADMIN);
         let of = (connection, *export, if is_io { sizes.get(command.nsid.get()) } else { 0 });
-        self.arrived(|recorder| recorder.command(of, &command, &mem));
+        self.arrived(*export, |recorder| recorder.command(of, &command, &mem));
         let Connection { export, sizes, way, .. } = &self.connections[&connection];
         let drive = match way {
             Way::Drive(drive) => drive,
@@ -177,13 +221,14 @@ impl Port {
             Way::Controller { .. } => panic!("{connection:?} has queues of its own"),
         };
         let (bytes, offset) = (bytes_of(&command, sizes), offset_of(&command, sizes));
-        let arrived = self.outbox.sim.now();
+        let outbox = self.outbox_of(*export);
+        let arrived = outbox.sim.now();
         let (opcode, is_forced_write) = (command.opcode, command.is_forced_write());
         let (export, queue, is_admin) = (*export, None, false);
         let outstanding =
             Outstanding { connection, export, tag, queue, opcode, is_admin, is_forced_write, bytes, offset, arrived };
-        let key = self.outbox.outstanding.borrow_mut().insert(outstanding);
-        drive.submit(Io { command, mem, token: Token::new(self.outbox.clone(), key.to_bits()) });
+        let key = outbox.outstanding.borrow_mut().insert(outstanding);
+        drive.submit(Io { command, mem, token: Token::new(outbox.clone(), key.to_bits()) });
     }
 
     /// The transport refuses a command of a message queue: the status with which it does. It is in the error log then.
@@ -191,7 +236,7 @@ impl Port {
     /// # Panics
     /// When the connection is not open, or is no message queue.
     pub fn refuse(&mut self, connection: ConnectionId, command: &SubmissionEntry, status: Status) -> Status {
-        self.arrived(|recorder| recorder.refusal(connection, command, status));
+        self.arrived(self.export_of(connection), |recorder| recorder.refusal(connection, command, status));
         match &self.connections[&connection].way {
             Way::Queue { queue, association } => association.controller.refuse(queue.id, command, status),
             Way::Drive(_) | Way::Controller { .. } => panic!("{connection:?} is no message queue"),
@@ -203,7 +248,7 @@ impl Port {
     /// # Panics
     /// When the connection is not open, or is a drive.
     pub fn arrive(&mut self, connection: ConnectionId, arrival: Arrival) {
-        self.arrived(|recorder| recorder.arrival(connection, arrival));
+        self.arrived(self.export_of(connection), |recorder| recorder.arrival(connection, arrival));
         let controller = self.controller(connection);
         match arrival {
             Arrival::Register { offset, value } => controller.set_register(offset, value),
@@ -226,7 +271,7 @@ impl Port {
     /// # Panics
     /// When the connection is not open, or has no own queues.
     pub fn answer(&mut self, connection: ConnectionId, number: u64, answer: Option<Vec<u8>>) {
-        self.arrived(|recorder| recorder.answer(connection, number, answer.as_deref()));
+        self.arrived(self.export_of(connection), |recorder| recorder.answer(connection, number, answer.as_deref()));
         let Way::Controller { controller, host } = &self.connections[&connection].way else {
             panic!("{connection:?} is asked for nothing")
         };
@@ -256,7 +301,7 @@ impl Port {
     /// # Errors
     /// The drive's reason to refuse it.
     pub fn order(&mut self, export: u16, order: &Order) -> Result<(), String> {
-        self.arrived(|recorder| recorder.order(export, order));
+        self.arrived(export, |recorder| recorder.order(export, order));
         match self.exports.get(usize::from(export)) {
             Some(drive) => drive.order(order),
             None => Err("there is no such drive".to_owned()),
@@ -272,9 +317,9 @@ impl Port {
         subsystem.is_some_and(|subsystem| subsystem.controllers().into_iter().filter(others).count() > attached)
     }
 
-    /// The model's time.
-    pub(crate) fn now(&self) -> Time {
-        self.outbox.sim.now()
+    /// The time of a connection's drive.
+    pub(crate) fn now(&self, connection: ConnectionId) -> Time {
+        self.outbox_of(self.export_of(connection)).sim.now()
     }
 
     /// The description of a connection's drive; `None` when the connection is not open.
@@ -313,13 +358,15 @@ impl Port {
         self.connections.get(&connection).is_some_and(|open| !matches!(open.way, Way::Drive(_)))
     }
 
-    /// Takes the completions since the last call, in order, into `into`.
+    /// Takes the completions since the last call, in the order of each timeline, into `into`.
     pub fn take_released(&mut self, into: &mut Vec<Released>) {
-        let mut released = self.outbox.released.borrow_mut();
-        if let Some(observe) = &mut self.observer {
-            released.iter().for_each(observe);
+        for timeline in &self.timelines {
+            let mut released = timeline.outbox.released.borrow_mut();
+            if let Some(observe) = &mut self.observer {
+                released.iter().for_each(observe);
+            }
+            into.append(&mut released);
         }
-        into.append(&mut released);
     }
 
     /// Calls `observe` with every completion that is taken from now on.
@@ -327,18 +374,20 @@ impl Port {
         self.observer = Some(Box::new(observe));
     }
 
-    /// Moves what connections are to be notified of since the last call, in order, into `into`.
+    /// Moves what connections are to be notified of since the last call, in the order of each timeline, into `into`.
     pub fn take_to_hosts(&mut self, into: &mut Vec<ToHost>) {
-        into.append(&mut self.outbox.to_hosts.borrow_mut());
+        self.outboxes().for_each(|outbox| into.append(&mut outbox.to_hosts.borrow_mut()));
     }
 
-    fn arrived(&mut self, record: impl FnOnce(&mut Recorder)) {
+    fn arrived(&mut self, export: u16, record: impl FnOnce(&mut Recorder)) {
         self.arrivals += 1;
+        let number = self.timeline_of(export);
         let mut tape = self.tape.borrow_mut();
         let Some(recorder) = &mut *tape else { return };
-        if !self.turn_recorded {
-            recorder.turn(self.outbox.sim.now(), self.polls);
-            self.turn_recorded = true;
+        let timeline = &mut self.timelines[number];
+        if !std::mem::replace(&mut timeline.is_recorded, true) {
+            // As many as drives, whose numbers have 16 bits.
+            recorder.turn(number as u16, timeline.outbox.sim.now(), timeline.polls);
         }
         record(recorder);
     }

@@ -1,7 +1,8 @@
-//! The loop in real time: one thread that owns an executor, drives and clients.
+//! The loop in real time: one thread that owns executors, drives and clients.
 //!
 //! Each turn takes the time T, runs the model's events up to T, sends their completions, and then receives arrivals from
-//! outside, stamped T. When no event is due soon the loop sleeps. It wakes shortly before the next event, because the
+//! outside, stamped T. Each executor is a timeline ([`timelines`]) of drives that share nothing with those of the others. One that
+//! is behind at the end of a turn stamps its arrivals with the time that it has reached. When no event is due soon the loop sleeps. It wakes shortly before the next event, because the
 //! system's wake-up latency is longer and varies more than that of spinning.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ use crate::waiter::{Events, Wait, Waiter};
 use crate::watch::Watch;
 use line::Line;
 use sources::Sources;
+use timelines::Timelines;
 
 /// Whether a reactor ever sleeps.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -37,8 +39,8 @@ pub enum PollMode {
 
 /// The drives of a reactor, and how it serves them.
 pub struct Setup {
-    /// Runs the drives.
-    pub executor: Executor,
+    /// Run the drives: one for all of them, or one for each, as in the port.
+    pub timelines: Vec<Executor>,
     /// The interface to them.
     pub port: Port,
     /// Their names, in the order of the port.
@@ -69,6 +71,8 @@ const DELIVERIES_A_SEND: u32 = 16;
 /// The longest that the model runs in one turn, so that arrivals do not wait longer. It is short compared with a stall, and
 /// long compared with polling sockets.
 const MODEL_A_TURN: Span = Span::from_us(250);
+/// The same where drives have separate timelines: a client of one drive should not notice that another drive works.
+const MODEL_A_SHARED_TURN: Span = Span::from_us(100);
 /// The most work of long commands in one turn, in mapping units read or written: no longer than [`MODEL_A_TURN`] on a usual
 /// machine. A part of such a command has half of it, so that others have a turn between two parts.
 const WORK_A_TURN: u64 = 32;
@@ -88,7 +92,9 @@ const DEADLINES_EVERY: Span = Span::from_s(1);
 
 /// See the module.
 pub struct Reactor {
-    executor: Executor,
+    timelines: Timelines,
+    /// The longest that the model runs in one turn.
+    model_a_turn: Span,
     port: Port,
     poll: PollMode,
     log: Box<dyn Fn(&str)>,
@@ -178,15 +184,18 @@ impl Reactor {
     /// When the system has no more descriptors.
     pub fn with_memory(setup: Setup, bytes: usize) -> io::Result<(Reactor, Handle)> {
         let mut waiter = Waiter::new()?;
-        let Setup { executor, port, names, poll, log } = setup;
+        let Setup { timelines, port, names, poll, log } = setup;
+        let timelines = Timelines::new(timelines);
+        let model_a_turn = if timelines.count() > 1 { MODEL_A_SHARED_TURN } else { MODEL_A_TURN };
         // The drives may have worked before, to open an array.
-        let first = executor.sim().now();
+        let first = timelines.now();
         let clock = WallClock::start_at(first);
         let (handle, inbox) = Handle::new(waiter.waker(), clock);
         let sources = Sources::of(port.exports(), &names, &mut waiter)?;
         let figures = names.into_iter().map(|name| ExportFigures { name, ..ExportFigures::default() }).collect();
         let reactor = Reactor {
-            executor,
+            timelines,
+            model_a_turn,
             port,
             poll,
             log,
@@ -230,12 +239,12 @@ impl Reactor {
         Ok((reactor, handle))
     }
 
-    /// Turns until it is stopped and all received requests are done. Returns the executor and its last figures, which include
+    /// Turns until it is stopped and all received requests are done. Returns the timelines and the last figures, which include
     /// the outcome of the recording.
     ///
     /// # Errors
     /// When waiting for sockets fails.
-    pub fn run(mut self) -> io::Result<(Executor, Figures)> {
+    pub fn run(mut self) -> io::Result<(Vec<Executor>, Figures)> {
         while !self.is_finished() {
             self.step()?;
         }
@@ -250,7 +259,7 @@ impl Reactor {
             )));
         }
         let figures = self.figures();
-        Ok((self.executor, figures))
+        Ok((self.timelines.into_executors(), figures))
     }
 
     /// One turn. Then polls the sockets: when there was no arrival, after a long turn, and in any case after every
@@ -294,47 +303,44 @@ impl Reactor {
         came
     }
 
-    /// Takes the time and runs the model up to it. Arrivals from now on are stamped with it.
+    /// Takes the time and runs the model up to it. Arrivals from now on are stamped with it, or with the time that their timeline
+    /// has reached.
     fn catch_up(&mut self) {
         self.begun = self.clock.now();
-        self.turn = self.begun.max(self.turn);
-        let is_whole = self.run_model();
-        let is_within = !is_whole && self.executor.next_due().is_some_and(|due| due <= self.turn);
-        self.executor.arrive(self.turn);
-        self.port.begin_turn(is_within.then(|| self.executor.polls_now()));
+        let until = self.begun.max(self.turn);
+        self.run_model(until);
+        let port = &mut self.port;
+        self.turn = self.timelines.arrive(until, |timeline, polls| port.begin_turn(timeline, polls));
     }
 
-    /// Runs the model up to this turn's time, and sends completions on the way. If that takes long, this turn's
-    /// time is the time that the model has reached, and the rest is for the next turn, also of what is due at that time. Returns
-    /// whether all has run.
-    fn run_model(&mut self) -> bool {
-        let any = self.executor.next_due().is_some_and(|due| due <= self.turn);
-        let before = self.executor.work();
-        let mut looks = 0_u32;
+    /// Runs the model up to `until`, and sends completions on the way. If that takes long, the rest is for the next turn, also of what
+    /// is due at the time that a timeline has reached.
+    fn run_model(&mut self, until: Time) {
+        self.timelines.begin(until);
+        let (mut looks, mut work) = (0_u32, 0);
         loop {
             looks += 1;
-            let done = self.executor.advance(self.turn, POLLS_A_DELIVERY);
-            let late = any && self.is_late(self.executor.work() - before);
-            let enough = done || late;
+            let share = self.timelines.advance(until, POLLS_A_DELIVERY);
+            work += share.work;
+            let late = share.reached.is_some_and(|reached| self.is_late(reached, work));
+            let enough = share.are_all_whole || late;
             self.deliver();
-            if enough || looks.is_multiple_of(DELIVERIES_A_SEND) {
+            // The clients of a drive do not wait for the others.
+            if enough || share.is_whole || looks.is_multiple_of(DELIVERIES_A_SEND) {
                 self.send();
             }
             if enough {
-                if !done {
-                    self.turn = self.executor.sim().now();
-                }
-                return done;
+                return;
             }
         }
     }
 
-    /// Notes the model's delay, and the long work of this turn. Returns whether it has run for long.
-    fn is_late(&mut self, work: u64) -> bool {
-        let (now, reached) = (self.clock.now(), self.executor.sim().now());
+    /// Notes the delay of a timeline, and the long work of this turn. Returns whether the model has run for long.
+    fn is_late(&mut self, reached: Time, work: u64) -> bool {
+        let now = self.clock.now();
         self.timing.behind_max = self.timing.behind_max.max(now.since(reached));
         self.timing.work_max = self.timing.work_max.max(work);
-        work >= WORK_A_TURN || now.since(self.begun) >= MODEL_A_TURN
+        work >= WORK_A_TURN || now.since(self.begun) >= self.model_a_turn
     }
 
     /// Receives arrivals from outside; returns whether there were any.
@@ -403,3 +409,4 @@ mod resting;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod timelines;

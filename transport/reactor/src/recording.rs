@@ -38,7 +38,7 @@ pub enum Kept {
 }
 
 /// The first bytes of every recording; the last but one is the version.
-pub const MAGIC: [u8; 8] = *b"NSCREC7\n";
+pub const MAGIC: [u8; 8] = *b"NSCREC8\n";
 /// The place of the version in them.
 const VERSION: usize = 6;
 /// The largest body that is read: larger than a command with the largest transfer.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_drive::{HostMem, QueueId};
-use nandscape_sim::Executor;
+use nandscape_sim::{Executor, Time};
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
@@ -38,18 +38,18 @@ pub struct Replayed {
     pub compares: u64,
 }
 
-/// Replays a recording through `port`. `on_release` is called with every completion and the beginning of its command
-/// in bytes: 0 if it names no logical blocks.
+/// Replays a recording through `port`, whose drives run on `timelines`: as many as the recorded run had. `on_release` is called with every
+/// completion and the beginning of its command in bytes: 0 if it names no logical blocks.
 ///
 /// # Errors
 /// When the recording is damaged before its last record, or does not fit these drives.
 pub fn replay(
-    executor: &mut Executor,
+    timelines: &mut [Executor],
     port: &mut Port,
     recording: &mut Reader,
     on_release: impl FnMut(Released, u64),
 ) -> Result<Replayed, RecordingError> {
-    replay_while(executor, port, recording, on_release, |_| true)
+    replay_while(timelines, port, recording, on_release, |_| true)
 }
 
 /// Records between two checks whether a replay continues.
@@ -60,7 +60,7 @@ const QUESTION: u64 = 4_096;
 /// # Errors
 /// As [`replay`].
 pub fn replay_while(
-    executor: &mut Executor,
+    timelines: &mut [Executor],
     port: &mut Port,
     recording: &mut Reader,
     mut on_release: impl FnMut(Released, u64),
@@ -68,11 +68,20 @@ pub fn replay_while(
 ) -> Result<Replayed, RecordingError> {
     let mut played = 0_u64;
     let (mut released, mut to_hosts, mut ended) = (Vec::new(), Vec::new(), Vec::new());
+    let mut deliver = |player: &mut Player, port: &mut Port| {
+        port.take_released(&mut released);
+        for released in released.drain(..) {
+            let offset = player.offset_of(&released);
+            on_release(released, offset);
+        }
+    };
     let mut player = Player {
         outcomes: Rc::default(),
         block_bytes: BTreeMap::new(),
         exports: BTreeMap::new(),
         offsets: BTreeMap::new(),
+        reached: Time::ZERO,
+        has_memory: false,
         timing: None,
         without_data: 0,
         compares: 0,
@@ -90,12 +99,8 @@ pub fn replay_while(
             next = player.read(recording)?;
         }
         let is_last = matches!(record, Record::End(_));
-        player.play(executor, port, record).map_err(|problem| recording.damaged(problem))?;
-        port.take_released(&mut released);
-        for released in released.drain(..) {
-            let offset = player.offset_of(&released);
-            on_release(released, offset);
-        }
+        player.play(timelines, port, record).map_err(|problem| recording.damaged(problem))?;
+        deliver(&mut player, port);
         // There is no host to notify; its answers are in the recording.
         port.take_to_hosts(&mut to_hosts);
         to_hosts.clear();
@@ -109,6 +114,8 @@ pub fn replay_while(
             return Err(recording.damaged("the drive accesses memory of its host that the recording does not have"));
         }
     }
+    player.run_on(timelines);
+    deliver(&mut player, port);
     Ok(player.ended(Ending::BrokenOff))
 }
 
@@ -122,6 +129,10 @@ struct Player {
     exports: BTreeMap<ConnectionId, u16>,
     /// The beginnings of commands of hosts with their own queues, by queue and command identifier.
     offsets: BTreeMap<(ConnectionId, QueueId, u16), u64>,
+    /// The latest stamp.
+    reached: Time,
+    /// A host with its own queues was connected.
+    has_memory: bool,
     timing: Option<RunTiming>,
     without_data: u64,
     compares: u64,
@@ -131,6 +142,13 @@ impl Player {
     fn ended(self, ending: Ending) -> Replayed {
         let Player { timing, without_data, compares, .. } = self;
         Replayed { ending, timing, without_data, compares }
+    }
+
+    /// The recording breaks off: drives without recent arrivals run up to the latest stamp. What the memory of hosts contains is known
+    /// up to their own last stamps only.
+    fn run_on(&self, timelines: &mut [Executor]) {
+        let earlier = timelines.iter_mut().filter(|executor| !self.has_memory && executor.sim().now() < self.reached);
+        earlier.for_each(|executor| _ = executor.advance(self.reached, u32::MAX));
     }
 
     /// The beginning of a command. Commands submitted one by one carry it as their tag.
@@ -182,21 +200,28 @@ impl Player {
     ///
     /// # Errors
     /// The problem with the record.
-    fn play(&mut self, executor: &mut Executor, port: &mut Port, record: Record) -> Result<(), &'static str> {
+    fn play(&mut self, timelines: &mut [Executor], port: &mut Port, record: Record) -> Result<(), &'static str> {
         const OTHER_NUMBER: &str = "a connection was opened that has another number now";
+        const NO_TIMELINE: &str = "it has more timelines than these drives";
         match record {
-            Record::Turn(at) | Record::End(at) => {
+            Record::Turn(timeline, at) => {
+                let executor = timelines.get_mut(usize::from(timeline)).ok_or(NO_TIMELINE)?;
                 executor.advance(at, u32::MAX);
                 executor.arrive(at);
-                port.begin_turn(None);
+                port.begin_turn(timeline.into(), None);
+                self.reached = self.reached.max(at);
             }
-            Record::TurnWithin(at, polls) => {
+            Record::TurnWithin(timeline, at, polls) => {
+                let executor = timelines.get_mut(usize::from(timeline)).ok_or(NO_TIMELINE)?;
                 if executor.sim().now() > at || !executor.advance_to(at, polls) {
                     return Err("the drives have less to do at this time than those of the recorded run");
                 }
                 executor.arrive(at);
-                port.begin_turn(Some(polls));
+                port.begin_turn(timeline.into(), Some(polls));
+                self.reached = self.reached.max(at);
             }
+            // Each timeline has a last turn before it.
+            Record::End(_) => {}
             Record::Open { connection, export } => {
                 self.exports.insert(connection, export);
                 if port.open(export).is_ok_and(|id| id != connection) {
@@ -205,6 +230,7 @@ impl Player {
             }
             Record::Attach { connection, export, vectors, function } => {
                 self.exports.insert(connection, export);
+                self.has_memory = true;
                 let memory = Rc::new(access::Replayed { outcomes: self.outcomes.clone(), connection });
                 let attached = port.attach((export, function), memory, vectors, Rc::new(Unwatched));
                 if attached.is_ok_and(|id| id != connection) {

@@ -8,8 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_drive::Breakdown;
-use nandscape_sim::trace::{Event, Listener, Trace};
-use nandscape_sim::{Span, Time};
+use nandscape_sim::trace::{Event, Listener};
+use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::IoOpcode;
 use nandscape_wire_nvme::blocks::BlockWork;
 
@@ -110,9 +110,14 @@ impl Watch {
     }
 
     /// Takes the last capture, if there is one, and begins the next.
-    pub(crate) fn capture(&self, trace: &Trace, now: Time) -> Option<Capture> {
-        let last = self.scope.restart(now);
-        trace.listen(self.scope.clone());
+    pub(crate) fn capture(&self, timelines: &[Sim]) -> Option<Capture> {
+        // Those that are behind have operations before that.
+        let now = timelines.iter().map(Sim::now).max()?;
+        let mut last = self.scope.restart(now);
+        timelines.iter().for_each(|sim| sim.trace().listen(self.scope.clone()));
+        if timelines.len() > 1 {
+            last.iter_mut().for_each(|last| last.operations.sort_by_key(|event| event.end));
+        }
         last
     }
 }

@@ -71,7 +71,7 @@ impl Server {
             let ssd = Ssd::new(&sim, &resolved, StoreKind::Ram, Seed::new(7)).unwrap();
             let port = Port::new(&sim, vec![Rc::new(Exported(ssd)) as Rc<dyn Export>]);
             let (names, log) = (vec!["drive".to_owned()], Box::new(|_: &str| ()));
-            let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log };
+            let setup = Setup { timelines: vec![executor], port, names, poll: PollMode::Adaptive, log };
             let (reactor, handle) = Reactor::new(setup).unwrap();
             tell.send(handle).unwrap();
             reactor.run().unwrap();

@@ -89,7 +89,8 @@ impl<L> Server<L> {
             let nqn = export.ssd.subsystem().names().nqn.clone();
             let port = Port::new(&executor.sim(), vec![export]);
             let names = vec!["drive".to_owned()];
-            let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(|_| ()) };
+            let setup =
+                Setup { timelines: vec![executor], port, names, poll: PollMode::Adaptive, log: Box::new(|_| ()) };
             let (reactor, handle) = Reactor::with_memory(setup, MEMORY).expect("a reactor");
             tell.send(Served { handle, nqn }).expect("it is waited for");
             reactor.run().expect("the reactor ends in order").1

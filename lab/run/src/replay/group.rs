@@ -56,7 +56,7 @@ impl Replay {
         let exports = vec![export.clone() as Rc<dyn Export>];
         let goes_on = self.goes_on(progress);
         let ended = match self.what_if {
-            None => exactly(&mut executor, exports, reader, on_release, goes_on)?,
+            None => exactly(std::slice::from_mut(&mut executor), exports, reader, on_release, goes_on)?,
             Some(_) => {
                 let named = vec![(spec.name.clone(), export.clone() as Rc<dyn Export>)];
                 self.differently(&mut executor, &named, reader, &[&watched.outcome], on_release, goes_on)?

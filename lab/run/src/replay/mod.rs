@@ -19,8 +19,8 @@ use std::rc::Rc;
 
 use nandscape_device_ssd::ProfileError;
 use nandscape_lab_workload::{Direction, Outcome};
-use nandscape_sim::Executor;
-use nandscape_sim::trace::Listener;
+use nandscape_sim::trace::{Listener, chrome_json};
+use nandscape_sim::{Executor, Sim, Time};
 use nandscape_transport_reactor::recording::{Reader, RecordingError, Requests, RunTiming};
 use nandscape_transport_reactor::replay::{Ending, replay_while};
 use nandscape_transport_reactor::{Export, Port, Released};
@@ -182,32 +182,36 @@ impl Replay {
         if let Some(spec) = live.group() {
             return self.run_group((&live, &spec), reader, progress, observer);
         }
-        let mut executor = Executor::new();
-        let sim = executor.sim();
-        let drives = live.build(&mut executor, progress).map_err(|error| ReplayError::Build { path: path(), error })?;
+        // Other drives have no bursts of the recorded run, and one clock for its requests.
+        let mut timelines = if self.what_if.is_none() { live.timelines() } else { Executor::apart(1) };
+        let sims: Vec<Sim> = timelines.iter().map(Executor::sim).collect();
+        let drives =
+            live.build(&mut timelines, progress).map_err(|error| ReplayError::Build { path: path(), error })?;
         let watch =
             |drive: &LiveDrive| Watched::new(&drive.model, self.details, observer.as_ref()).under_ftl(drive.lone_ftl());
         let watched: Vec<Watched> = drives.iter().map(watch).collect();
         if self.details {
             let recorders: Vec<Rc<Recorder>> = watched.iter().filter_map(|drive| drive.recorder.clone()).collect();
-            recorders.iter().for_each(|recorder| recorder.begin(sim.now()));
+            let begun = sims.iter().map(Sim::now).max().unwrap_or(Time::ZERO);
+            recorders.iter().for_each(|recorder| recorder.begin(begun));
             let listeners = recorders.into_iter().map(|of| of as Rc<dyn Listener>).collect();
-            sim.trace().listen(Rc::new(FanOut(listeners)));
+            let listener = Rc::new(FanOut(listeners));
+            sims.iter().for_each(|sim| sim.trace().listen(listener.clone()));
         }
         if self.trace {
-            sim.trace().switch_on();
+            sims.iter().for_each(|sim| sim.trace().switch_on());
         }
         let on_release = |released: Released, offset| watched[usize::from(released.export)].released(&released, offset);
         let ended = match self.what_if {
             None => {
                 let exports = drives.iter().map(LiveDrive::export).collect();
-                exactly(&mut executor, exports, reader, on_release, self.goes_on(progress))?
+                exactly(&mut timelines, exports, reader, on_release, self.goes_on(progress))?
             }
             Some(_) => {
                 let (goes_on, named) = (self.goes_on(progress), live.drives.iter().map(|spec| spec.name.clone()));
                 let named: Vec<_> = named.zip(drives.iter().map(LiveDrive::export)).collect();
                 let outcomes: Vec<&RefCell<Outcome>> = watched.iter().map(|drive| &drive.outcome).collect();
-                self.differently(&mut executor, &named, reader, &outcomes, on_release, goes_on)?
+                self.differently(&mut timelines[0], &named, reader, &outcomes, on_release, goes_on)?
             }
         };
         watched.iter().for_each(|drive| drive.outcome.borrow_mut().interrupted = ended.interrupted);
@@ -219,7 +223,7 @@ impl Replay {
             let notes = ended.notes.get(number).cloned().unwrap_or_default();
             self.finished((spec, drive), watched, (&live, created), (&ended, notes))
         });
-        let trace = self.trace.then(|| sim.trace().to_chrome_json());
+        let trace = self.trace.then(|| chrome_json(sims.iter().map(Sim::trace)));
         Ok(Replayed {
             drives: finished.collect(),
             group: None,
@@ -349,16 +353,17 @@ impl Replay {
 
 /// The recorded run again.
 fn exactly(
-    executor: &mut Executor,
+    timelines: &mut [Executor],
     exports: Vec<Rc<dyn Export>>,
     mut reader: Reader,
     on_release: impl FnMut(Released, u64),
     mut goes_on: impl FnMut(u64) -> bool,
 ) -> Result<Ended, ReplayError> {
     let count = exports.len();
-    let mut port = Port::new(&executor.sim(), exports);
+    let sims: Vec<Sim> = timelines.iter().map(Executor::sim).collect();
+    let mut port = Port::apart(&sims, exports);
     let position = |reader: &Reader| goes_on(reader.position());
-    let replayed = replay_while(executor, &mut port, &mut reader, on_release, position)?;
+    let replayed = replay_while(timelines, &mut port, &mut reader, on_release, position)?;
     let mut notes = Vec::new();
     if replayed.without_data > 0 {
         notes.push("the data of writes is not recorded: the replay stores zeros, at the same times".to_owned());

@@ -120,7 +120,7 @@ impl<'a> Player<'a> {
             self.executor.advance(at, u32::MAX);
         }
         self.executor.arrive(self.time);
-        self.port.begin_turn(None);
+        self.port.begin_turn(0, None);
     }
 
     fn deliver(&mut self, released: &mut Vec<Released>, on_release: &mut impl FnMut(Released, u64)) {

@@ -68,11 +68,12 @@ impl InProcess {
             let admin = admin.map(|admin| Rc::new(Admin(admin)) as Rc<dyn Export>);
             let has_admin = admin.is_some();
             let mut port = Port::new(&sim, [export].into_iter().chain(admin).collect());
-            let watch = with_report.then(|| LiveWatch::start(&sim, drives.seed, vec![Some(observed)]));
+            let watch =
+                with_report.then(|| LiveWatch::start(std::slice::from_ref(&sim), drives.seed, vec![Some(observed)]));
             if let Some(watch) = watch.clone() {
                 port.observe(move |released| watch.released(released));
             }
-            let setup = Setup { executor, port, names, poll, log: Box::new(|_| ()) };
+            let setup = Setup { timelines: vec![executor], port, names, poll, log: Box::new(|_| ()) };
             let (reactor, handle) = Reactor::new(setup).map_err(|error| error.to_string())?;
             // The thread that started this one waits for it.
             let _ = tell.send((handle, notices, has_admin));
@@ -148,7 +149,7 @@ impl Built {
             drives.assign.iter().take(1).for_each(|rules| rules.assign_to(&*export));
             return Ok(Built { export: export.clone(), observed: Observed::Group(export, spec), model: None });
         }
-        let built = drives.build(executor, &()).map_err(|error| error.to_string())?;
+        let built = drives.build(std::slice::from_mut(executor), &()).map_err(|error| error.to_string())?;
         let (drive, spec) = built.into_iter().zip(&drives.drives).next().expect("a drive was specified");
         let model = drive.is_alone().then(|| drive.model.clone());
         Ok(Built { export: drive.export(), observed: Observed::Drive(drive, spec.clone()), model })

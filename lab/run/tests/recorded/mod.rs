@@ -8,6 +8,7 @@ use std::thread;
 use nandscape_drive::DriveInfo;
 use nandscape_lab_run::{LiveDrive, LiveDrives, Replay, Replayed, Report};
 use nandscape_sim::Executor;
+use nandscape_sim::trace::chrome_json;
 use nandscape_transport_reactor::handle::{Figures, Handle};
 use nandscape_transport_reactor::recording::Recorder;
 use nandscape_transport_reactor::{Export, PollMode, Port, Reactor, Setup};
@@ -32,31 +33,31 @@ pub(crate) fn serve(
     let (tell, ready) = channel();
     thread::scope(|scope| {
         let reactor = scope.spawn(move || {
-            let mut executor = Executor::new();
-            let sim = executor.sim();
+            let mut timelines = live.timelines();
+            let sims: Vec<_> = timelines.iter().map(Executor::sim).collect();
             let group =
-                live.group().map(|spec| (spec.name.clone(), spec.build(&mut executor, live.seed, &()).unwrap()));
+                live.group().map(|spec| (spec.name.clone(), spec.build(&mut timelines[0], live.seed, &()).unwrap()));
             let group = group.map(|(name, group)| (name, Rc::new(group)));
             group.iter().zip(&live.assign).for_each(|((_, group), rules)| rules.assign_to(&**group));
-            let drives = if group.is_none() { live.build(&mut executor, &()).unwrap() } else { Vec::new() };
+            let drives = if group.is_none() { live.build(&mut timelines, &()).unwrap() } else { Vec::new() };
             let exports: Vec<Rc<dyn Export>> = match &group {
                 Some((_, group)) => vec![group.clone()],
                 None => drives.iter().map(LiveDrive::export).collect(),
             };
-            sim.trace().switch_on();
-            let mut port = Port::new(&sim, exports.clone());
+            sims.iter().for_each(|sim| sim.trace().switch_on());
+            let mut port = Port::apart(&sims, exports.clone());
             port.record(Recorder::create(record, &serde_json::to_string(live).unwrap()).unwrap());
             let names = match &group {
                 Some((name, _)) => vec![name.clone()],
                 None => live.drives.iter().map(|drive| drive.name.clone()).collect(),
             };
-            let setup = Setup { executor, port, names, poll, log: Box::new(|_| {}) };
+            let setup = Setup { timelines, port, names, poll, log: Box::new(|_| {}) };
             let (reactor, handle) = Reactor::new(setup).unwrap();
             tell.send((handle, exports[0].info())).unwrap();
-            let (executor, figures) = reactor.run().unwrap();
+            let (_timelines, figures) = reactor.run().unwrap();
             drives.iter().for_each(|drive| drive.check().unwrap());
             group.iter().for_each(|(_, group)| group.check().unwrap());
-            (executor.sim().trace().to_chrome_json(), figures)
+            (chrome_json(sims.iter().map(|sim| sim.trace())), figures)
         });
         let (handle, info) = ready.recv().unwrap();
         let ends = Ends(handle);

@@ -75,7 +75,7 @@ fn record(folder: &Path, kept: Kept) -> PathBuf {
         let at = Time::from_ns(us * 1_000);
         executor.advance(at, u32::MAX);
         executor.arrive(at);
-        port.begin_turn(None);
+        port.begin_turn(0, None);
         port.submit(connection, 0, entry, mem);
     }
     port.end_recording().unwrap();
@@ -127,7 +127,7 @@ fn a_torn_recording_is_read_as_far_as_it_goes_and_a_damaged_one_refused() {
         let text = open(damaged).map(drop).unwrap_err().to_string();
         assert!(text.contains("damaged at record "), "{at}: {text}");
     }
-    for (bytes, words) in [(&b"NSCREC4\nmore"[..], "a recording of format 4"), (b"NSCREC7\n", "the header is missing")]
+    for (bytes, words) in [(&b"NSCREC4\nmore"[..], "a recording of format 4"), (b"NSCREC8\n", "the header is missing")]
     {
         let (_folder, path) = file(bytes);
         assert!(open(path).map(drop).unwrap_err().to_string().contains(words));

@@ -93,7 +93,8 @@ impl Live {
             let (exports, served) = make(&executor.sim())?;
             let port = Port::new(&executor.sim(), exports);
             let names = served.iter().map(|served| served.name.clone()).collect();
-            let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(|_| {}) };
+            let setup =
+                Setup { timelines: vec![executor], port, names, poll: PollMode::Adaptive, log: Box::new(|_| {}) };
             let (reactor, handle) = Reactor::new(setup)?;
             // The thread that started this one waits for it.
             let _ = tell.send((handle, served, ThreadTime::of_this()));

@@ -94,7 +94,8 @@ pub(crate) fn serve(reactors: &[&[&str]], work: impl FnOnce(Vec<Handle>)) {
                     .map(|_| Rc::new(Counting(drive(&sim), RefCell::default(), RefCell::default())) as Rc<dyn Export>)
                     .collect();
                 let port = Port::new(&sim, exports);
-                let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(|_| {}) };
+                let setup =
+                    Setup { timelines: vec![executor], port, names, poll: PollMode::Adaptive, log: Box::new(|_| {}) };
                 let (reactor, handle) = Reactor::new(setup).unwrap();
                 tell.send(handle).unwrap();
                 reactor.run().unwrap();

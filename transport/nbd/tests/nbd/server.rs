@@ -146,7 +146,7 @@ fn start_reactor<E: Export + 'static>(
         let port = Port::new(&sim, exports);
         let names = NAMES.map(str::to_owned).to_vec();
         let log = Box::new(move |line: &str| complaints.lock().unwrap().push(line.to_owned()));
-        let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log };
+        let setup = Setup { timelines: vec![executor], port, names, poll: PollMode::Adaptive, log };
         let (reactor, handle) = Reactor::with_memory(setup, memory).unwrap();
         tell.send(handle).unwrap();
         reactor.run().unwrap().1

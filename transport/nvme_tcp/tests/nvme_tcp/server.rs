@@ -108,7 +108,7 @@ impl Server {
             recorder.into_iter().for_each(|recorder| port.record(recorder));
             let log = Box::new(move |line: &str| hears.lock().unwrap().push(line.to_owned()));
             let names = vec!["drive".to_owned()];
-            let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log };
+            let setup = Setup { timelines: vec![executor], port, names, poll: PollMode::Adaptive, log };
             let (reactor, handle) = Reactor::with_memory(setup, memory).unwrap();
             tell.send((handle, nqn)).unwrap();
             run(reactor)
@@ -183,6 +183,7 @@ pub(crate) fn replayed(path: &Path) -> (Vec<(u8, u64, Status)>, Ending) {
     let mut port = Port::new(&executor.sim(), vec![export(&executor.sim())]);
     let mut released = Vec::new();
     let mut seen = |one: Released, _| released.push((one.opcode, one.at.ns(), one.completion.status));
-    let replayed = replay(&mut executor, &mut port, &mut Reader::open(path).unwrap(), &mut seen).unwrap();
+    let replayed =
+        replay(std::slice::from_mut(&mut executor), &mut port, &mut Reader::open(path).unwrap(), &mut seen).unwrap();
     (released, replayed.ending)
 }

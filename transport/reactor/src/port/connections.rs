@@ -22,7 +22,7 @@ impl Port {
     /// The drive's refusal, or Invalid Namespace when there is no such drive.
     pub fn open(&mut self, export: u16) -> Result<ConnectionId, Status> {
         let id = self.next_id();
-        self.arrived(|recorder| recorder.open(id, export));
+        self.arrived(export, |recorder| recorder.open(id, export));
         let of = self.exports.get(usize::from(export)).ok_or(Status::INVALID_NAMESPACE)?;
         let drive = of.connect()?;
         let info = drive.info();
@@ -52,21 +52,27 @@ impl Port {
         doorbells: Rc<dyn Doorbells>,
     ) -> Result<ConnectionId, Status> {
         let id = self.next_id();
-        self.arrived(|recorder| recorder.attach(id, export, vectors, function));
+        self.arrived(export, |recorder| recorder.attach(id, export, vectors, function));
         let subsystem = self.exports.get(usize::from(export)).and_then(|drive| drive.subsystem());
         let subsystem = subsystem.ok_or(Status::INVALID_NAMESPACE)?;
         let (info, sizes) = (subsystem.info(), subsystem.block_sizes());
         let asks = Rc::<Asks>::default();
-        let (tape, outbox) = (self.tape.clone(), self.outbox.clone());
+        let (tape, outbox) = (self.tape.clone(), self.outbox_of(export).clone());
         let host = Rc::new(Host {
-            dma: Rc::new(Recorded { dma, connection: id, tape: tape.clone(), asks: asks.clone(), outbox }),
+            dma: Rc::new(Recorded {
+                dma,
+                connection: id,
+                tape: tape.clone(),
+                asks: asks.clone(),
+                outbox: outbox.clone(),
+            }),
             tape,
             connection: id,
             export,
             sizes: sizes.clone(),
             vectors,
             doorbells,
-            outbox: self.outbox.clone(),
+            outbox,
             commands: Rc::new(Commands::default()),
             asks,
             came: Rc::default(),
@@ -85,7 +91,7 @@ impl Port {
     /// The status of Connect.
     pub fn connect_queue(&mut self, ask: &ConnectQueue) -> Result<(ConnectionId, u16), ConnectRefusal> {
         let connection = self.next_id();
-        self.arrived(|recorder| recorder.connect_queue(connection, ask));
+        self.arrived(ask.export, |recorder| recorder.connect_queue(connection, ask));
         let subsystem = self.exports.get(usize::from(ask.export)).and_then(|drive| drive.subsystem());
         let subsystem = subsystem.ok_or(ConnectRefusal::of_data(offset::SUBSYSTEM))?;
         let association = match ask.controller {
@@ -101,7 +107,7 @@ impl Port {
         let depth = association.depth(ask.entries)?;
         let sizes = subsystem.block_sizes();
         let place = Place { connection, export: ask.export, sizes: sizes.clone(), id: ask.queue };
-        let queue = Rc::new(MessageQueue::new(place, depth, &self.outbox, &association.controller));
+        let queue = Rc::new(MessageQueue::new(place, depth, self.outbox_of(ask.export), &association.controller));
         association.create(&queue)?;
         association.controller.set_priority_class(ask.queue, ask.priority);
         let way = Way::Queue { queue, association };
@@ -135,7 +141,8 @@ impl Port {
 
     /// Closes a connection. Commands that have not completed are aborted.
     pub fn close(&mut self, connection: ConnectionId) {
-        self.arrived(|recorder| recorder.close(connection));
+        let export = self.export_of(connection);
+        self.arrived(export, |recorder| recorder.close(connection));
         match self.connections.remove(&connection).map(|closed| closed.way) {
             Some(Way::Controller { controller, host }) => {
                 controller.detach();
@@ -145,7 +152,7 @@ impl Port {
                 let of_it = self.connections.iter().filter(|(_, open)| {
                     matches!(&open.way, Way::Queue { association: other, .. } if Rc::ptr_eq(other, &association))
                 });
-                self.outbox.ended.borrow_mut().extend(of_it.map(|(id, _)| *id));
+                self.outbox_of(export).ended.borrow_mut().extend(of_it.map(|(id, _)| *id));
                 association.controller.detach();
             }
             Some(Way::Queue { queue, association }) if !queue.is_deleted() => {

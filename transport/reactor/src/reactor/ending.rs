@@ -37,7 +37,7 @@ impl Reactor {
 
     /// Whether the drives have work that they will finish: without an event, inside or outside, they never would.
     fn is_working(&self) -> bool {
-        self.port.outstanding() > 0 && (self.executor.next_due().is_some() || self.sources.outstanding() > 0)
+        self.port.outstanding() > 0 && (self.timelines.next_due().is_some() || self.sources.outstanding() > 0)
     }
 
     /// Disconnects every client and flushes every drive.
@@ -70,7 +70,7 @@ impl Reactor {
             if self.serve_sources() {
                 continue;
             }
-            let goes_on = self.executor.next_due().is_some() || self.sources.outstanding() > 0;
+            let goes_on = self.timelines.next_due().is_some() || self.sources.outstanding() > 0;
             if !busy(self) || !goes_on {
                 return Ok(());
             }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::TryRecvError;
 
+use nandscape_sim::Executor;
 use nandscape_sim::slots::Key;
 use nandscape_wire_nvme::fabrics::CONTROLLER_BUSY;
 
@@ -131,14 +132,14 @@ impl Reactor {
             layout: if wants.layout { drive.layout() } else { None },
         };
         let drives = drives.iter().zip(watch.take_went()).map(of_drive).collect();
-        let sim = self.executor.sim();
-        let capture = if wants.operations { watch.capture(sim.trace(), sim.now()) } else { None };
+        let sims: Vec<_> = self.timelines.executors().map(Executor::sim).collect();
+        let capture = if wants.operations { watch.capture(&sims) } else { None };
         Look { now: self.turn, drives, capture }
     }
 
     fn look_away(&mut self) {
         if self.watch.take().is_some() {
-            self.executor.sim().trace().listen_no_more();
+            self.timelines.executors().for_each(|executor| executor.sim().trace().listen_no_more());
         }
     }
 

@@ -57,7 +57,7 @@ impl Reactor {
         // At the end, clients have a while to take their replies.
         let deadline = self.stopping.map(|since| since + DRAIN_TIME);
         let due =
-            self.executor.next_due().into_iter().chain(deadline).chain(self.check_at).min().map(|due| due.since(now));
+            self.timelines.next_due().into_iter().chain(deadline).chain(self.check_at).min().map(|due| due.since(now));
         if now.since(self.last_activity) < self.linger.length() || due.is_some_and(|left| left <= AWAKE_BEFORE) {
             return Wait::None;
         }

@@ -16,6 +16,7 @@ use super::*;
 use crate::client::Intake;
 use crate::export::{Connect, Export};
 
+mod apart;
 mod instant;
 mod line;
 
@@ -48,8 +49,24 @@ fn reactor() -> (Reactor, Handle) {
     let sim = executor.sim();
     let drive = FakeDrive::new(&sim, DriveInfo { blocks: 1 << 40, ..INFO }, Servers::Unlimited, Delays);
     let port = Port::new(&sim, vec![Rc::new(DelaysExport(drive))]);
-    let setup = Setup { executor, port, names: vec!["only".to_owned()], poll: PollMode::Busy, log: Box::new(|_| {}) };
+    let setup = Setup {
+        timelines: vec![executor],
+        port,
+        names: vec!["only".to_owned()],
+        poll: PollMode::Busy,
+        log: Box::new(|_| {}),
+    };
     Reactor::new(setup).unwrap()
+}
+
+/// The only timeline of a reactor.
+fn sim_of(reactor: &Reactor) -> Sim {
+    reactor.timelines.executors().next().expect("it has one").sim()
+}
+
+/// Units of work that the tasks of all timelines have noted.
+fn work_of(reactor: &Reactor) -> u64 {
+    reactor.timelines.executors().map(Executor::work).sum()
 }
 
 /// [`Client::receive_arrivals`].
@@ -126,9 +143,18 @@ impl Client for Double {
 
 /// Connects a client; returns its counter.
 fn add(handle: &Handle, make: impl FnOnce(Arc<AtomicUsize>) -> Double + Send + 'static) -> Arc<AtomicUsize> {
+    add_to(handle, 0, make)
+}
+
+/// The same to one of several drives.
+fn add_to(
+    handle: &Handle,
+    export: u16,
+    make: impl FnOnce(Arc<AtomicUsize>) -> Double + Send + 'static,
+) -> Arc<AtomicUsize> {
     let count = Arc::new(AtomicUsize::new(0));
     let given = count.clone();
-    handle.connect(0, Box::new(move |_, _| Box::new(make(given))));
+    handle.connect(export, Box::new(move |_, _| Box::new(make(given))));
     count
 }
 
@@ -256,7 +282,7 @@ fn overload(sim: &Sim) {
 #[test]
 fn a_model_that_cannot_keep_up_lets_the_others_have_their_turn() {
     let (mut reactor, handle) = reactor();
-    overload(&reactor.executor.sim());
+    overload(&sim_of(&reactor));
     let client = connect(&handle, false);
     let mut last = Time::ZERO;
     for turn in 1..=20 {
@@ -265,8 +291,8 @@ fn a_model_that_cannot_keep_up_lets_the_others_have_their_turn() {
         let clock = reactor.clock.now();
         reactor.turn();
         assert!(reactor.turn < clock, "turn {turn} ended at {:?}, with the clock at {clock:?}", reactor.turn);
-        assert!(reactor.turn > last && reactor.turn == reactor.executor.sim().now());
-        assert!(reactor.executor.next_due().is_some_and(|due| due > reactor.turn), "the events of its time have run");
+        assert!(reactor.turn > last && reactor.turn == reactor.timelines.now());
+        assert!(reactor.timelines.next_due().is_some_and(|due| due > reactor.turn), "the events of its time have run");
         assert_eq!(client.load(Ordering::Relaxed), turn);
         last = reactor.turn;
     }
@@ -287,12 +313,12 @@ fn parts(sim: &Sim) {
 #[test]
 fn a_turn_ends_after_a_part_of_a_long_command_however_fast_the_machine_is() {
     let (mut reactor, handle) = reactor();
-    parts(&reactor.executor.sim());
+    parts(&sim_of(&reactor));
     let client = connect(&handle, false);
     while reactor.clock.now() < Time::ZERO + Span::from_ms(1) {}
     for turn in 1..=100 {
         reactor.turn();
-        assert_eq!(reactor.executor.work(), turn * WORK_A_TURN, "turn {turn}");
+        assert_eq!(work_of(&reactor), turn * WORK_A_TURN, "turn {turn}");
         assert_eq!(client.load(Ordering::Relaxed) as u64, turn, "others have their turn");
     }
     assert_eq!(reactor.timing.work_max, WORK_A_TURN);
@@ -302,7 +328,7 @@ fn a_turn_ends_after_a_part_of_a_long_command_however_fast_the_machine_is() {
 #[test]
 fn an_event_that_is_run_late_counts_as_behind() {
     let (mut reactor, _handle) = reactor();
-    let sim = reactor.executor.sim();
+    let sim = sim_of(&reactor);
     sim.clone().spawn(async move { sim.sleep(Span::from_ns(1)).await });
     while reactor.clock.now() < Time::ZERO + Span::from_ms(3) {}
     reactor.turn();
@@ -406,7 +432,7 @@ fn a_drive_that_stops_with_work_left_does_not_make_the_end_wait_for_ever() {
     reactor.turn();
     handle.stop();
     // A power cut also ends the task that would have completed the command.
-    reactor.executor = Executor::new();
+    reactor.timelines = Timelines::new(vec![Executor::new()]);
     let error = reactor.run().err().expect("it tells of it").to_string();
     assert!(error.contains("commands are left"), "{error}");
 }

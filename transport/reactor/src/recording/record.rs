@@ -1,5 +1,7 @@
 //! A record, and the meaning of the bytes of its body.
 
+use std::collections::BTreeMap;
+
 use nandscape_drive::{HostIdentity, QueueId};
 use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::{Status, SubmissionEntry};
@@ -87,16 +89,28 @@ pub struct RunTiming {
 #[derive(Default)]
 pub(super) struct Context {
     turn: Time,
+    turns: BTreeMap<u16, Time>,
     commands: Commands,
+}
+
+impl Context {
+    /// A timeline and its next stamp.
+    fn turn(&mut self, rest: &mut &[u8]) -> Option<(u16, Time)> {
+        let timeline = take_as(rest)?;
+        let last = self.turns.entry(timeline).or_insert(Time::ZERO);
+        *last = later(*last, take(rest)?)?;
+        self.turn = *last;
+        Some((timeline, *last))
+    }
 }
 
 /// One record after the header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Record {
-    /// The following records arrived at this time, when all that was due had run.
-    Turn(Time),
-    /// The following records arrived at this time, while tasks were still due. The number counts the polls of tasks at this time.
-    TurnWithin(Time, u64),
+    /// The following records of drives of a timeline arrived at this time, when all that was due there had run.
+    Turn(u16, Time),
+    /// The same, while tasks were still due there. The last number counts the polls of its tasks at this time.
+    TurnWithin(u16, Time, u64),
     /// A client connected.
     Open {
         /// As which connection.
@@ -211,12 +225,12 @@ pub(super) fn parse(kind: u8, body: Vec<u8>, context: &mut Context) -> Option<Re
     let rest = &mut &body[..];
     let record = match kind {
         TURN => {
-            context.turn = later(context.turn, take(rest)?)?;
-            Record::Turn(context.turn)
+            let (timeline, at) = context.turn(rest)?;
+            Record::Turn(timeline, at)
         }
         TURN_WITHIN => {
-            context.turn = later(context.turn, take(rest)?)?;
-            Record::TurnWithin(context.turn, take(rest)?)
+            let (timeline, at) = context.turn(rest)?;
+            Record::TurnWithin(timeline, at, take(rest)?)
         }
         OPEN => Record::Open { connection: connection(rest)?, export: take_as(rest)? },
         COMMAND => {
@@ -344,8 +358,8 @@ mod tests {
         };
         let connect = [&numbers(&[3, 0, 0xffff, 1, 32, 0, 2])[..], &[7; 16], b"nqn.host"].concat();
         vec![
-            (TURN, numbers(&[1_000])),
-            (TURN_WITHIN, numbers(&[1_000, 7])),
+            (TURN, numbers(&[0, 1_000])),
+            (TURN_WITHIN, numbers(&[1, 1_000, 7])),
             (OPEN, numbers(&[3, 0])),
             (COMMAND, command(&[3], &[4, DONE.into()], b"data")),
             (COMMAND, command(&[3], &[4_096, LEFT_OUT.into()], &[])),

@@ -42,7 +42,10 @@ pub struct Recorder {
     /// The body of a record, and its length and kind before it.
     body: Vec<u8>,
     record: Vec<u8>,
+    /// The last stamp.
     turn: Time,
+    /// That of each timeline.
+    turns: BTreeMap<u16, Time>,
     commands: Commands,
     /// Bytes of a logical block by drive and namespace, as last recorded.
     block_bytes: BTreeMap<(u16, u32), u32>,
@@ -76,6 +79,7 @@ impl Recorder {
             body: Vec::new(),
             record,
             turn: Time::ZERO,
+            turns: BTreeMap::new(),
             commands: Commands::default(),
             block_bytes: BTreeMap::new(),
         })
@@ -87,12 +91,13 @@ impl Recorder {
         Recorder { kept, ..self }
     }
 
-    pub(crate) fn turn(&mut self, at: Time, polls: Option<u64>) {
-        let since = at.since(self.turn).ns();
+    /// The stamp of the next arrivals at a timeline; `polls` as in [`Port::begin_turn`](crate::Port::begin_turn).
+    pub(crate) fn turn(&mut self, timeline: u16, at: Time, polls: Option<u64>) {
+        let since = at.since(self.turns.insert(timeline, at).unwrap_or(Time::ZERO)).ns();
         self.turn = at;
         match polls {
-            None => self.put(TURN, &[since], &[]),
-            Some(polls) => self.put(TURN_WITHIN, &[since, polls], &[]),
+            None => self.put(TURN, &[timeline.into(), since], &[]),
+            Some(polls) => self.put(TURN_WITHIN, &[timeline.into(), since, polls], &[]),
         }
     }
 

@@ -170,7 +170,8 @@ impl Requests {
 
     fn take(&mut self, record: Record) -> Result<(), RecordingError> {
         match record {
-            Record::Turn(at) | Record::TurnWithin(at, _) => self.now = at,
+            // A drive that is behind stamps its arrivals with an earlier time than the others.
+            Record::Turn(_, at) | Record::TurnWithin(_, at, _) => self.now = self.now.max(at),
             Record::End(at) => (self.now, self.ended) = (at, Some(true)),
             Record::Timing(timing) => self.timing = Some(timing),
             // All clients have disconnected: the server flushes its drives.

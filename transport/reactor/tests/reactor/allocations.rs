@@ -23,7 +23,7 @@ fn allocations(opcode: IoOpcode, depth: usize, commands: u64) -> u64 {
         let executor = Executor::new();
         let port = Port::new(&executor.sim(), vec![null(&executor.sim())]);
         let (names, log) = (vec!["null".to_owned()], Box::new(|_: &str| ()));
-        let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log };
+        let setup = Setup { timelines: vec![executor], port, names, poll: PollMode::Adaptive, log };
         let (reactor, handle) = Reactor::new(setup).unwrap();
         tell.send(handle).unwrap();
         counts.of(reactor)

@@ -68,8 +68,13 @@ fn serve(work: impl FnOnce(&Handle)) {
         let sim = executor.sim();
         let drive = Announcing { sim: sim.clone(), held: Rc::default() };
         let port = Port::new(&sim, vec![Rc::new(Only(Rc::new(drive)))]);
-        let setup =
-            Setup { executor, port, names: vec!["only".to_owned()], poll: PollMode::Adaptive, log: Box::new(|_| ()) };
+        let setup = Setup {
+            timelines: vec![executor],
+            port,
+            names: vec!["only".to_owned()],
+            poll: PollMode::Adaptive,
+            log: Box::new(|_| ()),
+        };
         let (reactor, handle) = Reactor::new(setup).unwrap();
         tell.send(handle).unwrap();
         assert_eq!(reactor.run().unwrap().1.outstanding, 0);

@@ -98,12 +98,12 @@ pub(crate) fn serve(poll: PollMode, record: Option<&Path>, work: impl FnOnce(Han
                 port.record(Recorder::on(std::fs::File::create(path).unwrap(), path, "a test").unwrap());
             }
             let log = Box::new(move |line: &str| says.lock().unwrap().push(line.to_owned()));
-            let setup = Setup { executor, port, names: vec!["only".to_owned()], poll, log };
+            let setup = Setup { timelines: vec![executor], port, names: vec!["only".to_owned()], poll, log };
             let (reactor, handle) = Reactor::new(setup).unwrap();
             tell.send(handle).unwrap();
-            let (executor, figures) = reactor.run().unwrap();
+            let (timelines, figures) = reactor.run().unwrap();
             assert_eq!((figures.outstanding, figures.clients), (0, 0));
-            (executor.sim().trace().to_chrome_json(), figures.recording_problem)
+            (timelines[0].sim().trace().to_chrome_json(), figures.recording_problem)
         });
         let handle: Handle = told.recv().unwrap();
         work(handle.clone());
@@ -120,6 +120,6 @@ pub(crate) fn replayed(path: &Path) -> (String, Ending, usize) {
     let mut reader = Reader::open(path).unwrap();
     assert_eq!(reader.header(), "a test");
     let mut count = 0;
-    let replayed = replay(&mut executor, &mut port, &mut reader, |_, _| count += 1).unwrap();
+    let replayed = replay(std::slice::from_mut(&mut executor), &mut port, &mut reader, |_, _| count += 1).unwrap();
     (executor.sim().trace().to_chrome_json(), replayed.ending, count)
 }

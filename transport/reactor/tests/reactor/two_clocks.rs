@@ -117,7 +117,8 @@ fn a_torn_recording_replays_as_far_as_it_goes_and_a_damaged_one_is_refused() {
         std::fs::write(&torn, &damaged).unwrap();
         let error = Reader::open(&torn).and_then(|mut reader| {
             let (mut executor, mut port) = build();
-            replay(&mut executor, &mut port, &mut reader, |_, _| {}).map(|replayed| replayed.ending)
+            replay(std::slice::from_mut(&mut executor), &mut port, &mut reader, |_, _| {})
+                .map(|replayed| replayed.ending)
         });
         match error {
             Err(RecordingError::Damaged { .. }) | Ok(Ending::BrokenOff) => {}

@@ -108,7 +108,7 @@ fn reactor_of<E: Export + 'static>(make: impl FnOnce(&Sim) -> Rc<E>, tell: impl 
     let executor = Executor::new();
     let port = Port::new(&executor.sim(), vec![make(&executor.sim()) as Rc<dyn Export>]);
     let (names, log) = (vec!["drive".to_owned()], Box::new(|_: &str| ()));
-    let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log };
+    let setup = Setup { timelines: vec![executor], port, names, poll: PollMode::Adaptive, log };
     let (reactor, handle) = Reactor::new(setup).unwrap();
     tell(handle);
     reactor

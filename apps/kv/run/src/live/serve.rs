@@ -94,7 +94,7 @@ pub fn serve(spec: ServeSpec) -> Result<Serving, String> {
         let export: Rc<dyn Export> = Rc::new(KvExport { drive, layer, service });
         let port = Port::new(&sim, vec![export]);
         let log = spec.log;
-        let setup = Setup { executor, port, names: vec![name], poll: PollMode::Adaptive, log };
+        let setup = Setup { timelines: vec![executor], port, names: vec![name], poll: PollMode::Adaptive, log };
         let (reactor, handle) = Reactor::new(setup).map_err(|error| error.to_string())?;
         let _ = tell.send(Ok(Some((handle, door))));
         reactor.run().map(drop).map_err(|error| error.to_string())

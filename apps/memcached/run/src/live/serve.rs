@@ -186,7 +186,13 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
     let port = Port::new(&sim, exports);
     let log = spec.log;
     let note = log.clone();
-    let setup = Setup { executor, port, names, poll: PollMode::Adaptive, log: Box::new(move |what| log(what)) };
+    let setup = Setup {
+        timelines: vec![executor],
+        port,
+        names,
+        poll: PollMode::Adaptive,
+        log: Box::new(move |what| log(what)),
+    };
     let (reactor, handle) = Reactor::new(setup).map_err(other)?;
     tell(Ok(Begun::Loop(handle, door)));
     let how = How { policy: spec.policy, config: spec.config, version: spec.version, overwrites: spec.overwrites };
@@ -200,8 +206,8 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
         }
         tell(opened);
     });
-    let (mut executor, _) = reactor.run().map_err(other)?;
-    drives.iter().try_for_each(|drive| drive.turn_off(&mut executor))
+    let (mut timelines, _) = reactor.run().map_err(other)?;
+    drives.iter().try_for_each(|drive| drive.turn_off(&mut timelines[0]))
 }
 
 /// How the engine is opened.

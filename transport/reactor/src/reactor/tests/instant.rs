@@ -9,7 +9,7 @@ use crate::recording::{Reader, Record, Recorder};
 use crate::replay::{Ending, replay};
 
 /// Parts of long commands that are due at one instant.
-const PARTS: u64 = 8;
+pub(super) const PARTS: u64 = 8;
 
 /// Takes no time for a command, and traces it.
 struct Traced(Sim, Track);
@@ -39,15 +39,17 @@ impl Connect for TracedExport {
 
 impl Export for TracedExport {}
 
-/// A drive, next to which all parts of a round are due at one instant, every microsecond.
-fn model() -> (Executor, Port) {
-    let executor = Executor::new();
-    let sim = executor.sim();
+/// A drive whose commands are traced.
+pub(super) fn traced(sim: &Sim) -> Rc<dyn Export> {
     sim.trace().switch_on();
     let track = sim.trace().track("all".to_owned());
-    let drive =
-        FakeDrive::new(&sim, DriveInfo { blocks: 1 << 40, ..INFO }, Servers::Unlimited, Traced(sim.clone(), track));
-    let port = Port::new(&sim, vec![Rc::new(TracedExport(drive))]);
+    let info = DriveInfo { blocks: 1 << 40, ..INFO };
+    Rc::new(TracedExport(FakeDrive::new(sim, info, Servers::Unlimited, Traced(sim.clone(), track))))
+}
+
+/// Work of a drive of which all parts of a round are due at one instant, every microsecond.
+pub(super) fn rounds(sim: &Sim) {
+    let track = sim.trace().track("parts".to_owned());
     for number in 0..PARTS {
         let inner = sim.clone();
         sim.spawn(async move {
@@ -58,12 +60,19 @@ fn model() -> (Executor, Port) {
             }
         });
     }
+}
+
+fn model() -> (Executor, Port) {
+    let executor = Executor::new();
+    let sim = executor.sim();
+    let port = Port::new(&sim, vec![traced(&sim)]);
+    rounds(&sim);
     (executor, port)
 }
 
-/// Sends a command each turn.
-fn sends_always(handle: &Handle) -> Arc<AtomicUsize> {
-    add(handle, |answered| {
+/// Sends a command to a drive each turn.
+pub(super) fn sends_always(handle: &Handle, export: u16) -> Arc<AtomicUsize> {
+    add_to(handle, export, |answered| {
         let mut tag = 0;
         let receive = move |intake: &mut Intake<'_>| {
             tag += 1;
@@ -77,23 +86,38 @@ fn sends_always(handle: &Handle) -> Arc<AtomicUsize> {
     })
 }
 
+/// Ends the recording at the end of the instant of each timeline.
+pub(super) fn finish(reactor: Reactor) -> Vec<Executor> {
+    let Reactor { timelines, mut port, .. } = reactor;
+    let mut executors = timelines.into_executors();
+    for executor in &mut executors {
+        let now = executor.sim().now();
+        assert!(executor.advance(now, u32::MAX));
+    }
+    port.end_recording().unwrap();
+    executors
+}
+
 /// A recorded run of single turns; its trace.
 fn recorded(path: &Path) -> String {
     let (executor, mut port) = model();
     port.record(Recorder::create(path, "a test").unwrap());
-    let setup = Setup { executor, port, names: vec!["only".to_owned()], poll: PollMode::Busy, log: Box::new(|_| {}) };
+    let setup = Setup {
+        timelines: vec![executor],
+        port,
+        names: vec!["only".to_owned()],
+        poll: PollMode::Busy,
+        log: Box::new(|_| {}),
+    };
     let (mut reactor, handle) = Reactor::new(setup).unwrap();
-    let answered = sends_always(&handle);
+    let answered = sends_always(&handle, 0);
     while reactor.clock.now() < Time::ZERO + Span::from_ms(1) {}
     for turn in 1..=10 * PARTS {
         reactor.turn();
-        assert_eq!(reactor.executor.work(), turn * WORK_A_TURN, "turn {turn}: others wait for one part at most");
+        assert_eq!(work_of(&reactor), turn * WORK_A_TURN, "turn {turn}: others wait for one part at most");
     }
     assert!(answered.load(Ordering::Relaxed) as u64 >= 9 * PARTS, "commands are served between parts");
-    let now = reactor.executor.sim().now();
-    assert!(reactor.executor.advance(now, u32::MAX), "the end of a recording is the end of an instant");
-    reactor.port.end_recording().unwrap();
-    reactor.executor.sim().trace().to_chrome_json()
+    finish(reactor)[0].sim().trace().to_chrome_json()
 }
 
 #[test]
@@ -107,7 +131,8 @@ fn a_turn_ends_within_an_instant_and_its_recording_replays_to_the_byte() {
     }
     assert!(within >= 9 * (PARTS - 1), "{within} turns began within an instant");
     let (mut executor, mut port) = model();
-    let replayed = replay(&mut executor, &mut port, &mut Reader::open(&path).unwrap(), |_, _| {}).unwrap();
+    let replayed =
+        replay(std::slice::from_mut(&mut executor), &mut port, &mut Reader::open(&path).unwrap(), |_, _| {}).unwrap();
     assert_eq!(replayed.ending, Ending::Whole);
     let again = executor.sim().trace().to_chrome_json();
     assert!(live.len() > 5_000 && live == again, "the traces differ");
@@ -122,6 +147,7 @@ fn a_recording_that_does_not_fit_the_drives_is_refused() {
     let mut executor = Executor::new();
     let drive = FakeDrive::new(&executor.sim(), INFO, Servers::Unlimited, Delays);
     let mut port = Port::new(&executor.sim(), vec![Rc::new(DelaysExport(drive))]);
-    let error = replay(&mut executor, &mut port, &mut Reader::open(&path).unwrap(), |_, _| {}).unwrap_err();
+    let error = replay(std::slice::from_mut(&mut executor), &mut port, &mut Reader::open(&path).unwrap(), |_, _| {})
+        .unwrap_err();
     assert!(error.to_string().contains("less to do at this time than those of the recorded run"), "{error}");
 }

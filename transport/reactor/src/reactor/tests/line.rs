@@ -44,7 +44,7 @@ fn few() -> (Reactor, Handle, Rc<Cell<usize>>) {
     let free = Rc::new(Cell::new(PAIRS));
     let port = Port::new(&sim, vec![Rc::new(Few { drive, free: free.clone() })]);
     let names = vec!["only".to_owned()];
-    let setup = Setup { executor, port, names, poll: PollMode::Busy, log: Box::new(|_| {}) };
+    let setup = Setup { timelines: vec![executor], port, names, poll: PollMode::Busy, log: Box::new(|_| {}) };
     let (reactor, handle) = Reactor::new(setup).unwrap();
     (reactor, handle, free)
 }
@@ -73,7 +73,7 @@ fn clients_of_single_commands_are_refused_where_blocks_have_metadata() {
     let drive = FakeDrive::new(&sim, DriveInfo { metadata_bytes: 8, ..INFO }, Servers::Unlimited, Delays);
     let port = Port::new(&sim, vec![Rc::new(Few { drive, free: Rc::new(Cell::new(PAIRS)) })]);
     let names = vec!["only".to_owned()];
-    let setup = Setup { executor, port, names, poll: PollMode::Busy, log: Box::new(|_| {}) };
+    let setup = Setup { timelines: vec![executor], port, names, poll: PollMode::Busy, log: Box::new(|_| {}) };
     let (mut reactor, handle) = Reactor::new(setup).unwrap();
     let refused = refused(&ask(&mut reactor, &handle));
     assert_eq!(refused, Refused::Metadata(8));
