@@ -2,6 +2,7 @@
 
 mod client;
 mod gc;
+mod memcached;
 mod words;
 
 use std::path::PathBuf;
@@ -53,6 +54,8 @@ enum CtlOrder {
     Array(ArrayArgs),
     /// Order garbage collection: watermarks, runs, reads without internal work in their way
     Gc(gc::GcArgs),
+    /// Replace lost drives of a server of memcached's protocols
+    Memcached(memcached::MemcachedArgs),
     /// End the server in order: complete the commands in work, flush, and end
     Stop(StopArgs),
 }
@@ -60,7 +63,7 @@ enum CtlOrder {
 // Where the server is. A doc comment would become the help of each order.
 #[derive(Args)]
 struct ServerArgs {
-    /// The control socket: PATH of `nandscape serve --control PATH`
+    /// The control socket: PATH of `nandscape serve --control PATH`, or of `nandscape memcached`
     #[arg(value_name = "SOCKET")]
     socket: PathBuf,
     /// Give up when the server has not answered for this long
@@ -272,6 +275,7 @@ pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
         CtlOrder::Fault(args) => fault(&args.order),
         CtlOrder::Array(args) => array(&args.order),
         CtlOrder::Gc(args) => gc::run(args),
+        CtlOrder::Memcached(args) => memcached::run(args),
         CtlOrder::Stop(StopArgs { server }) => {
             server.print(&server.order("stop", &[])?, |_| "the server ends\n".to_owned())
         }

@@ -6,6 +6,7 @@ mod failures;
 mod hostile;
 mod memcached;
 mod remote;
+mod replace;
 mod suite;
 
 use std::cell::{Cell, RefCell};

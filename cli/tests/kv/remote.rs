@@ -8,17 +8,17 @@ use std::thread::JoinHandle;
 use crate::memcached::{Client, Server};
 
 /// The server of a drive.
-struct Drive {
+pub(crate) struct Drive {
     child: Child,
     folder: tempfile::TempDir,
-    url: String,
+    pub(crate) url: String,
     /// What it prints on standard error from then on.
     notes: Option<JoinHandle<String>>,
 }
 
 impl Drive {
     /// A drive in memory.
-    fn start(number: usize) -> Drive {
+    pub(crate) fn start(number: usize) -> Drive {
         Drive::start_in(tempfile::tempdir().unwrap(), "127.0.0.1:0", &["--seed", &number.to_string()])
     }
 
@@ -58,7 +58,7 @@ impl Drive {
     }
 
     /// Kills it; its folder remains.
-    fn kill(mut self) -> tempfile::TempDir {
+    pub(crate) fn kill(mut self) -> tempfile::TempDir {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         drop(self.notes.take().map(JoinHandle::join));
@@ -71,6 +71,11 @@ impl Drive {
         let output = command.arg("ctl").args(words).current_dir(self.folder.path()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Makes its control socket reachable at a path.
+    pub(crate) fn link_control(&self, path: &Path) {
+        std::os::unix::fs::symlink(self.folder.path().join("c.sock"), path).unwrap();
     }
 
     /// A counter of it.
@@ -88,7 +93,7 @@ impl Drop for Drive {
 }
 
 /// `nandscape memcached` over drives of these URLs, with little memory: most gets read at drives.
-fn over(folder: &Path, urls: &[&str], args: &[&str]) -> Command {
+pub(crate) fn over(folder: &Path, urls: &[&str], args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
     let listen = format!("unix:{}", folder.join("m.sock").display());
     command.args(["memcached", "--listen", &listen, "--memory", "1MiB"]).args(args);
@@ -100,10 +105,10 @@ fn over(folder: &Path, urls: &[&str], args: &[&str]) -> Command {
 }
 
 /// Acknowledgement by all drives.
-const ALL: [&str; 2] = ["--ack", "all"];
+pub(crate) const ALL: [&str; 2] = ["--ack", "all"];
 
 /// A server over drives with a patience in seconds, and how many items it has found.
-fn start(folder: &Path, drives: &[&Drive], patience: u32, args: &[&str]) -> (Server, usize) {
+pub(crate) fn start(folder: &Path, drives: &[&Drive], patience: u32, args: &[&str]) -> (Server, usize) {
     let urls: Vec<String> = drives.iter().map(|drive| format!("{}?patience={patience}", drive.url)).collect();
     let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
     let (server, line) = Server::start_by(&mut over(folder, &urls, args));
@@ -112,7 +117,7 @@ fn start(folder: &Path, drives: &[&Drive], patience: u32, args: &[&str]) -> (Ser
 }
 
 /// The end of a server in order, and what it has noted.
-fn end(mut server: Server) -> String {
+pub(crate) fn end(mut server: Server) -> String {
     let mut notes = server.notes();
     server.end("-TERM");
     let mut noted = String::new();
@@ -124,7 +129,7 @@ fn value(number: usize, version: usize) -> String {
     format!("{number} of {version};").repeat(200)
 }
 
-fn set(client: &mut Client, numbers: std::ops::Range<usize>, version: usize) {
+pub(crate) fn set(client: &mut Client, numbers: std::ops::Range<usize>, version: usize) {
     for number in numbers {
         let value = value(number, version);
         let command = format!("set key{number} {version} 0 {}\r\n{value}\r\n", value.len());
@@ -133,7 +138,7 @@ fn set(client: &mut Client, numbers: std::ops::Range<usize>, version: usize) {
 }
 
 /// Checks that items have their values.
-fn check(client: &mut Client, numbers: std::ops::Range<usize>, version: usize) {
+pub(crate) fn check(client: &mut Client, numbers: std::ops::Range<usize>, version: usize) {
     for number in numbers {
         let value = value(number, version);
         let there = format!("VALUE key{number} {version} {}\r\n{value}\r\nEND\r\n", value.len());
@@ -141,14 +146,14 @@ fn check(client: &mut Client, numbers: std::ops::Range<usize>, version: usize) {
     }
 }
 
-fn statistic(client: &mut Client, name: &str) -> u64 {
+pub(crate) fn statistic(client: &mut Client, name: &str) -> u64 {
     let stats = client.ask("stats\r\n", "END");
     let found = stats.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
     found.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {stats}"))
 }
 
 /// Waits until as many drives are lost.
-fn until_lost(client: &mut Client, count: u64) {
+pub(crate) fn until_lost(client: &mut Client, count: u64) {
     while statistic(client, "engine_lost_drives") != count {}
 }
 
@@ -207,7 +212,7 @@ fn remote_drives_have_the_items_and_collect_at_the_engines_order() {
     assert!(printed.contains("Reservation Conflict"), "{printed}");
 }
 
-fn refused(output: std::io::Result<Output>, words: &str) {
+pub(crate) fn refused(output: std::io::Result<Output>, words: &str) {
     refused_as(output, 2, words);
 }
 

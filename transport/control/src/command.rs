@@ -28,6 +28,11 @@ pub(crate) enum Command {
     },
     /// List the settings that can be changed.
     Settings,
+    /// Put another drive in the place of a lost one.
+    Replace {
+        drive: String,
+        with: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -38,6 +43,7 @@ struct Line {
     rule: Option<String>,
     key: Option<String>,
     value: Option<Value>,
+    with: Option<String>,
 }
 
 #[derive(Copy, Clone, Deserialize)]
@@ -51,19 +57,23 @@ enum Name {
     ClearFaults,
     Set,
     Settings,
+    Replace,
 }
 
 impl Command {
     /// # Errors
     /// The problem with the line.
     pub(crate) fn parse(text: &[u8]) -> Result<Command, String> {
-        let Line { command, drive, rule, key, value } =
+        let Line { command, drive, rule, key, value, with } =
             serde_json::from_slice(text).map_err(|problem| match problem.is_data() {
                 true => problem.to_string(),
                 false => format!("a command is one JSON object a line, as {{\"command\":\"help\"}}: {problem}"),
             })?;
         if !matches!(command, Name::Set) && (key.is_some() || value.is_some()) {
             return Err("only `set` takes a `key` and a `value`".to_owned());
+        }
+        if !matches!(command, Name::Replace) && with.is_some() {
+            return Err("only `replace` takes a drive to use in another's place, `with`".to_owned());
         }
         let alone = |command| match (&drive, &rule) {
             (None, None) => Ok(command),
@@ -76,6 +86,12 @@ impl Command {
             (Name::Stop, _) => alone(Command::Stop),
             (Name::Faults, _) => alone(Command::Faults),
             (Name::Settings, _) => alone(Command::Settings),
+            (Name::Replace, Some(_)) => Err("this command takes no `rule`".to_owned()),
+            (Name::Replace, None) => match (drive, with) {
+                (Some(drive), Some(with)) => Ok(Command::Replace { drive, with }),
+                (None, _) => Err("missing field `drive`: the drive that is lost".to_owned()),
+                (_, None) => Err("missing field `with`: the URL of the drive in its place".to_owned()),
+            },
             (Name::Set, Some(_)) => Err("a setting has a `key` and a `value`, and takes no `rule`".to_owned()),
             (Name::Set, None) => match (key, value) {
                 (Some(key), Some(Value::String(value))) => Ok(Command::Set { drive, key, value }),
@@ -108,6 +124,8 @@ pub(crate) fn help() -> Value {
             has, or of an array `array.fail` and `array.spare` with a drive's name, and `array.scrub` with \"start\", or for collections `gc.watermarks`, `gc.run` and `gc.ready_for_read`; `value`: a number, true, false \
             or a text",
         "settings": "the settings of all drives that can be changed, as they are now",
+        "replace": "put another drive in the place of a lost one, and rebuild it (nandscape memcached). `drive`: the lost drive; `with`: the URL of \
+            the other one",
     })
 }
 
@@ -122,6 +140,7 @@ pub(crate) fn valid() -> Value {
         { "command": "clear_faults", "drive": "NAME" },
         { "command": "set", "drive": "NAME", "key": "ftl.ox_block.gc_slots", "value": 4 },
         { "command": "settings" },
+        { "command": "replace", "drive": "NAME", "with": "nvme-tcp://HOST:PORT/NQN" },
     ])
 }
 
@@ -152,6 +171,10 @@ mod tests {
             (r#"{"command":"set","key":"a","value":[1]}"#, "a number, true, false or a text"),
             (r#"{"command":"settings","drive":"a"}"#, "takes no `drive`"),
             (r#"{"command":"faults","key":"a"}"#, "only `set` takes"),
+            (r#"{"command":"faults","with":"a"}"#, "only `replace` takes"),
+            (r#"{"command":"replace","with":"a"}"#, "missing field `drive`"),
+            (r#"{"command":"replace","drive":"a"}"#, "missing field `with`"),
+            (r#"{"command":"replace","drive":"a","with":"b","rule":"fail"}"#, "takes no `rule`"),
         ] {
             assert!(parse(text).unwrap_err().contains(problem), "{text}");
         }

@@ -29,6 +29,9 @@ struct Limits {
 
 const LIMITS: Limits = Limits { clients: 64, patience: Duration::from_secs(5) };
 
+/// Puts a drive in the place of another one: the names of the lost drive and of the new one. Returns a line for the operator.
+pub type Replace = Box<dyn Fn(&str, &str) -> Result<String, String> + Send + Sync>;
+
 /// Serves the control socket until it is dropped, which also removes the socket.
 pub struct ControlServer(Server);
 
@@ -44,13 +47,26 @@ impl ControlServer {
         handles: Vec<Handle>,
         on_stop: impl Fn() + Send + Sync + 'static,
     ) -> io::Result<ControlServer> {
-        ControlServer::with(path, handles, on_stop, LIMITS)
+        ControlServer::with(path, handles, (on_stop, None), LIMITS)
+    }
+
+    /// The same for a server that replaces lost drives.
+    ///
+    /// # Errors
+    /// As [`ControlServer::start`].
+    pub fn start_with(
+        path: &Path,
+        handles: Vec<Handle>,
+        on_stop: impl Fn() + Send + Sync + 'static,
+        replace: Replace,
+    ) -> io::Result<ControlServer> {
+        ControlServer::with(path, handles, (on_stop, Some(replace)), LIMITS)
     }
 
     fn with(
         path: &Path,
         handles: Vec<Handle>,
-        on_stop: impl Fn() + Send + Sync + 'static,
+        (on_stop, replace): (impl Fn() + Send + Sync + 'static, Option<Replace>),
         limits: Limits,
     ) -> io::Result<ControlServer> {
         let service = Service {
@@ -62,7 +78,7 @@ impl ControlServer {
                 "more than {} clients: the one that was silent longest left",
                 limits.clients
             ))),
-            serve: Box::new(move |stream, heard| serve(stream, &handles, (&on_stop, heard))),
+            serve: Box::new(move |stream, heard| serve(stream, &handles, replace.as_ref(), (&on_stop, heard))),
         };
         let listening = Address::Unix(path.to_owned()).listen(false)?;
         Server::start(listening, service).map(ControlServer)
@@ -74,7 +90,12 @@ impl ControlServer {
     }
 }
 
-fn serve(mut stream: &Stream, handles: &[Handle], (on_stop, heard): (&dyn Fn(), &dyn Fn())) -> io::Result<()> {
+fn serve(
+    mut stream: &Stream,
+    handles: &[Handle],
+    replace: Option<&Replace>,
+    (on_stop, heard): (&dyn Fn(), &dyn Fn()),
+) -> io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut bytes = Vec::new();
     loop {
@@ -99,7 +120,14 @@ fn serve(mut stream: &Stream, handles: &[Handle], (on_stop, heard): (&dyn Fn(), 
                 continue;
             }
         };
-        let sent = stream.write_all(&reply(&command, handles));
+        let answer = match (&command, replace) {
+            (Command::Replace { drive, with }, Some(replace)) => match replace(drive, with) {
+                Ok(done) => line(&json!({ "replaced": done })),
+                Err(problem) => line(&json!({ "error": problem })),
+            },
+            _ => reply(&command, handles),
+        };
+        let sent = stream.write_all(&answer);
         if let Command::Stop = command {
             // The order counts whether or not the client waits for the answer.
             on_stop();
@@ -132,6 +160,9 @@ pub(crate) fn reply(command: &Command, handles: &[Handle]) -> Vec<u8> {
             Err(problem) => line(&json!({ "error": problem })),
         },
         Command::Stop => line(&json!({ "stopping": true })),
+        Command::Replace { .. } => {
+            line(&error("this server replaces no drives; `nandscape memcached --control PATH` does"))
+        }
     }
 }
 
@@ -169,7 +200,7 @@ mod tests {
 
     fn server(folder: &tempfile::TempDir, clients: usize, patience: Duration) -> (ControlServer, std::path::PathBuf) {
         let path = folder.path().join("control");
-        let server = ControlServer::with(&path, Vec::new(), || {}, Limits { clients, patience }).unwrap();
+        let server = ControlServer::with(&path, Vec::new(), (|| {}, None), Limits { clients, patience }).unwrap();
         (server, path)
     }
 

@@ -34,7 +34,7 @@ mod process;
 mod server;
 pub mod statistics;
 
-pub use control::ControlServer;
+pub use control::{ControlServer, Replace};
 pub use dashboard::{DashboardServer, NONCE_MARK, TOKEN_MARK};
 pub use exposition::exposition;
 pub use metrics::MetricsServer;

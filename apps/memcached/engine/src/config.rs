@@ -54,6 +54,8 @@ pub struct Config {
     pub patience_ms: u64,
     /// Whether each opening is recorded on the drives. An earlier engine then detects a later opening ([`Witness`](crate::Witness)).
     pub records_opening: bool,
+    /// Whether other drives are asked when a drive that could return an item is silent. Remote drives may be.
+    pub hedges_reads: bool,
 }
 
 impl Default for Config {
@@ -72,6 +74,7 @@ impl Default for Config {
             id: 1,
             patience_ms: PATIENCE_MS,
             records_opening: false,
+            hedges_reads: false,
         }
     }
 }

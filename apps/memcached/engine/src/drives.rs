@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use nandscape_apps_store::{Disk, Host, Range, StoreError};
 use nandscape_drive::Drive;
-use nandscape_host_control::{Control, Error, Placement, PredictableLatency};
+use nandscape_host_control::{Control, Placement};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::trace::{Event, Track};
 use nandscape_sim::{Sim, Span, Time};
@@ -14,6 +14,8 @@ use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::Attributes;
 
 use crate::error::EngineError;
+use crate::hedge::Pace;
+use crate::offer::Offer;
 use crate::policy::{Need, Windows, again};
 use crate::witness::Recorded;
 use crate::zones::{Reading, Zoned};
@@ -34,10 +36,6 @@ pub struct Member {
     disk: Option<Disk>,
     offer: Offer,
     part: Cell<Use>,
-    /// It is rebuilt, and has all segments from before.
-    pub(crate) is_copied: Cell<bool>,
-    /// A segment is being copied to it.
-    pub(crate) is_copying: Cell<bool>,
     token: Cell<bool>,
     reads: Cell<u32>,
     /// Reads that began while it had a token that keeps reads away. It stays 0.
@@ -47,6 +45,7 @@ pub struct Member {
     timeline: Timeline,
     /// How long it may be without power, or out of reach, if its data is needed.
     pub(crate) patience: Span,
+    pub(crate) pace: Pace,
     /// The record of the store on it.
     pub(crate) recorded: Arc<Recorded>,
 }
@@ -60,37 +59,6 @@ enum Use {
     Rebuilt,
     /// It is missing or has failed: it is not used any more.
     Lost,
-}
-
-/// What the policy needs of a drive.
-enum Offer {
-    Nothing,
-    Orders(Control),
-    Windows(Windows),
-    Placement(Placement),
-    Zones(Box<Zoned>),
-}
-
-impl Offer {
-    async fn open(sim: &Sim, given: &Given, need: Need) -> Result<Offer, Error> {
-        let admin = given.admin.clone();
-        Ok(match need {
-            Need::Nothing => Offer::Nothing,
-            Need::Orders => Offer::Orders(Control::open(sim, admin.ok_or(Error::Unsupported)?).await?),
-            Need::Windows => {
-                let mode = PredictableLatency::open(sim, admin.ok_or(Error::NoWindows)?).await?;
-                Offer::Windows(Windows::new(mode))
-            }
-            Need::Placement(handles) => {
-                let admin = admin.ok_or(Error::NoPlacement(handles))?;
-                Offer::Placement(Placement::open(sim, (given.io.clone(), admin), handles).await?)
-            }
-            Need::Zones => {
-                let admin = admin.ok_or(Error::NoZones)?;
-                Offer::Zones(Box::new(Zoned::open(sim, (given.io.clone(), admin)).await?))
-            }
-        })
-    }
 }
 
 /// The lines of a drive in the event trace: what its token is used for, and when it is read.
@@ -131,21 +99,19 @@ impl Member {
         let (sim, disk) = (host.sim().clone(), given.map(|given| Disk::new(host, given.io)));
         let (token, reads, reads_at_token) = (Cell::new(false), Cell::new(0), Cell::new(0));
         let (changed, timeline) = (Signal::new(&sim), Timeline::new(&sim, number));
-        let [is_copied, is_copying] = [const { Cell::new(false) }; 2];
         let member = Member {
             number,
             sim,
             disk,
             offer,
             part,
-            is_copied,
-            is_copying,
             token,
             reads,
             reads_at_token,
             changed,
             timeline,
             patience,
+            pace: Pace::default(),
             recorded: Arc::default(),
         };
         member.open_zones().await?;
@@ -216,11 +182,6 @@ impl Member {
     /// Whether it is missing or has failed.
     pub(crate) fn is_gone(&self) -> bool {
         self.part.get() == Use::Lost
-    }
-
-    /// Whether it is being rebuilt.
-    pub(crate) fn is_rebuilt(&self) -> bool {
-        self.part.get() == Use::Rebuilt
     }
 
     /// It lacks segments from now on.
@@ -330,7 +291,9 @@ impl Member {
         }
         self.reads.set(self.reads.get() + 1);
         timeline.count.set(timeline.count.get() + 1);
+        let begun = self.sim.now();
         let read = self.read_within((start, len), attributes, patience).await;
+        self.pace.ended(self.sim.now() - begun);
         self.reads.set(self.reads.get() - 1);
         if self.reads.get() == 0 {
             let (track, start, detail) = (timeline.reads, timeline.reads_since.get(), timeline.count.get());

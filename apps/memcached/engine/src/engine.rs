@@ -1,6 +1,7 @@
 //! The engine, as its users see it.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_apps_store::Host;
@@ -10,104 +11,43 @@ use nandscape_wire_nvme::vendor::Attributes;
 use crate::config::{Ack, Config, item_limit};
 use crate::drives::Member;
 use crate::error::{EngineError, Event};
-use crate::open::Super;
+use crate::item::{Access, Expect, Item, MOST_KEY, Marks, New, Refused};
+use crate::lock::Lock;
 use crate::placement::Layout;
 use crate::policy::{Policy, Windows};
+use crate::rebuild::Rebuild;
 use crate::record::record_bytes;
+use crate::replace::Replacement;
+use crate::shape::Super;
 use crate::slots::Slots;
 use crate::small::Found;
-use crate::state::{State, Stats};
+use crate::state::State;
+use crate::stats::Stats;
 
-/// An item.
-#[derive(Clone, Debug)]
-pub struct Item {
-    /// What the client wants to know of it.
-    pub flags: u32,
-    /// When it expires, in seconds since 1970; 0 is never.
-    pub expiry: u64,
-    /// Its version: unique among all that this store has had.
-    pub version: u64,
-    /// Its value.
-    pub value: Rc<[u8]>,
-    /// When it was last asked for before this time, in seconds since 1970.
-    pub accessed: u64,
-    /// Whether it was asked for before.
-    pub is_fetched: bool,
-    /// Its marks.
-    pub marks: Marks,
-}
-
-/// Marks of an item that a client is to renew.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct Marks {
-    /// It is to be renewed, and may be served until then.
-    pub is_stale: bool,
-    /// A client knows that it is the one to renew it. Drives may have it without this mark: then another client learns the same after a
-    /// restart.
-    pub is_won: bool,
-}
-
-/// Whether a look at an item counts as an access.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Access {
-    /// It does.
-    Counts,
-    /// The item is as if it had not been looked at.
-    Ignored,
-}
-
-/// An item that is put.
-#[derive(Clone, Debug)]
-pub struct New {
-    /// What the client wants to know of it.
-    pub flags: u32,
-    /// When it expires, in seconds since 1970; 0 is never.
-    pub expiry: u64,
-    /// Its value.
-    pub value: Rc<[u8]>,
-}
-
-/// What must be so for a change to be made.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Expect {
-    /// Nothing.
-    Any,
-    /// The key has no item.
-    Absent,
-    /// The key has an item.
-    Present,
-    /// The key has an item of this version.
-    Version(u64),
-}
-
-/// Why a change was not made.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Refused {
-    /// The key has an item.
-    Exists,
-    /// The key has no item.
-    NotFound,
-    /// Key and value are longer than an item may be.
-    TooLarge,
-    /// The engine does not serve any more.
-    Failed(EngineError),
-}
-
-/// The most bytes of a key, as in memcached.
-pub const MOST_KEY: usize = 250;
 /// See the file.
 pub struct Engine {
     pub(crate) host: Host,
     pub(crate) config: Config,
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) layout: Layout,
-    pub(crate) members: Vec<Rc<Member>>,
+    /// Its drives. One that was lost may be replaced between two epochs.
+    pub(crate) members: RefCell<Rc<[Rc<Member>]>>,
     pub(crate) state: RefCell<State>,
     pub(crate) segment: u64,
     pub(crate) slots: Slots,
     pub(crate) id: u64,
     /// The store as its drives record it.
     pub(crate) shape: Cell<Super>,
+    /// Records are written one after the other.
+    pub(crate) recording: Lock,
+    /// Drives that are to take the place of lost ones.
+    pub(crate) replacements: RefCell<Vec<Rc<Replacement>>>,
+    /// Drives whose places others are about to take, a bit each.
+    pub(crate) replacing: Cell<u64>,
+    /// Drives that are rebuilt.
+    pub(crate) rebuilds: RefCell<BTreeMap<usize, Rebuild>>,
+    /// Bytes that replaced drives have read and written.
+    pub(crate) past_bytes: Cell<(u64, u64)>,
     pub(crate) events: RefCell<Vec<Event>>,
     /// Bytes of a block of the drives' mapping, to which chunks are aligned.
     pub(crate) block: usize,
@@ -134,7 +74,7 @@ impl Engine {
 
     /// Drives.
     pub fn drives(&self) -> usize {
-        self.members.len()
+        self.members.borrow().len()
     }
 
     /// Bytes of a segment.
@@ -165,8 +105,10 @@ impl Engine {
 
     /// Counters.
     pub fn stats(&self) -> Stats {
-        let state = self.state.borrow();
-        let sum = |of: fn(&Member) -> u64| self.members.iter().map(|member| of(member)).sum();
+        let (state, members) = (self.state.borrow(), self.members());
+        let sum = |of: fn(&Member) -> u64| members.iter().map(|member| of(member)).sum::<u64>();
+        let (past_read, past_written) = self.past_bytes.get();
+        let (rebuild_bytes, rebuild_bytes_left) = self.rebuild_bytes();
         Stats {
             items: state.items().0,
             small_items: state.items().1,
@@ -176,9 +118,12 @@ impl Engine {
             index_bytes: state.index_bytes(),
             memory_bytes: state.memory_bytes(),
             waiting_bytes: state.waiting_bytes(),
-            read_bytes: sum(|member| member.disk().map_or(0, |disk| disk.read_bytes.get())),
-            written_bytes: sum(|member| member.disk().map_or(0, |disk| disk.written_bytes.get())),
+            read_bytes: past_read + sum(|member| member.disk().map_or(0, |disk| disk.read_bytes.get())),
+            written_bytes: past_written + sum(|member| member.disk().map_or(0, |disk| disk.written_bytes.get())),
             lost_drives: sum(|member| member.is_incomplete().into()),
+            rebuilt_drives: self.rebuilds.borrow().len() as u64,
+            rebuild_bytes,
+            rebuild_bytes_left,
             reads_at_tokens: sum(Member::reads_at_token),
             window_lapses: sum(|member| member.windows().map_or(0, Windows::lapses)),
             ..state.stats
@@ -187,7 +132,7 @@ impl Engine {
 
     /// What drives have a token now.
     pub fn tokens(&self) -> Vec<bool> {
-        self.members.iter().map(|member| member.has_token()).collect()
+        self.members().iter().map(|member| member.has_token()).collect()
     }
 
     /// What is known of the item of a key without its value, which is empty here; and the bytes of the value. It does not count as an access.
@@ -410,7 +355,7 @@ impl Engine {
         let flushed = self.flush().await;
         self.is_closing.set(true);
         self.changed.notify();
-        while !self.is_closed.get() || self.members.iter().any(|member| member.is_copying.get()) {
+        while !self.is_closed.get() {
             self.changed.changed().await;
         }
         flushed

@@ -86,6 +86,13 @@ pub enum Event {
         /// The other drive of its pair; `None` where the others have parity.
         twin: Option<usize>,
     },
+    /// Another drive has taken the place of a lost one, and gets its items.
+    Replaced {
+        /// Its number.
+        drive: usize,
+        /// The other drive of its pair; `None` where the others have parity.
+        twin: Option<usize>,
+    },
     /// A drive was empty, or older than its twin, and has all items now.
     Rebuilt {
         /// Its number.
@@ -118,6 +125,12 @@ impl fmt::Display for Event {
             }
             Event::Failed { error, twin: None } => {
                 write!(f, "{error}: it is out of use, and the others serve its items without parity")
+            }
+            Event::Replaced { drive, twin: Some(twin) } => {
+                write!(f, "drive {drive} is replaced, and is being rebuilt from drive {twin}")
+            }
+            Event::Replaced { drive, twin: None } => {
+                write!(f, "drive {drive} is replaced, and is being rebuilt from the others")
             }
             Event::Rebuilt { drive, twin: Some(twin) } => write!(f, "drive {drive} was rebuilt from drive {twin}"),
             Event::Rebuilt { drive, twin: None } => write!(f, "drive {drive} was rebuilt from the others"),

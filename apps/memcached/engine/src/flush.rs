@@ -42,7 +42,7 @@ impl Engine {
         let state = self.state.borrow();
         let of = |pair: usize| {
             let log = &state.logs[pair];
-            log.has_chunks() || log.has_moves() || self.is_reclaim_due(&state, pair)
+            log.has_chunks() || log.has_moves() || self.is_reclaim_due(&state, pair) || self.has_copies(pair)
         };
         (0..state.logs.len()).any(of)
     }
@@ -57,6 +57,7 @@ impl Engine {
         // Each drive has had its turn.
         let round = self.replicas().max(2);
         while self.failure().is_none() {
+            self.begin_replacements();
             if let Err(error) = self.join_rebuilt().await {
                 self.failed.borrow_mut().get_or_insert(error);
                 break;
@@ -89,17 +90,17 @@ impl Engine {
     async fn epoch(self: Rc<Self>, epoch: u64) -> Result<bool, EngineError> {
         // A drive without its twin is written in each epoch.
         let has_token = |pair: usize, replica: usize| {
-            let member = &self.group(pair)[replica];
+            let member = self.group(pair)[replica].clone();
             let is_alone = self.policy.keeps_reads_apart() && !self.keeps_apart(pair);
             !member.is_gone() && (is_alone || self.policy.has_token(epoch, replica, self.replicas()))
         };
-        let pairs = self.members.len() / self.replicas();
+        let pairs = self.drives() / self.replicas();
         let packs = self.is_flush_due();
         let is_wanted = |pair: usize| {
             let state = self.state.borrow();
             let log = &state.logs[pair];
             let waits = |replica: usize| has_token(pair, replica) && !log.queues[replica].is_empty();
-            let is_due = log.has_moves() || self.is_reclaim_due(&state, pair);
+            let is_due = log.has_moves() || self.is_reclaim_due(&state, pair) || self.has_copies(pair);
             packs && !log.changes.is_empty() || is_due || (0..self.replicas()).any(waits)
         };
         let mut wanted: Vec<usize> = (0..pairs).filter(|pair| is_wanted(*pair)).collect();
@@ -199,12 +200,14 @@ impl Engine {
                 }
             }
         };
-        Ok(self.side_by_side(drives.iter().map(work)).await? || reclaimed)
+        let wrote = self.side_by_side(drives.iter().map(work)).await?;
+        let copied = self.copy_next(pair).await?;
+        Ok(wrote || reclaimed || copied)
     }
 
     /// Writes what waits for a drive now, in order, one chunk after the other: after a crash a drive has the first of them.
     async fn write_drive(&self, pair: usize, replica: usize) -> Result<bool, EngineError> {
-        let member = &self.group(pair)[replica];
+        let member = &*self.group(pair)[replica].clone();
         let (count, bytes) = {
             let state = self.state.borrow();
             let queue = &state.logs[pair].queues[replica];

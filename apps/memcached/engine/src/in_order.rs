@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 
 use crate::engine::Engine;
 use crate::error::{EngineError, OpenError};
-use crate::open::Part;
+use crate::membership::Part;
 use crate::record::{CHUNK_HEADER, Header};
 use crate::recover::{Found, Unequal};
 
 impl Engine {
     /// Whether the policy writes zones in order.
     pub(crate) fn is_zoned(&self) -> bool {
-        self.members.iter().any(|member| member.zoned().is_some())
+        self.members().iter().any(|member| member.zoned().is_some())
     }
 
     /// Writes what replicas lack of segments, which are given from the newest to the oldest.
@@ -37,7 +37,7 @@ impl Engine {
 
     /// Writes what a drive lacks of a segment.
     async fn complete_in_order(&self, found: &Found, drive: usize, lacking: &[Header]) -> Result<(), EngineError> {
-        let member = &self.members[drive];
+        let member = self.member(drive);
         let Some(zoned) = member.zoned() else { return Ok(()) };
         let (start, used) = (self.start_of(found.slot), found.used(self.block));
         let image = &found.images[drive % self.layout.width][..used];
@@ -68,7 +68,7 @@ impl Engine {
     async fn has_newer_behind(&self, found: &Found, drive: usize) -> Result<bool, EngineError> {
         let last = (found.slot / self.slots.together + 1) * self.slots.together;
         let starts: Vec<u64> = (found.slot + 1..last).map(|slot| self.start_of(slot)).collect();
-        let heads = self.members[drive].read_all(&starts, CHUNK_HEADER).await?;
+        let heads = self.member(drive).read_all(&starts, CHUNK_HEADER).await?;
         let newer = |header: Header| header.id == self.id && header.segment > found.number;
         Ok(heads.iter().flatten().filter_map(|head| Header::peek(head)).any(newer))
     }
@@ -78,7 +78,8 @@ impl Engine {
     pub(crate) fn is_writable(&self, pair: usize, parts: &[Part], slot: u32) -> bool {
         let start = self.start_of(slot);
         let is_ahead = |drive: usize| {
-            let zoned = self.members[drive].zoned();
+            let member = self.member(drive);
+            let zoned = member.zoned();
             zoned.is_none_or(|zoned| zoned.pointer(start) <= start)
         };
         let is_rebuilt = self.parts(pair, parts, Part::Rebuilt).next().is_some();
@@ -98,7 +99,7 @@ impl Engine {
             (kept, open.map(|slot| self.start_of(*slot)))
         };
         for drive in self.parts(pair, parts, Part::Whole) {
-            self.members[drive].settle_zones(&kept, open).await?;
+            self.member(drive).settle_zones(&kept, open).await?;
         }
         Ok(())
     }

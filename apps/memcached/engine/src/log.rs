@@ -3,7 +3,6 @@
 //! All records of a key are in the log of one group, in the order of their changes, and segments are given up oldest first. So what says
 //! that an item is gone can be given up with its segment: nothing older of its key is left.
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
@@ -11,13 +10,12 @@ use nandscape_sim::Time;
 
 use crate::placement::Layout;
 use crate::reclaim::Stay;
+use crate::record::CHUNK_HEADER;
+use crate::waiting::{Chunk, Move, Queued};
 
 /// The least number of free slots that only items take that make room for others, and the share of all slots that they are.
 const RESERVE: usize = 2;
 const RESERVE_SHARE: usize = 32;
-
-/// Bytes of the counts of a shared key.
-const COUNTS: usize = 2 * size_of::<usize>();
 
 /// Where a record is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -28,71 +26,6 @@ pub(crate) struct Spot {
     pub(crate) len: u32,
     /// The drive of the group; the first where each has it.
     pub(crate) drive: u32,
-}
-
-/// What is an item for the log.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Name {
-    /// The item of a key.
-    Key(Rc<[u8]>),
-    /// A bucket of small items.
-    Bucket(u32),
-}
-
-/// What waits to be packed. What is packed of a key is its state then: later changes are packed in the place of the first. If it has no item
-/// then, items of older versions than the given one are void.
-#[derive(Clone, Debug)]
-pub(crate) enum Queued {
-    /// The item of a key, or its removal.
-    Key(Rc<[u8]>, u64),
-    /// The time at which the item of a key expires.
-    Touch(Rc<[u8]>, u64),
-    /// The bucket of a key, and that its items outside of buckets are void, if that is to be written.
-    Small(Rc<[u8]>),
-    /// The removal of all items. It replaces this many waiting changes.
-    Clear(u64),
-}
-
-impl Queued {
-    /// Bytes of memory of its place: what is queued of one key many times is in the index once.
-    fn bytes(&self) -> u64 {
-        let key = match self {
-            Queued::Key(key, _) | Queued::Touch(key, _) | Queued::Small(key) => key.len(),
-            Queued::Clear(_) => 0,
-        };
-        (size_of::<Queued>() + COUNTS + key) as u64
-    }
-}
-
-/// A chunk on its way to the drives.
-pub(crate) struct Chunk {
-    pub(crate) segment: u64,
-    /// Its place on each drive of the pair, in bytes.
-    pub(crate) start: u64,
-    /// Whether it is the first of its segment.
-    pub(crate) is_first: bool,
-    /// What each drive gets; one, if all get the same.
-    pub(crate) images: Vec<Vec<u8>>,
-    /// Items in it with their versions, which stay in memory until it is on all replicas. Buckets have a number in place of a version.
-    pub(crate) items: Vec<(Name, u64)>,
-    /// Changes and moves that were packed before it.
-    pub(crate) changes_before: u64,
-    pub(crate) moves_before: u64,
-    pub(crate) tail: u64,
-    /// Replicas that do not have it.
-    pub(crate) missing: Cell<usize>,
-}
-
-impl Chunk {
-    /// What a drive of the group gets.
-    pub(crate) fn image(&self, drive: usize) -> &[u8] {
-        self.images.get(drive).or(self.images.first()).map_or(&[], Vec::as_slice)
-    }
-
-    /// Bytes of memory of its images.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.images.iter().map(|image| image.len() as u64).sum()
-    }
 }
 
 /// A segment in use.
@@ -158,7 +91,9 @@ pub(crate) struct Log {
     pub(crate) changes: VecDeque<Queued>,
     /// The segment of the record that each change replaces, if that is the last of its key.
     replaced: VecDeque<Option<u64>>,
-    pub(crate) moves: VecDeque<Name>,
+    pub(crate) moves: VecDeque<Move>,
+    /// Bytes of records that moves need and that cannot be evicted.
+    pub(crate) void_bytes: usize,
     /// Bytes of the places of changes.
     pub(crate) place_bytes: u64,
     /// Changes and moves that have been queued, and that were packed.
@@ -293,10 +228,26 @@ impl Log {
         self.live = 0;
     }
 
-    /// Has an item of a segment that is given up packed.
-    pub(crate) fn move_later(&mut self, name: Name) {
-        self.moves.push_back(name);
+    /// Has something of a segment that is given up packed.
+    pub(crate) fn move_later(&mut self, one: Move) {
+        self.void_bytes += one.void_bytes();
+        self.moves.push_back(one);
         self.moves_queued += 1;
+    }
+
+    /// The first move has been packed.
+    pub(crate) fn pop_move(&mut self) {
+        let Some(one) = self.moves.pop_front() else { return };
+        self.void_bytes -= one.void_bytes();
+        self.moves_packed += 1;
+    }
+
+    /// Bytes that moves need which cannot be evicted, in chunks of their own at most.
+    pub(crate) fn room_for_voids(&self, block: usize) -> usize {
+        match (self.void_bytes, self.free.len()) {
+            (0, _) | (_, 1..) => 0,
+            (bytes, 0) => bytes + CHUNK_HEADER + block,
+        }
     }
 
     /// Whether `least` drives have change `number`, or all that count.
@@ -309,7 +260,7 @@ impl Log {
     }
 
     /// The moves that all replicas have.
-    fn moves_done(&self) -> u64 {
+    pub(crate) fn moves_done(&self) -> u64 {
         let done = |queue: &VecDeque<Rc<Chunk>>| queue.front().map_or(self.moves_packed, |chunk| chunk.moves_before);
         self.queues.iter().map(done).min().unwrap_or(0)
     }
@@ -393,6 +344,26 @@ impl Log {
         let is_unpacked = |retiring: &&Retiring| retiring.moves > self.moves_packed;
         let retiring = if self.layout.has_parity() { self.retiring.iter().filter(is_unpacked).count() } else { 0 };
         self.reclaiming.len() + retiring
+    }
+
+    /// Whether all that was packed is on the drives in use, and no segment is being given up.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.has_chunks() && self.moves.is_empty() && self.reclaiming.is_empty()
+    }
+
+    /// A replica gets what is packed from now on, and none of the segments so far is given up before it has that one. They are returned,
+    /// each with its slot.
+    pub(crate) fn begin_rebuild(&mut self, replica: usize) -> VecDeque<(u64, u32)> {
+        // A segment is copied whole: none of them grows any more.
+        self.is_open = false;
+        (self.lost[replica], self.joining[replica]) = (false, true);
+        self.segments.values_mut().for_each(|segment| segment.pending += 1);
+        self.segments.iter().map(|(number, segment)| (*number, segment.slot)).collect()
+    }
+
+    /// A replica that is rebuilt has a segment, or is not rebuilt any more.
+    pub(crate) fn has_copy(&mut self, number: u64) {
+        self.segments.get_mut(&number).into_iter().for_each(|segment| segment.pending -= 1);
     }
 
     /// Whether something waits for a drive.

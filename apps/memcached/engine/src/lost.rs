@@ -3,14 +3,39 @@
 //! All other drives record a loss before the engine writes again. The lost drive lacks later writes, so a drive that returns is
 //! rebuilt from the others of its group.
 
+use std::ops::Deref;
 use std::rc::Rc;
 
 use crate::drives::Member;
 use crate::engine::Engine;
 use crate::error::{EngineError, Event};
-use crate::open::Super;
+
+/// The drives of a group, as they are now.
+pub(crate) struct Group {
+    members: Rc<[Rc<Member>]>,
+    first: usize,
+    width: usize,
+}
+
+impl Deref for Group {
+    type Target = [Rc<Member>];
+
+    fn deref(&self) -> &[Rc<Member>] {
+        &self.members[self.first..][..self.width]
+    }
+}
 
 impl Engine {
+    /// The drives, as they are now: one that was lost may be replaced.
+    pub(crate) fn members(&self) -> Rc<[Rc<Member>]> {
+        self.members.borrow().clone()
+    }
+
+    /// A drive.
+    pub(crate) fn member(&self, drive: usize) -> Rc<Member> {
+        self.members.borrow()[drive].clone()
+    }
+
     /// Drives of a group.
     pub(crate) fn replicas(&self) -> usize {
         self.layout.width
@@ -22,15 +47,15 @@ impl Engine {
     }
 
     /// The drives of a group.
-    pub(crate) fn group(&self, pair: usize) -> &[Rc<Member>] {
-        &self.members[pair * self.replicas()..][..self.replicas()]
+    pub(crate) fn group(&self, pair: usize) -> Group {
+        let width = self.replicas();
+        Group { members: self.members(), first: pair * width, width }
     }
 
     /// Whether a group has all of its drives, and the policy keeps reads apart: one drive alone is written and read at the same time.
     pub(crate) fn keeps_apart(&self, pair: usize) -> bool {
-        self.policy.keeps_reads_apart()
-            && self.group(pair).len() > 1
-            && !self.group(pair).iter().any(|one| one.is_incomplete())
+        let group = self.group(pair);
+        self.policy.keeps_reads_apart() && group.len() > 1 && !group.iter().any(|one| one.is_incomplete())
     }
 
     /// What has happened since the last call.
@@ -56,10 +81,12 @@ impl Engine {
             if lost >= self.layout.spares() {
                 return Err(error);
             }
-            if self.members[drive].is_gone() {
+            let member = self.member(drive);
+            if member.is_gone() {
                 return Ok(());
             }
-            self.members[drive].lose();
+            member.lose();
+            self.end_rebuild(drive);
             // The others know of it before any of them has what this one lacks, and before anyone hears that a change is done.
             let recorded = self.record_losses().await;
             self.state.borrow_mut().lose(pair, replica);
@@ -77,13 +104,11 @@ impl Engine {
     /// # Errors
     /// The failure of one of them.
     pub(crate) async fn record_losses(&self) -> Result<(), EngineError> {
-        let lost =
-            self.members.iter().filter(|member| member.is_incomplete()).fold(0, |lost, one| lost | 1 << one.number());
-        let before = self.shape.get();
-        let shape = Super { generation: before.generation + 1, lost, ..before };
-        self.shape.set(shape);
-        for member in self.members.iter().filter(|member| !member.is_incomplete()) {
-            shape.write(member).await?;
+        let members = self.members();
+        let lost = members.iter().filter(|member| member.is_incomplete());
+        self.begin_round(lost.fold(0, |lost, one| lost | 1 << one.number()));
+        for member in members.iter().filter(|member| !member.is_incomplete()) {
+            self.record(member).await?;
         }
         Ok(())
     }

@@ -174,7 +174,7 @@ mod tests {
     use nandscape_sim::Seed;
 
     use super::*;
-    use crate::engine::Marks;
+    use crate::item::Marks;
     use crate::record::{CHUNK_HEADER, Kind, Record, records};
 
     const BLOCK: usize = 512;

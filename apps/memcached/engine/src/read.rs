@@ -11,8 +11,9 @@ use nandscape_sim::Span;
 use nandscape_wire_nvme::vendor::Attributes;
 
 use crate::drives::Member;
-use crate::engine::{Access, Engine, Item};
+use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::item::{Access, Item};
 use crate::log::Spot;
 use crate::placement::xor;
 use crate::record::{Kind, Record};
@@ -181,18 +182,19 @@ impl Engine {
     async fn fetch_copy(&self, pair: usize, spot: Spot, attributes: Attributes, tries: &mut Tries) -> Option<Vec<u8>> {
         let drive = self.replica(pair, tries.bad);
         tries.read = Some(drive);
-        let (member, apart) = (&self.members[drive], self.keeps_apart(pair));
+        let (member, apart) = (self.member(drive), self.keeps_apart(pair));
         // A drive without power is waited for only if the other one has not answered either.
         let must = tries.bad.is_some() || self.others(pair, drive).next().is_none();
-        let patience = if must { member.patience } else { Span::ZERO };
-        match member.read(self.place(spot), apart, attributes, patience).await {
-            Ok(bytes) => Some(bytes),
-            Err(error) => {
-                (tries.bad, tries.is_away) = (Some(drive), !error.is_damage());
-                self.others_have_no_token(pair, tries.bad).await;
-                None
-            }
+        let read = match must {
+            true => Some(member.read(self.place(spot), apart, attributes, member.patience).await),
+            false => self.read_in_time(&member, self.place(spot), apart, attributes).await,
+        };
+        if let Some(Ok(bytes)) = read {
+            return Some(bytes);
         }
+        (tries.bad, tries.is_away) = (Some(drive), is_away(&read));
+        self.others_have_no_token(pair, tries.bad).await;
+        None
     }
 
     /// The bytes of an item from the drive that has it, or from all others.
@@ -206,23 +208,24 @@ impl Engine {
         let apart = self.keeps_apart(pair);
         let home = self.group(pair)[spot.drive as usize].clone();
         let has_failed = tries.bad == Some(home.number());
-        let is_busy = tries.bad.is_none() && apart && home.has_token();
+        let is_busy = tries.bad.is_none() && (apart && home.has_token() || home.pace.is_silent());
         let patience = if tries.bad.is_some() { home.patience } else { Span::ZERO };
         let read = if home.is_incomplete() || has_failed || is_busy {
             tries.read = self.others(pair, home.number()).next().map(|other| other.number());
-            self.reconstruct(pair, spot, apart, (attributes, patience)).await
+            Some(self.reconstruct(pair, spot, apart, (attributes, patience)).await)
         } else {
             tries.read = Some(home.number());
             home.token_left_if(apart).await;
-            home.read(self.place(spot), apart, attributes, patience).await
-        };
-        match read {
-            Ok(bytes) => Some(bytes),
-            Err(error) => {
-                (tries.bad, tries.is_away) = (tries.read, !error.is_damage());
-                None
+            match tries.bad {
+                Some(_) => Some(home.read(self.place(spot), apart, attributes, patience).await),
+                None => self.read_in_time(&home, self.place(spot), apart, attributes).await,
             }
+        };
+        if let Some(Ok(bytes)) = read {
+            return Some(bytes);
         }
+        (tries.bad, tries.is_away) = (tries.read, is_away(&read));
+        None
     }
 
     /// Makes the bytes of an item from all drives but the one that has it.
@@ -233,9 +236,9 @@ impl Engine {
         apart: bool,
         (attributes, patience): (Attributes, Span),
     ) -> Result<Vec<u8>, EngineError> {
-        let group = self.group(pair).iter().enumerate();
-        let others: Vec<&Rc<Member>> =
-            group.filter(|(drive, _)| *drive != spot.drive as usize).map(|(_, one)| one).collect();
+        let group = self.group(pair);
+        let others = group.iter().enumerate().filter(|(drive, _)| *drive != spot.drive as usize);
+        let others: Vec<&Rc<Member>> = others.map(|(_, one)| one).collect();
         while let Some(busy) = others.iter().find(|other| apart && other.has_token()) {
             busy.token_left_if(true).await;
         }
@@ -256,8 +259,10 @@ impl Engine {
     }
 
     /// The other drives of a group that are in use.
-    fn others(&self, pair: usize, drive: usize) -> impl Iterator<Item = &Rc<Member>> {
-        self.group(pair).iter().filter(move |other| other.number() != drive && !other.is_incomplete())
+    fn others(&self, pair: usize, drive: usize) -> impl Iterator<Item = Rc<Member>> + use<> {
+        let group = self.group(pair);
+        let all = (0..group.len()).map(move |place| group[place].clone());
+        all.filter(move |other| other.number() != drive && !other.is_incomplete())
     }
 
     /// Waits until each of the others has had no token, where copies are read apart.
@@ -272,14 +277,26 @@ impl Engine {
     fn replica(&self, pair: usize, bad: Option<usize>) -> usize {
         let apart = self.keeps_apart(pair);
         self.turn.set(self.turn.get() + 1);
-        let in_use = || self.group(pair).iter().filter(|one| !one.is_incomplete());
+        let group = self.group(pair);
+        let in_use = || group.iter().filter(|one| !one.is_incomplete());
         let turn = (self.turn.get() % self.replicas() as u64) as usize;
         let order = |one: &&Rc<Member>| {
             let is_bad = bad == Some(one.number());
-            (apart && one.has_token(), is_bad, one.reads(), one.number() % self.replicas() != turn)
+            (
+                apart && one.has_token(),
+                is_bad,
+                one.pace.is_silent(),
+                one.reads(),
+                one.number() % self.replicas() != turn,
+            )
         };
         in_use().min_by_key(order).map_or(pair * self.replicas(), |one| one.number())
     }
+}
+
+/// Whether a drive may have what it has not returned.
+fn is_away(read: &Option<Result<Vec<u8>, EngineError>>) -> bool {
+    !matches!(read, Some(Err(error)) if error.is_damage())
 }
 
 /// Waits for all of some work, which begins at once.

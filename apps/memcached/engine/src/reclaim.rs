@@ -6,11 +6,12 @@
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::log::{Log, Name, Reclaiming, Segment, Spot};
+use crate::log::{Log, Reclaiming, Segment, Spot};
 use crate::placement::{is_whole, rows};
 use crate::record::{Kind, Record, pieces, records};
 use crate::small::{bucket_number, items};
 use crate::state::State;
+use crate::waiting::Move;
 
 /// The most segments that an epoch releases: moved items take memory.
 const MOST: usize = 8;
@@ -177,7 +178,11 @@ impl Engine {
                 let is_kept = match record.kind {
                     Kind::Put => state.give_up_item(pair, &record, (is_at, stays), now_s),
                     Kind::Bucket => state.give_up_bucket(pair, &record, (is_at, stays), now_s),
-                    Kind::Delete | Kind::Touch | Kind::Clear => false,
+                    Kind::Delete => {
+                        state.keep_void(pair, &record);
+                        false
+                    }
+                    Kind::Touch | Kind::Clear => false,
                 };
                 kept += if is_kept { record.len() } else { 0 };
             }
@@ -186,8 +191,15 @@ impl Engine {
 }
 
 impl State {
+    /// A record outside of buckets is given up. While its key's bucket may have an older item, that stays void.
+    pub(crate) fn keep_void(&mut self, pair: usize, record: &Record<'_>) {
+        if self.small.has_changed(record.key) {
+            self.logs[pair].move_later(Move::Void(record.key.into(), record.version));
+        }
+    }
+
     /// Has an item of a segment that is given up written again or evicted. Whether it stays.
-    fn give_up_item(
+    pub(crate) fn give_up_item(
         &mut self,
         pair: usize,
         record: &Record<'_>,
@@ -195,10 +207,7 @@ impl State {
         now_s: u64,
     ) -> bool {
         let key = record.key;
-        if self.small.has_changed(key) {
-            // Its bucket has an older item, which is to be gone before this record is.
-            self.logs[pair].move_later(Name::Key(key.into()));
-        }
+        self.keep_void(pair, record);
         let Some(entry) = self.look(key, now_s) else { return false };
         let is_here = entry.spot.is_some_and(is_at);
         // A newer version that no drive has yet: this one stays until it is written.

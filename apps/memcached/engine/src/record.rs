@@ -5,7 +5,7 @@
 
 use nandscape_apps_store::bytes::{Put as _, Reader, is_sealed, seal};
 
-use crate::engine::Marks;
+use crate::item::Marks;
 
 /// Bytes before the key of a record.
 pub(crate) const RECORD_HEADER: usize = 36;

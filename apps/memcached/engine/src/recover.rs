@@ -10,19 +10,16 @@
 //! A chunk that is missing although a newer one exists is damaged on all replicas: each chunk names how many the segment before had, and
 //! segments are numbered without gaps. Any key could have had a newer version in it. So of what is older nothing counts.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::collections::BTreeSet;
 
-use nandscape_sim::Time;
-
+use crate::drives::Member;
 use crate::engine::Engine;
-use crate::error::{Event, OpenError};
+use crate::error::{EngineError, Event, OpenError};
 use crate::log::{Segment, Spot};
-use crate::open::Part;
+use crate::membership::Part;
 use crate::placement::rows;
-use crate::record::{CHUNK_HEADER, Header, Kind, Record, pieces, records};
-use crate::small::{Doubt, bucket_number, items};
-use crate::state::{Entry, State};
+use crate::record::{CHUNK_HEADER, Header, pieces, records};
+use crate::replay::Replay;
 
 /// More versions than a store gives.
 const MOST_VERSION: u64 = 1 << 62;
@@ -53,100 +50,6 @@ impl Found {
     pub(crate) fn used(&self, block: usize) -> usize {
         let last = self.behind.last().or(self.whole.last());
         last.map_or(0, |last| (last.offset as usize + last.len as usize).next_multiple_of(block))
-    }
-}
-
-/// What was found so far, from the newest record on.
-#[derive(Default)]
-pub(crate) struct Replay {
-    /// Keys whose newest record was found that is of no bucket, with a version: older ones are void.
-    decided: BTreeMap<Rc<[u8]>, u64>,
-    /// Keys of these that may be in a bucket that is newer.
-    pub(crate) doubts: BTreeMap<Rc<[u8]>, Doubt>,
-    /// Buckets that are lost.
-    lost: BTreeSet<u32>,
-    touched: BTreeMap<Rc<[u8]>, (u64, u64)>,
-    is_cleared: bool,
-    /// The oldest segment that counts.
-    tail: u64,
-    /// The segment that was read last, and how many chunks the one before it had.
-    last: Option<(u64, u32)>,
-    taken: BTreeSet<u32>,
-    /// Where the log is damaged: of what is older nothing counts.
-    damage: Option<u64>,
-    /// Whether there are chunks that are older. Without them a chunk of an empty segment may be torn that is written in its place.
-    is_older: bool,
-    dropped: u64,
-    /// The slot of the damaged segment, if chunks of it count.
-    cut: Option<(u64, u32)>,
-}
-
-impl Replay {
-    /// Takes a record, which is older than those before. Its segment does not stay if something of it is missing.
-    pub(crate) fn take(
-        &mut self,
-        state: &mut State,
-        pair: usize,
-        (record, spot): (&Record<'_>, Spot),
-        (now, now_s): (Time, u64),
-    ) {
-        let stays = state.logs[pair].segments.contains_key(&spot.segment);
-        match record.kind {
-            Kind::Clear => self.is_cleared = true,
-            Kind::Touch => drop(self.touched.entry(record.key.into()).or_insert((record.version, record.expiry))),
-            Kind::Delete => drop(self.decides(record, state)),
-            Kind::Bucket => {
-                let Some(number) = bucket_number(record.key).filter(|number| !state.has_bucket(*number)) else {
-                    return;
-                };
-                state.found_bucket(pair, record, spot);
-                state.find_stale(pair, record, &self.decided, now);
-                if !stays {
-                    state.move_bucket(pair, number, record.value);
-                }
-            }
-            Kind::Put if self.decides(record, state) => {
-                let touched = self.touched.get(record.key).filter(|(version, _)| *version == record.version);
-                let expiry = touched.map_or(record.expiry, |(_, expiry)| *expiry);
-                if expiry == 0 || expiry > now_s {
-                    state.enter(record.key.into(), entry(record, expiry, spot, now_s));
-                    if !stays {
-                        state.move_item(record.key.into(), record.value);
-                    }
-                }
-            }
-            Kind::Put => {}
-        }
-    }
-
-    /// Notes a record of a key, which is of no bucket. Whether it is the newest.
-    fn decides(&mut self, record: &Record<'_>, state: &State) -> bool {
-        if self.decided.contains_key(record.key) {
-            return false;
-        }
-        let key: Rc<[u8]> = record.key.into();
-        if state.small.may_have(&key) {
-            let doubt = Doubt { version: record.version, is_item: record.kind == Kind::Put };
-            self.doubts.insert(key.clone(), doubt);
-        }
-        self.decided.insert(key, record.version);
-        true
-    }
-
-    /// A record is older than what is damaged.
-    fn drop_record(&mut self, record: &Record<'_>, state: &State) {
-        let is_lost = |number: &u32| !state.has_bucket(*number);
-        match record.kind {
-            Kind::Put if !self.decided.contains_key(record.key) => {
-                self.decided.insert(record.key.into(), record.version);
-                self.dropped += 1;
-            }
-            Kind::Bucket => {
-                let number = bucket_number(record.key).filter(is_lost).filter(|number| self.lost.insert(*number));
-                self.dropped += number.map_or(0, |_| items(record.value).count() as u64);
-            }
-            _ => {}
-        }
     }
 }
 
@@ -207,7 +110,7 @@ impl Engine {
         let slots = self.state.borrow().logs[pair].slots;
         let mut seen = BTreeSet::new();
         for drive in self.parts(pair, parts, Part::Whole) {
-            let member = &self.members[drive];
+            let member = self.member(drive);
             for first in (0..slots).step_by(AT_ONCE) {
                 let some: Vec<u32> = (first..slots.min(first + AT_ONCE as u32)).collect();
                 let starts: Vec<u64> = some.iter().map(|slot| self.start_of(*slot)).collect();
@@ -251,7 +154,7 @@ impl Engine {
         let drives: Vec<usize> = self.parts(pair, parts, Part::Whole).collect();
         for drive in &drives {
             let (start, len) = (self.start_of(slot), self.segment as usize);
-            let read = self.members[*drive].read_what_is_left(start, len, self.block).await?;
+            let read = self.member(*drive).read_what_is_left(start, len, self.block).await?;
             images[drive % self.layout.width] = Some(read);
         }
         let mut found = rows(self.layout, &mut images, number, (self.id, self.block));
@@ -288,7 +191,7 @@ impl Engine {
             for header in lacking {
                 let (at, len) = (header.offset as usize, (header.len as usize).next_multiple_of(self.block));
                 let image = &found.images[drive % self.layout.width][at..at + len];
-                self.members[*drive].write_by(start + at as u64, image, self.policy.handle()).await?;
+                self.member(*drive).write_by(start + at as u64, image, self.policy.handle()).await?;
             }
         }
         Ok(())
@@ -303,14 +206,24 @@ impl Engine {
         };
         for drive in self.parts(pair, parts, Part::Rebuilt) {
             if self.is_zoned() {
-                self.members[drive].reset_all().await?;
+                self.member(drive).reset_all().await?;
                 continue;
             }
-            for slot in (0..slots).filter(|slot| !taken.contains(slot)) {
-                let head = self.members[drive].read_what_is_left(self.start_of(slot), CHUNK_HEADER, self.block).await?;
-                if head.iter().any(|byte| *byte != 0) {
-                    self.members[drive].write(self.start_of(slot), &vec![0; self.segment as usize]).await?;
-                }
+            self.wipe_slots(&self.member(drive), (0..slots).filter(|slot| !taken.contains(slot))).await?;
+        }
+        Ok(())
+    }
+
+    /// Clears slots of a drive that have chunks.
+    pub(crate) async fn wipe_slots(
+        &self,
+        member: &Member,
+        slots: impl Iterator<Item = u32>,
+    ) -> Result<(), EngineError> {
+        for start in slots.map(|slot| self.start_of(slot)) {
+            let head = member.read_what_is_left(start, CHUNK_HEADER, self.block).await?;
+            if head.iter().any(|byte| *byte != 0) {
+                member.write(start, &vec![0; self.segment as usize]).await?;
             }
         }
         Ok(())
@@ -395,24 +308,5 @@ impl Engine {
             let drives = self.group(pair).iter().map(|member| member.number()).collect();
             self.event(Event::Damaged { drives, at, dropped: replay.dropped });
         }
-    }
-}
-
-fn entry(record: &Record<'_>, expiry: u64, spot: Spot, now_s: u64) -> Entry {
-    Entry {
-        version: record.version,
-        flags: record.flags,
-        expiry,
-        len: record.value.len() as u32,
-        value: None,
-        spot: Some(spot),
-        is_unpacked: false,
-        is_small: false,
-        pins: 0,
-        marks: record.marks,
-        accessed: now_s,
-        is_fetched: false,
-        is_recent: false,
-        is_hot: false,
     }
 }

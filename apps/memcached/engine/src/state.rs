@@ -8,119 +8,16 @@ use std::rc::Rc;
 use nandscape_sim::Time;
 use nandscape_sim::rng::mix;
 
-use crate::engine::{Access, Item, Marks, New};
-use crate::log::{Log, Name, Queued, Spot};
+use crate::entry::{ENTRY_BYTES, Entry};
+use crate::item::{Marks, New};
+use crate::log::Log;
 use crate::record::record_bytes;
 use crate::small::Small;
+use crate::stats::Stats;
+use crate::waiting::{Move, Name, Queued};
 
-/// An item in the index.
-pub(crate) struct Entry {
-    pub(crate) version: u64,
-    pub(crate) flags: u32,
-    /// Seconds since 1970; 0 is never.
-    pub(crate) expiry: u64,
-    pub(crate) len: u32,
-    pub(crate) value: Option<Rc<[u8]>>,
-    /// Where it is; `None` before it was packed.
-    pub(crate) spot: Option<Spot>,
-    /// Whether its present version waits to be packed.
-    pub(crate) is_unpacked: bool,
-    /// Whether it goes to a bucket. Then it is here while its change waits, and as a copy while memory has room.
-    pub(crate) is_small: bool,
-    /// Chunks on their way that contain it: of a version few.
-    pub(crate) pins: u8,
-    pub(crate) marks: Marks,
-    /// When it was last asked for, in seconds since 1970.
-    pub(crate) accessed: u64,
-    pub(crate) is_fetched: bool,
-    /// Asked for since the cache last looked at it, and since its segment was written.
-    pub(crate) is_recent: bool,
-    pub(crate) is_hot: bool,
-}
-
-impl Entry {
-    /// It with its value, as it was before this access.
-    pub(crate) fn item(&self, value: Rc<[u8]>) -> Item {
-        let Entry { flags, expiry, version, accessed, is_fetched, marks, .. } = *self;
-        Item { flags, expiry, version, value, accessed, is_fetched, marks }
-    }
-
-    /// Notes an access.
-    pub(crate) fn count(&mut self, access: Access, now_s: u64) {
-        if access == Access::Counts {
-            (self.accessed, self.is_fetched, self.is_recent, self.is_hot) = (now_s, true, true, true);
-        }
-    }
-}
-
-/// Bytes of memory of an item in the index without its key: the entry, a pointer and counts of its key, and the room that a tree leaves
-/// between entries, a third (nodes are between half full and full).
-pub(crate) const ENTRY_BYTES: u64 = (size_of::<Entry>() + size_of::<Rc<[u8]>>()) as u64 * 4 / 3 + 16;
 /// Bytes of a place in a queue or the cache's list.
 const PLACE_BYTES: u64 = 32;
-
-/// Counters.
-#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
-pub struct Stats {
-    /// Reads that were asked for.
-    pub gets: u64,
-    /// Of those, answered from memory.
-    pub memory_hits: u64,
-    /// Of those, answered from a drive.
-    pub drive_hits: u64,
-    /// Items in the index, and small ones in buckets.
-    pub items: u64,
-    /// Small items, in buckets or waiting for that.
-    pub small_items: u64,
-    /// Buckets that were written.
-    pub buckets: u64,
-    /// Bytes of records of items, each counted once.
-    pub live_bytes: u64,
-    /// Bytes of records that the drives have room for, each counted once.
-    pub log_bytes: u64,
-    /// Bytes of memory of the index, with the table of buckets and without copies of small items.
-    pub index_bytes: u64,
-    /// Bytes of memory of everything.
-    pub memory_bytes: u64,
-    /// Bytes of changes that wait for their drives.
-    pub waiting_bytes: u64,
-    /// Items that left for want of space or memory.
-    pub evictions: u64,
-    /// Items that had expired when they were found.
-    pub expired: u64,
-    /// Changes of items that a later one made void before they were written.
-    pub cancelled: u64,
-    /// Items that were written again because their segment was given up.
-    pub moved: u64,
-    /// Items that were read from all drives but their own, with parity.
-    pub reconstructed: u64,
-    /// Changes that waited because too many waited for their drives.
-    pub throttled: u64,
-    /// Epochs.
-    pub epochs: u64,
-    /// Items that could not be read from any replica.
-    pub unreadable: u64,
-    /// Buckets that were read for clients.
-    pub bucket_reads: u64,
-    /// Of those, buckets without the item.
-    pub bucket_misses: u64,
-    /// Buckets that were written because of changes, and the changes.
-    pub folds: u64,
-    /// See `folds`.
-    pub folded: u64,
-    /// Items that were dropped when the store was opened: a newer version could be in a part of the log that is damaged.
-    pub dropped: u64,
-    /// Drives that are missing, have failed, or are being rebuilt.
-    pub lost_drives: u64,
-    /// Bytes read from drives.
-    pub read_bytes: u64,
-    /// Bytes written to drives.
-    pub written_bytes: u64,
-    /// Reads that began at a drive with a token although the policy keeps reads apart. It stays 0.
-    pub reads_at_tokens: u64,
-    /// Deterministic windows that drives have ended by themselves, if the policy has windows.
-    pub window_lapses: u64,
-}
 
 /// See the file.
 pub(crate) struct State {
@@ -403,7 +300,7 @@ impl State {
                 self.clock.push_back((key.clone(), entry.version));
             }
         }
-        self.logs[pair].move_later(Name::Key(key));
+        self.logs[pair].move_later(Move::Item(Name::Key(key)));
     }
 
     /// A chunk that contains an item is on all replicas.

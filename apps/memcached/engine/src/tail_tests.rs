@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use nandscape_sim::Time;
 
-use crate::engine::{Marks, New};
+use crate::item::{Marks, New};
 use crate::log::Log;
 use crate::pack::Form;
 use crate::placement::{Layout, Placement, rows};

@@ -3,8 +3,7 @@
 //! A drive that reconnects must have the record of the store that the engine has written last. One that lost its contents has none, and
 //! another engine that opened the store meanwhile has recorded a newer one.
 //!
-//! Left out: a drive that is as it was at a time after its last record; drives with zones; an empty drive that is rebuilt, which gets its
-//! record at the end and is not used any more if it reconnects before.
+//! Left out: a drive that is as it was at a time after its last record; drives with zones.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -15,8 +14,8 @@ use nandscape_drive::Drive;
 
 use crate::config::SEGMENT;
 use crate::engine::Engine;
-use crate::open::{SUPER, Super};
 use crate::record::CHUNK_HEADER;
+use crate::shape::{SUPER, Super};
 
 /// Generations of the record on a drive, plus one; 0 is none.
 #[derive(Default, Debug)]
@@ -62,7 +61,7 @@ impl Witness {
         let found = Super::of(block).filter(|found| (found.id, found.number) == (self.id, self.number));
         let generation = found.map_or(0, |found| found.generation + 1);
         match (self.recorded.taken.load(Ordering::Relaxed), self.recorded.begun.load(Ordering::Relaxed)) {
-            (0, _) => Err("it is being rebuilt, and has no record yet that shows whether it kept its data"),
+            (0, _) => Err("it has no record of the store yet, which would show whether it kept its data"),
             (_, begun) if generation > begun => Err("another memcached server has opened its store since"),
             (taken, _) if generation < taken => Err(
                 "the last writes of the store are missing: the drive has lost data, or was restored to an earlier state",
@@ -75,7 +74,7 @@ impl Witness {
 impl Engine {
     /// What a drive must have when it reconnects.
     pub fn witness(&self, drive: usize) -> Witness {
-        Witness { id: self.id, number: drive as u32, recorded: self.members[drive].recorded.clone() }
+        Witness { id: self.id, number: drive as u32, recorded: self.member(drive).recorded.clone() }
     }
 }
 
@@ -101,13 +100,15 @@ pub async fn clear(host: &Host, drive: Rc<dyn Drive>) -> Result<(), StoreError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::MOST_DRIVES;
 
     #[test]
     fn a_drive_has_the_record_that_was_written_last() {
-        let shape = Super { id: 7, segment: 1, slots: 1, drives: 2, number: 1, replicas: 2, generation: 4, lost: 0 };
+        let (replicas, generation, lost, taken) = (2, 4, 0, [0; MOST_DRIVES]);
+        let shape = Super { id: 7, segment: 1, slots: 1, drives: 2, number: 1, replicas, generation, lost, taken };
         let block = |shape: Super| shape.to_bytes();
         let witness = Witness { id: 7, number: 1, recorded: Arc::default() };
-        assert!(witness.look(&block(shape)).is_err_and(|why| why.contains("rebuilt")));
+        assert!(witness.look(&block(shape)).is_err_and(|why| why.contains("no record")));
         witness.recorded.is_found(4);
         assert_eq!(witness.look(&block(shape)), Ok(()));
         witness.recorded.begins(5);

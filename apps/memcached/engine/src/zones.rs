@@ -23,6 +23,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::drives::Member;
 use crate::error::EngineError;
+use crate::lock::Lock;
 use crate::policy::again;
 use crate::zones::record::Head;
 
@@ -63,34 +64,6 @@ impl Drop for Reading<'_> {
     fn drop(&mut self) {
         self.0.reads.set(self.0.reads.get() - 1);
         self.0.changed.notify();
-    }
-}
-
-/// Something that one task at a time may do.
-struct Lock {
-    is_taken: Cell<bool>,
-    left: Signal,
-}
-
-impl Lock {
-    fn new(sim: &Sim) -> Lock {
-        Lock { is_taken: Cell::new(false), left: Signal::new(sim) }
-    }
-
-    async fn lock(&self) -> Locked<'_> {
-        while self.is_taken.replace(true) {
-            self.left.changed().await;
-        }
-        Locked(self)
-    }
-}
-
-struct Locked<'a>(&'a Lock);
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        self.0.is_taken.set(false);
-        self.0.left.notify();
     }
 }
 

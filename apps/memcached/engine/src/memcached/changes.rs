@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::Server;
-use crate::engine::{Expect, New, Refused};
+use crate::item::{Expect, New, Refused};
 
 /// How an item is stored.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -74,7 +74,7 @@ impl Server {
         let (of, engine, now_s) = (self.counters(), self.engine.stats(), self.engine.now_s());
         let uptime = now_s - self.begun_s;
         let seconds = self.engine.host().sim().now().ns() as f64 / 1e9;
-        let user: u64 = self.engine.members.iter().filter_map(|one| Some(one.disk()?.info.bytes())).sum();
+        let user: u64 = self.engine.members().iter().filter_map(|one| Some(one.disk()?.info.bytes())).sum();
         let a_day = if seconds > 0.0 { engine.written_bytes as f64 / user as f64 * 86_400.0 / seconds } else { 0.0 };
         let per_item = share(engine.index_bytes, engine.items);
         let mut stats = vec![
@@ -130,8 +130,12 @@ impl Server {
             ("engine_memory_hits", engine.memory_hits),
             ("engine_drive_hits", engine.drive_hits),
             ("engine_reconstructed", engine.reconstructed),
+            ("engine_hedged_reads", engine.hedged),
             ("engine_unreadable", engine.unreadable),
             ("engine_lost_drives", engine.lost_drives),
+            ("engine_rebuilt_drives", engine.rebuilt_drives),
+            ("engine_rebuild_bytes", engine.rebuild_bytes),
+            ("engine_rebuild_bytes_left", engine.rebuild_bytes_left),
             ("engine_dropped_items", engine.dropped),
             ("engine_cancelled_writes", engine.cancelled),
             ("engine_moved_items", engine.moved),

@@ -10,7 +10,7 @@ use nandscape_wire_nvme::vendor::Attributes;
 use super::changes::{Mode, Stored};
 use super::meta::Meta;
 use super::{Server, failed};
-use crate::engine::{Access, Expect, Item, Marks, New, Refused};
+use crate::item::{Access, Expect, Item, Marks, New, Refused};
 
 /// How often an item is looked for that is there and cannot be read.
 const TRIES: usize = 8;

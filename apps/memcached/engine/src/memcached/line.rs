@@ -1,6 +1,6 @@
 //! A command line in words.
 
-use crate::engine::MOST_KEY;
+use crate::item::MOST_KEY;
 
 /// See the file.
 pub(crate) struct Line<'a> {

@@ -9,7 +9,7 @@ use super::changes::{Counted, Mode, Step, Stored};
 use super::line::{Line, data_len, is_key, number};
 use super::wire::Wire;
 use super::{Server, Then, base64, failed};
-use crate::engine::{Expect, Item, MOST_KEY, New, Refused};
+use crate::item::{Expect, Item, MOST_KEY, New, Refused};
 use crate::record::record_bytes;
 
 /// A flag: its letter and its token.

@@ -36,7 +36,8 @@ use nandscape_sim::{Span, Time};
 pub use counters::Counters;
 pub use wire::{MOST_LINE, Wire};
 
-use crate::engine::{Engine, Refused};
+use crate::engine::Engine;
+use crate::item::Refused;
 use line::Line;
 use prefixes::Prefixes;
 

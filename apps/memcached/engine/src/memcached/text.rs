@@ -8,7 +8,7 @@ use super::changes::{Counted, Mode, Step, Stored};
 use super::line::{Line, Part, data_len, is_key, number};
 use super::wire::Wire;
 use super::{Server, Then, failed};
-use crate::engine::{Access, Expect, Item, New, Refused};
+use crate::item::{Access, Expect, Item, New, Refused};
 use crate::read::Miss;
 
 const BAD_LINE: &str = "CLIENT_ERROR bad command line format";

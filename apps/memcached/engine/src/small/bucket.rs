@@ -5,7 +5,7 @@
 
 use nandscape_apps_store::bytes::Reader;
 
-use crate::engine::Marks;
+use crate::item::Marks;
 use crate::record::RECORD_HEADER;
 
 /// The most bytes of a bucket's record: those of a block of a drive's mapping.

@@ -11,9 +11,9 @@ use nandscape_sim::Time;
 use super::bucket::items;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::log::Queued;
 use crate::record::Record;
 use crate::state::State;
+use crate::waiting::Queued;
 
 /// The newest record of a key that is older than that of its bucket: a version, below which the key's items are void.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

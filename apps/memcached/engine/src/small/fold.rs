@@ -13,9 +13,11 @@ use nandscape_sim::Time;
 
 use super::bucket::{Packed, Stay, bytes, items, make_fit};
 use super::{Known, Small};
-use crate::log::{Name, Queued, Spot};
+use crate::entry::Entry;
+use crate::log::Spot;
 use crate::record::Record;
-use crate::state::{Entry, State};
+use crate::state::State;
+use crate::waiting::{Move, Name, Queued};
 
 /// The next record of a bucket.
 pub(crate) struct Folded {
@@ -150,7 +152,7 @@ impl State {
         }
         self.small.table[number as usize].asked = 0;
         self.stats.moved += 1;
-        self.logs[pair].move_later(Name::Bucket(number));
+        self.logs[pair].move_later(Move::Item(Name::Bucket(number)));
     }
 
     /// The items of a bucket are gone, but for those that the index has.

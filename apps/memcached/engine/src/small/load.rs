@@ -9,13 +9,14 @@ use nandscape_wire_nvme::vendor::Attributes;
 
 use super::bucket::{BUCKET, Packed, items};
 use super::fold::bucket_number;
-use crate::engine::{Access, Engine, Item};
+use crate::engine::Engine;
+use crate::entry::Entry;
 use crate::error::EngineError;
+use crate::item::{Access, Item};
 use crate::log::Spot;
 use crate::placement::xor;
 use crate::read::{TRIES, Tries, all};
 use crate::record::{Kind, Record};
-use crate::state::Entry;
 
 /// Buckets that are read at a time before they are written.
 const AT_ONCE: usize = 32;
@@ -90,7 +91,7 @@ impl Engine {
 
     /// The bytes of a bucket; `None` if there is none, or no drive has returned it.
     async fn bucket(&self, number: u32, attributes: Attributes) -> Option<(Rc<[u8]>, Source)> {
-        let pair = number as usize % (self.members.len() / self.replicas());
+        let pair = number as usize % (self.drives() / self.replicas());
         let mut tries = Tries::default();
         for _ in 0..TRIES {
             let spot = match self.bucket_or_spot(pair, number)? {
@@ -214,7 +215,7 @@ impl Engine {
 
     /// What a drive has at a place; `None` if it is damaged or lost.
     async fn read_of(&self, pair: usize, drive: usize, spot: Spot) -> Result<Option<Vec<u8>>, EngineError> {
-        let member = &self.group(pair)[drive];
+        let member = self.group(pair)[drive].clone();
         if member.is_incomplete() {
             return Ok(None);
         }

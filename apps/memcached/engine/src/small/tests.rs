@@ -8,12 +8,12 @@ use nandscape_sim::{Rng, Seed, Time};
 
 use super::bucket::{self, items};
 use super::{Known, Small, bits};
-use crate::engine::{Marks, New};
+use crate::item::{Marks, New};
 use crate::log::{Log, Segment, Spot};
 use crate::pack::Form;
 use crate::placement::{Layout, Placement};
 use crate::record::{Header, Kind, Record, records};
-use crate::recover::Replay;
+use crate::replay::Replay;
 use crate::slots::Slots;
 use crate::state::State;
 
@@ -95,7 +95,7 @@ impl Rig {
         }
         let bytes = self.bucket().expect("a bucket");
         let Some(item) = items(&bytes).find(|item| *item.key == *key) else { return 0 };
-        self.state.enter(key.clone(), crate::state::Entry::of_small(&item, 0));
+        self.state.enter(key.clone(), crate::entry::Entry::of_small(&item, 0));
         item.version
     }
 
@@ -162,9 +162,13 @@ impl Rig {
 
     /// Packs what waits, as far as a number of segments has room.
     fn pack(&mut self, segments: u32) {
+        self.pack_in(self.state.logs[0].reserve() as u32 + segments);
+    }
+
+    /// The same with a number of free slots.
+    fn pack_in(&mut self, count: u32) {
         let before = self.written.len();
         let log = &mut self.state.logs[0];
-        let count = log.reserve() as u32 + segments;
         log.free = (self.slot..self.slot + count).collect();
         self.slot += count;
         self.state.pack(0, FORM, 0);
@@ -201,6 +205,36 @@ impl Rig {
             }
             _ => {}
         }
+    }
+
+    /// The oldest segment is given up, and nothing of it is wanted. What is moved is packed in a number of free slots. Once nothing of it waits, drives
+    /// have its records no longer.
+    fn give_up_oldest(&mut self, slots: u32) {
+        let Some(oldest) = self.written.iter().map(|(spot, _)| spot.segment).min() else { return };
+        let of_oldest: Vec<Written> = self.written.iter().filter(|(spot, _)| spot.segment == oldest).cloned().collect();
+        for (place, bytes) in of_oldest {
+            let record = Record::get(&bytes).expect("a record");
+            let is_at = |spot: Spot| spot == place;
+            match record.kind {
+                Kind::Put => _ = self.state.give_up_item(0, &record, (is_at, |_| false), 0),
+                Kind::Bucket => _ = self.state.give_up_bucket(0, &record, (is_at, |_| false), 0),
+                Kind::Delete => self.state.keep_void(0, &record),
+                Kind::Touch | Kind::Clear => {}
+            }
+        }
+        self.pack_in(slots);
+        if self.state.logs[0].moves.is_empty() {
+            self.written.retain(|(spot, _)| spot.segment != oldest);
+        }
+    }
+
+    fn put(&mut self, number: u64, bytes: usize) {
+        let new = New { flags: 0, expiry: 0, value: vec![7; bytes].into() };
+        self.state.put(key(number), new, Marks::default(), NOW);
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        self.written.iter().map(kind).collect()
     }
 
     /// What is found after a crash behind a number of records.
@@ -296,6 +330,58 @@ fn a_crash_behind_any_record_leaves_a_state_that_was() {
     each(200, |seed| live(seed, None).unwrap_or_else(|problem| panic!("{problem}")));
 }
 
+/// An item has grown, its bucket without it finds no room, and then its own record is given up: the bucket's older item stays void.
+#[test]
+fn a_move_without_room_brings_no_older_item_back() {
+    let mut rig = Rig::new(None);
+    (0..6).for_each(|number| rig.put(number, 85));
+    rig.pack(1);
+    rig.state.logs[0].is_open = false;
+    rig.put(0, 650);
+    rig.pack(1);
+    assert_eq!(rig.kinds(), [Kind::Bucket, Kind::Put], "the bucket waits");
+    let version = rig.recall(0);
+    // The bucket is needed, and moved as it is.
+    rig.state.logs[0].is_open = false;
+    rig.give_up_oldest(1);
+    assert_eq!(rig.kinds(), [Kind::Put, Kind::Bucket]);
+    let own = rig.written[0].0.segment;
+    rig.give_up_oldest(0);
+    assert_eq!((rig.kinds(), rig.state.logs[0].moves.len()), (vec![Kind::Put, Kind::Bucket], 1));
+    assert_eq!(rig.after(2).versions()[0], version);
+    rig.pack_in(1);
+    rig.written.retain(|(spot, _)| spot.segment != own);
+    assert_eq!(rig.kinds(), [Kind::Bucket, Kind::Delete, Kind::Delete, Kind::Bucket], "of the move, and of the change");
+    assert!(rig.state.small.changed.is_empty() && rig.state.logs[0].moves.is_empty());
+    for count in 2..=4 {
+        assert_eq!(rig.after(count).versions()[0], 0, "behind {count} records");
+    }
+}
+
+/// A full bucket finds no room: its item leaves after the record that its own older one is void.
+#[test]
+fn a_bucket_without_room_leaves_no_older_item() {
+    let mut rig = Rig::new(None);
+    for (number, bytes) in [(7, 200), (0, 650)] {
+        rig.put(number, bytes);
+        rig.pack(1);
+        rig.state.logs[0].is_open = false;
+    }
+    (0..6).for_each(|number| rig.put(number, 92));
+    rig.pack(1);
+    assert_eq!(rig.kinds(), [Kind::Put, Kind::Put, Kind::Bucket], "the mask waits");
+    rig.state.logs[0].is_open = false;
+    // Another item takes the room.
+    rig.state.move_item(key(7), &[7; 200]);
+    rig.give_up_bucket();
+    rig.pack_in(1);
+    assert_eq!(rig.kinds(), [Kind::Put, Kind::Put, Kind::Bucket, Kind::Put, Kind::Delete]);
+    assert_eq!(rig.state.stats.evictions, 6);
+    rig.written.retain(|written| kind(written) != Kind::Bucket);
+    let count = rig.written.len();
+    assert_eq!(rig.after(count).versions()[0], 0);
+}
+
 #[test]
 fn mistakes_are_noticed() {
     for mistake in [Mistake::MaskFirst, Mistake::NoMask, Mistake::BucketFirst, Mistake::NoDoubt, Mistake::NoStale] {
@@ -338,7 +424,7 @@ fn a_filter_has_each_of_its_keys_and_few_others() {
     let spot = Spot { segment: 3, slot: 4, offset: 5, len: 600, drive: 2 };
     let key = |number: u32| number.to_le_bytes();
     let keys: Vec<[u8; 4]> = (0..16).map(key).collect();
-    let marks = crate::engine::Marks::default();
+    let marks = crate::item::Marks::default();
     let all: Vec<bucket::Packed<'_>> = keys
         .iter()
         .map(|key| bucket::Packed { key, value: b"", flags: 0, expiry: 0, version: 1, marks, is_fetched: false })

@@ -5,10 +5,11 @@ use nandscape_apps_store::bytes::{Put as _, Reader, is_sealed, seal};
 use super::{ASIDE, Appended, BLOCK};
 use crate::drives::Member;
 use crate::error::EngineError;
+use crate::shape::SUPER;
 
 /// Bytes of the record of the store, and of it with what follows: a checksum, its number, and the zone that is to get new contents.
-const RECORD: usize = 64;
-const HEAD: usize = 96;
+const RECORD: usize = SUPER;
+const HEAD: usize = RECORD + 32;
 
 /// What the first zones hold.
 #[derive(Clone, Default)]
@@ -82,7 +83,7 @@ impl Member {
         let mut block = record.to_vec();
         block.resize(block.len().next_multiple_of(self.head_bytes()), 0);
         match self.zoned() {
-            Some(_) => self.write_head(|head| head.record = Some(record[..RECORD].to_vec())).await,
+            Some(_) => self.write_head(|head| head.record = Some(block[..RECORD].to_vec())).await,
             None => self.write(0, &block).await,
         }
     }

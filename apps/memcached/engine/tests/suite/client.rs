@@ -30,6 +30,7 @@ pub(crate) const SMALL: Config = Config {
     id: 7,
     patience_ms: nandscape_apps_memcached_engine::PATIENCE_MS,
     records_opening: false,
+    hedges_reads: false,
 };
 
 /// Empty disks of 4 MiB.

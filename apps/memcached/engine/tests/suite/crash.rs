@@ -96,7 +96,7 @@ impl History {
     }
 
     /// After a crash each key is what it was at some time since it was certain.
-    async fn check(&self, engine: &Engine) {
+    pub(crate) async fn check(&self, engine: &Engine) {
         for number in 0..self.count {
             let found = engine.get(&key(number)).await.map(|item| item.value.to_vec());
             self.past(number, |past| {
@@ -174,11 +174,7 @@ pub(crate) fn live_as(
     let epochs = executor.block_on(async {
         let engine = open_all(&sim, there, policy, config).await.unwrap();
         history.check(&engine).await;
-        for writer in 0..WRITERS {
-            let rng = seed.child("writers").nth(writer).rng();
-            sim.spawn(write(engine.clone(), history.clone(), rng, sim.clone()));
-        }
-        sim.spawn(flush(engine.clone(), history.clone(), seed.child("flush").rng(), sim.clone()));
+        load(&engine, history, &sim, seed);
         sim.sleep(Span::from_us(rng.below(if is_rebuilt { 600_000 } else { 30_000 }))).await;
         if is_rebuilt {
             are_rebuilt(&engine, usize::from(missing.is_some()), &sim).await;
@@ -196,8 +192,17 @@ pub(crate) fn live_as(
     epochs.unwrap()
 }
 
+/// Has writers change items, and flushes now and then.
+pub(crate) fn load(engine: &Rc<Engine>, history: &Rc<History>, sim: &Sim, seed: Seed) {
+    for writer in 0..WRITERS {
+        let rng = seed.child("writers").nth(writer).rng();
+        sim.spawn(write(engine.clone(), history.clone(), rng, sim.clone()));
+    }
+    sim.spawn(flush(engine.clone(), history.clone(), seed.child("flush").rng(), sim.clone()));
+}
+
 /// Counts the commands to drives.
-struct Counting(Rc<QueueingDrive>, Rc<Cell<u64>>);
+pub(crate) struct Counting(pub(crate) Rc<QueueingDrive>, pub(crate) Rc<Cell<u64>>);
 
 impl Drive for Counting {
     fn info(&self) -> DriveInfo {
@@ -227,11 +232,7 @@ pub(crate) fn live_until(
         let (clock, history, policy) = (sim.clone(), history.clone(), policy.to_owned());
         sim.spawn(async move {
             let engine = open_all(&clock, given.into_iter(), &policy, config).await.unwrap();
-            for writer in 0..WRITERS {
-                let rng = seed.child("writers").nth(writer).rng();
-                clock.spawn(write(engine.clone(), history.clone(), rng, clock.clone()));
-            }
-            clock.spawn(flush(engine, history, seed.child("flush").rng(), clock.clone()));
+            load(&engine, &history, &clock, seed);
         });
         while count.get() < command {
             sim.sleep(Span::from_us(20)).await;

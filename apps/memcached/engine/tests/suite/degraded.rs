@@ -20,6 +20,12 @@ pub(crate) struct Failing {
     pub(crate) status: Cell<Option<Status>>,
 }
 
+impl Failing {
+    pub(crate) fn over(drive: Rc<dyn Drive>) -> Rc<Failing> {
+        Rc::new(Failing { drive, status: Cell::new(None) })
+    }
+}
+
 impl Drive for Failing {
     fn info(&self) -> DriveInfo {
         self.drive.info()

@@ -5,6 +5,7 @@
 mod client;
 mod crash;
 mod degraded;
+mod hedge;
 mod hostile;
 mod opening;
 mod parity;
@@ -12,5 +13,6 @@ mod policies;
 mod pressure;
 mod protocol;
 mod reference;
+mod replace;
 mod small;
 mod zones;

@@ -1,5 +1,6 @@
 //! The drives of a server: their queues, and what they are called in messages.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -37,13 +38,14 @@ pub enum Place {
 pub(super) struct Drive {
     pub(super) name: String,
     /// Its file or URL.
-    place: Option<String>,
-    body: Body,
+    place: RefCell<Option<String>>,
+    body: RefCell<Body>,
 }
 
+#[derive(Clone)]
 enum Body {
     Here(Rc<SsdExport>),
-    Elsewhere(Box<Remote>),
+    Elsewhere(Rc<Remote>),
     Missing,
 }
 
@@ -66,7 +68,7 @@ impl Drive {
             Place::Missing(path) => (of_file(path), Body::Missing),
             Place::Remote(target) => {
                 let body = match Remote::connect(sim, (&name, &target), seed)? {
-                    Ok(remote) => Body::Elsewhere(Box::new(remote)),
+                    Ok(remote) => Body::Elsewhere(Rc::new(remote)),
                     Err(problem) => {
                         note(&format!("drive {name} is out of reach: {problem}"));
                         Body::Missing
@@ -75,12 +77,12 @@ impl Drive {
                 (Some(target.to_string()), body)
             }
         };
-        Ok(Drive { name, place, body })
+        Ok(Drive { name, place: RefCell::new(place), body: RefCell::new(body) })
     }
 
     /// What a loop serves of it.
     pub(super) fn export(&self) -> Option<Rc<dyn Export>> {
-        match &self.body {
+        match &*self.body.borrow() {
             Body::Here(export) => Some(export.clone()),
             Body::Elsewhere(remote) => Some(remote.export.clone()),
             Body::Missing => None,
@@ -88,17 +90,34 @@ impl Drive {
     }
 
     /// It, if it is at another server.
-    pub(super) fn remote(&self) -> Option<&Remote> {
-        if let Body::Elsewhere(remote) = &self.body { Some(remote) } else { None }
+    pub(super) fn remote(&self) -> Option<Rc<Remote>> {
+        if let Body::Elsewhere(remote) = &*self.body.borrow() { Some(remote.clone()) } else { None }
     }
 
-    fn here(&self) -> Option<&Rc<SsdExport>> {
-        if let Body::Here(export) = &self.body { Some(export) } else { None }
+    /// Whether it is at another server, or was when the server began.
+    pub(super) fn is_remote(&self) -> bool {
+        self.place.borrow().as_ref().is_some_and(|place| Target::is_one(place))
+    }
+
+    /// Whether it is there, by its URL.
+    pub(super) fn is_at(&self, target: &Target) -> bool {
+        self.place.borrow().as_ref().is_some_and(|place| *place == target.to_string())
+    }
+
+    /// Another remote drive has taken its place.
+    pub(super) fn replace(&self, target: &Target, remote: Rc<Remote>) {
+        self.place.replace(Some(target.to_string()));
+        self.body.replace(Body::Elsewhere(remote));
+    }
+
+    fn here(&self) -> Option<Rc<SsdExport>> {
+        if let Body::Here(export) = &*self.body.borrow() { Some(export.clone()) } else { None }
     }
 
     /// Its queues, for an engine.
     pub(super) fn given(&self, sim: &Sim) -> Result<Option<Given>, ServeError> {
-        let export = match &self.body {
+        let body = self.body.borrow().clone();
+        let export = match &body {
             Body::Here(export) => export,
             Body::Elsewhere(remote) => return Ok(Some(remote.given(sim))),
             Body::Missing => return Ok(None),
@@ -129,11 +148,12 @@ impl Drive {
 
     /// Where it is, and why it is out of reach or takes no writes, if that is so.
     fn about(&self) -> Option<String> {
-        if let (Some(place), Some(problem)) = (&self.place, self.remote().and_then(Remote::problem)) {
+        let place = self.place.borrow();
+        if let (Some(place), Some(problem)) = (&*place, self.remote().and_then(|remote| remote.problem())) {
             return Some(format!("{place} is out of reach: {problem}"));
         }
-        let why = |export: &Rc<SsdExport>| export.ssd().store_failure().or_else(|| export.read_only());
-        match (self.place.as_ref(), self.here().and_then(why)) {
+        let why = |export: Rc<SsdExport>| export.ssd().store_failure().or_else(|| export.read_only());
+        match (place.as_ref(), self.here().and_then(why)) {
             (Some(place), Some(why)) => Some(format!("{place} takes no writes: {why}")),
             (Some(place), None) if Target::is_one(place) => Some(format!("it is {place}")),
             (Some(place), None) => Some(format!("its file is {place}")),
@@ -155,7 +175,9 @@ fn with_drive(drives: &[Drive], number: usize, text: String) -> String {
 pub(super) fn event(drives: &[Drive], event: &Event) -> String {
     let text = event.to_string();
     match event {
-        Event::Missing { drive, .. } | Event::Rebuilt { drive, .. } => with_drive(drives, *drive, text),
+        Event::Missing { drive, .. } | Event::Replaced { drive, .. } | Event::Rebuilt { drive, .. } => {
+            with_drive(drives, *drive, text)
+        }
         Event::Failed { error, .. } => with_drive(drives, error.drive(), text),
         Event::Damaged { .. } => text,
     }

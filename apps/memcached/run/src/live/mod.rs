@@ -4,13 +4,20 @@
 //! |---|---|
 //! | `drives` | its drives |
 //! | `remote` | those of other servers |
+//! | `replace` | a remote drive takes the place of a lost one |
+//! | `added` | remote drives that the loop did not have when it began |
 //! | `serve` | a thread with drives, engine and server |
+//! | `client` | a client at its socket |
 //! | `sockets` | clients, as one source of the thread's loop |
 
+mod added;
+mod client;
 mod drives;
 mod remote;
+mod replace;
 mod serve;
 mod sockets;
 
 pub use drives::{Place, ServedDrive};
+pub use replace::Replacer;
 pub use serve::{ServeError, ServeSpec, Serving, serve};

@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 
 use nandscape_apps_memcached_engine::{Engine, Given, clear, is_of_a_store};
 use nandscape_apps_store::{Disk, Host};
@@ -15,12 +16,13 @@ use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Issuer, Toke
 use nandscape_host_driver::nvme_tcp::{NvmeTcp, Refusal, Target};
 use nandscape_lab_run::{Records, RemoteError, RemoteExport, RemoteSpec, UNMARKED, User};
 use nandscape_sim::Sim;
+use nandscape_transport_reactor::{Export as _, Source};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::serve::{ServeError, other};
 
 /// How the engine is known to its drives.
-static USER: User = User::MEMCACHED;
+pub(super) static USER: User = User::MEMCACHED;
 
 /// See the file.
 pub(super) struct Remote {
@@ -53,6 +55,18 @@ impl Remote {
         Given { io: self.io.clone(), admin: Some(admin) }
     }
 
+    /// Its descriptor and commands, for a loop.
+    pub(super) fn sources(&self) -> Vec<Rc<dyn Source>> {
+        self.export.sources()
+    }
+
+    /// It is not used any more: a later connection to it ends at once.
+    pub(super) fn abandon(&self) {
+        self.export
+            .connection()
+            .look_again(Arc::new(|_| Err(Refusal::ForGood("another drive has its place".to_owned()))));
+    }
+
     /// Why it is not connected to, if so.
     pub(super) fn problem(&self) -> Option<String> {
         let connection = self.export.connection();
@@ -60,7 +74,13 @@ impl Remote {
     }
 
     /// Empties it, or checks that it is empty or of a store. `note` receives the progress of a long look.
-    async fn prepare(&self, host: &Host, name: &str, overwrites: bool, note: &dyn Fn(&str)) -> Result<(), ServeError> {
+    pub(super) async fn prepare(
+        &self,
+        host: &Host,
+        name: &str,
+        overwrites: bool,
+        note: &dyn Fn(&str),
+    ) -> Result<(), ServeError> {
         let failed = |error| other(format!("drive {name}: {error}"));
         if overwrites {
             return clear(host, self.io.clone()).await.map_err(failed);
@@ -80,7 +100,7 @@ impl Remote {
     }
 
     /// Has it looked at when it reconnects: it must have what the engine has recorded on it.
-    fn look_again(&self, engine: &Engine, drive: usize) {
+    pub(super) fn look_again(&self, engine: &Engine, drive: usize) {
         let (info, witness) = (self.io.info(), engine.witness(drive));
         let records: Records = Box::new(move |execute| {
             let first = SubmissionEntry::blocks(IoOpcode::READ, info.nsid, 0, 1);
@@ -97,7 +117,7 @@ impl Remote {
 }
 
 /// Remote drives by their numbers and names.
-pub(super) type Remotes<'a> = Vec<(usize, &'a str, &'a Remote)>;
+pub(super) type Remotes<'a> = Vec<(usize, &'a str, Rc<Remote>)>;
 
 /// Makes the engine the only user of its remote drives.
 pub(super) async fn take(

@@ -17,6 +17,7 @@ use nandscape_transport_reactor::{Connect, Export, Fronted, Handle, PollMode, Po
 
 use super::drives::{Drive, ServedDrive};
 use super::remote::{self, Remotes};
+use super::replace::Replacer;
 use super::sockets::{Door, OnFailure, Sockets};
 
 /// What is served.
@@ -62,6 +63,7 @@ pub enum ServeError {
 /// A server at work. Dropped, it ends, and changes that wait are lost.
 pub struct Serving {
     handle: Handle,
+    names: Vec<String>,
     door: Door,
     thread: Option<JoinHandle<Result<(), String>>>,
     accepting: Vec<Accepting>,
@@ -124,6 +126,7 @@ pub(super) fn other(error: impl ToString) -> ServeError {
 /// Why not.
 pub fn serve(spec: ServeSpec) -> Result<Serving, ServeError> {
     let (listen, allow_remote) = (spec.listen.clone(), spec.allow_remote);
+    let names = spec.drives.iter().map(|drive| drive.name.clone()).collect();
     let (tell, begun) = channel();
     let life = move || -> Result<(), String> {
         let report = tell.clone();
@@ -149,7 +152,7 @@ pub fn serve(spec: ServeSpec) -> Result<Serving, ServeError> {
         }
     }
     let (Some((handle, door)), Some((items, item_limit))) = (ways, open) else { unreachable!("both were awaited") };
-    let mut serving = Serving { handle, door, thread: Some(thread), accepting: Vec::new(), items, item_limit };
+    let mut serving = Serving { handle, names, door, thread: Some(thread), accepting: Vec::new(), items, item_limit };
     for address in listen {
         let listening = address.listen(allow_remote).map_err(|error| other(format!("{address}: {error}")))?;
         let door = serving.door.clone();
@@ -168,7 +171,7 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
     let drives: Rc<[Drive]> = drives.collect::<Result<Vec<_>, _>>()?.into();
     let given = drives.iter().map(|drive| drive.given(&sim)).collect::<Result<Vec<_>, _>>()?;
     let (log, failed) = (spec.log.clone(), spec.failed.clone());
-    let sockets = Sockets::new(&sim, spec.most_clients, drives.clone(), (log, failed)).map_err(other)?;
+    let sockets = Sockets::new(&sim, (spec.most_clients, spec.seed), drives.clone(), (log, failed)).map_err(other)?;
     let sockets = Rc::new(sockets);
     let door = sockets.door();
     let mut exports: Vec<Rc<dyn Export>> = Vec::new();
@@ -231,7 +234,7 @@ async fn open(
     let remotes = drives.iter().enumerate().filter_map(|(number, one)| Some((number, &*one.name, one.remote()?)));
     let remotes: Remotes<'_> = remotes.collect();
     remote::take(&host, &remotes, how.overwrites, note).await?;
-    let config = Config { records_opening: !remotes.is_empty(), ..how.config };
+    let config = Config { records_opening: !remotes.is_empty(), hedges_reads: !remotes.is_empty(), ..how.config };
     let engine = Engine::open(&host, given, policy, config).await?;
     remote::look_again(&remotes, &engine);
     let (items, limit) = (engine.stats().items, engine.item_limit());
@@ -244,6 +247,16 @@ impl Serving {
     /// Where clients connect.
     pub fn addresses(&self) -> Vec<String> {
         self.accepting.iter().map(|accepting| accepting.address().to_string()).collect()
+    }
+
+    /// The loop of its drives, for an operator.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// The way to put remote drives in the place of lost ones.
+    pub fn replacer(&self) -> Replacer {
+        Replacer::new(self.names.clone(), self.door.clone())
     }
 
     /// Ends it in order: everything is on the drives afterwards.

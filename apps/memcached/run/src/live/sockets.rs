@@ -7,13 +7,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use super::added::Added;
+use super::client::{Client, LITTLE};
 use super::drives::{self, Drive};
+use super::replace::Wanted;
 use nandscape_apps_memcached_engine::Engine;
 use nandscape_apps_memcached_engine::memcached::{Server, Wire};
 use nandscape_sim::{Sim, Span};
@@ -22,16 +25,14 @@ use nandscape_transport_reactor::socket::Stream;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
-/// Bytes read from a client in a turn.
-const READ: usize = 16 << 10;
 /// Events taken at a time.
 const EVENTS: usize = 64;
 /// The number of the event of what comes from other threads.
 const CAME: u64 = u64::MAX;
+/// The number of the events of remote drives that were added.
+pub(super) const ADDED: u64 = u64::MAX - 1;
 /// Bytes that all clients may hold in commands and answers that are not complete, and as many in values that wait for room.
 const MOST_HELD: usize = 64 << 20;
-/// A client that holds less is not cut off for what others hold.
-const LITTLE: usize = 32 << 10;
 
 /// Hears why the engine does not serve any more.
 pub(super) type OnFailure = Arc<dyn Fn(String) + Send + Sync>;
@@ -44,12 +45,17 @@ enum Came {
     Client(Stream),
     /// The server is to end: the sender hears when everything is on the drives.
     End(Sender<Result<(), String>>),
+    /// A drive is to take the place of another one: the sender hears whether it does.
+    Replace(Wanted, Sender<Result<String, String>>),
 }
 
 /// See the file.
 pub(super) struct Sockets {
     sim: Sim,
-    epoll: OwnedFd,
+    seed: u64,
+    epoll: Rc<OwnedFd>,
+    /// Remote drives that were added.
+    added: Rc<Added>,
     clients: RefCell<BTreeMap<u64, Client>>,
     next: Cell<u64>,
     heard: Cell<u64>,
@@ -73,19 +79,6 @@ pub(super) struct Sockets {
     news: RefCell<Option<String>>,
 }
 
-struct Client {
-    stream: Stream,
-    wire: Rc<Wire>,
-    interest: EventFlags,
-    /// It has hung up, and is not waited for: what its socket still has is read as its commands are served.
-    is_apart: bool,
-    /// When something last moved, as [`Sockets`] count.
-    heard: u64,
-    is_over: bool,
-    /// It is cut off: what it has sent is not served.
-    is_cut: bool,
-}
-
 /// The way in for other threads.
 #[derive(Clone)]
 pub(super) struct Door {
@@ -107,6 +100,13 @@ impl Door {
         self.send(Came::Client(stream));
     }
 
+    /// A drive is to take the place of another one.
+    pub(super) fn replace(&self, wanted: Wanted) -> Receiver<Result<String, String>> {
+        let (sender, receiver) = channel();
+        self.send(Came::Replace(wanted, sender));
+        receiver
+    }
+
     /// Everything is to be on the drives.
     pub(super) fn end(&self) -> Receiver<Result<(), String>> {
         let (sender, receiver) = channel();
@@ -115,93 +115,23 @@ impl Door {
     }
 }
 
-impl Client {
-    /// Whether it is read while many values wait for room: small commands are.
-    fn is_read(&self, is_full: bool) -> bool {
-        !is_full || self.wire.held() <= LITTLE
-    }
-
-    /// Reads what it may send now. Whether anything came.
-    fn receive(&mut self, is_full: bool) -> bool {
-        let mut bytes = [0; READ];
-        let most = self.wire.wants().min(READ);
-        if most == 0 || !self.is_read(is_full) {
-            return false;
-        }
-        match (&self.stream).read(&mut bytes[..most]) {
-            Ok(0) => {
-                self.wire.hang_up();
-                self.is_apart = false;
-                self.interest |= EventFlags::RDHUP;
-                true
-            }
-            Ok(count) => {
-                self.wire.received(&bytes[..count]);
-                true
-            }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => false,
-            Err(_) => {
-                self.wire.hang_up();
-                self.is_over = true;
-                true
-            }
-        }
-    }
-
-    /// Sends what its socket takes. Whether anything moved.
-    fn send(&mut self) -> bool {
-        let stream = &self.stream;
-        let sent = self.wire.send(|bytes| {
-            loop {
-                match (&mut &*stream).write(bytes) {
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
-                    other => return other,
-                }
-            }
-        });
-        match sent {
-            Ok(sent) => sent > 0,
-            Err(_) => {
-                self.wire.hang_up();
-                self.is_over = true;
-                true
-            }
-        }
-    }
-
-    /// Whether it has hung up and that was noticed.
-    fn has_left(&self) -> bool {
-        self.interest.contains(EventFlags::RDHUP)
-    }
-
-    /// What it is to be waited for.
-    fn wanted(&self, is_full: bool) -> EventFlags {
-        let mut wanted = self.interest & EventFlags::RDHUP;
-        if self.wire.wants() > 0 && !self.has_left() && self.is_read(is_full) {
-            wanted |= EventFlags::IN;
-        }
-        if self.wire.has_output() {
-            wanted |= EventFlags::OUT;
-        }
-        wanted
-    }
-}
-
 impl Sockets {
     pub(super) fn new(
         sim: &Sim,
-        most_clients: usize,
+        (most_clients, seed): (usize, u64),
         drives: Rc<[Drive]>,
         (log, failed): (Log, OnFailure),
     ) -> io::Result<Sockets> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let epoll = Rc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let came = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        epoll::add(&epoll, &*came, EventData::new_u64(CAME), EventFlags::IN)?;
+        epoll::add(&*epoll, &*came, EventData::new_u64(CAME), EventFlags::IN)?;
         let (entry, inbox) = channel();
+        let added = Rc::new(Added::new(epoll.clone(), log.clone()));
         Ok(Sockets {
             sim: sim.clone(),
+            seed,
             epoll,
+            added,
             clients: RefCell::default(),
             next: Cell::new(0),
             heard: Cell::new(0),
@@ -247,6 +177,16 @@ impl Sockets {
             match came {
                 Came::Client(_) if self.is_ending.get() => {}
                 Came::Client(stream) => self.add(&server, stream),
+                Came::Replace(wanted, told) => {
+                    let (sim, seed, drives) = (self.sim.clone(), self.seed, self.drives.clone());
+                    let (added, log) = (self.added.clone(), self.log.clone());
+                    self.sim.spawn(async move {
+                        let note = |what: &str| log(what);
+                        let done = wanted.carry_out((&sim, seed), server.engine(), (&drives, &added), &note).await;
+                        // The thread that waits for it may have given up.
+                        let _ = told.send(done);
+                    });
+                }
                 Came::End(ended) => {
                     self.ends.borrow_mut().push(ended);
                     self.is_ending.set(true);
@@ -302,7 +242,7 @@ impl Sockets {
         let number = self.next.get();
         self.next.set(number + 1);
         let interest = EventFlags::IN;
-        if epoll::add(&self.epoll, &stream, EventData::new_u64(number), interest).is_err() {
+        if epoll::add(&*self.epoll, &stream, EventData::new_u64(number), interest).is_err() {
             return;
         }
         let wire = Wire::new(&self.sim, &self.notice);
@@ -354,7 +294,7 @@ impl Sockets {
         }
         if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
             // It would be reported for ever.
-            let _ = epoll::delete(&self.epoll, &client.stream);
+            let _ = epoll::delete(&*self.epoll, &client.stream);
             client.is_apart = !client.has_left();
             client.is_over |= flags.contains(EventFlags::ERR);
         }
@@ -380,7 +320,7 @@ impl Sockets {
                 } else {
                     client.wire.close()
                 }
-                let _ = epoll::delete(&self.epoll, &client.stream);
+                let _ = epoll::delete(&*self.epoll, &client.stream);
                 client.stream.shutdown(std::net::Shutdown::Both);
                 moved = true;
                 return false;
@@ -393,7 +333,7 @@ impl Sockets {
                 client.interest = wanted;
                 let events = wanted & (EventFlags::IN | EventFlags::OUT);
                 // One that has hung up is not waited for any more.
-                let _ = epoll::modify(&self.epoll, &client.stream, EventData::new_u64(*number), events);
+                let _ = epoll::modify(&*self.epoll, &client.stream, EventData::new_u64(*number), events);
             }
             true
         });
@@ -407,13 +347,13 @@ impl Source for Sockets {
     }
 
     fn has_unsent(&self) -> bool {
-        self.notice.get() || self.news.borrow().is_some()
+        self.notice.get() || self.news.borrow().is_some() || self.added.has_unsent()
     }
 
     fn poll(&self) -> bool {
         let mut events = Vec::with_capacity(EVENTS);
         let nothing = Timespec { tv_sec: 0, tv_nsec: 0 };
-        if let Err(error) = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&nothing))
+        if let Err(error) = epoll::wait(&*self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&nothing))
             && error != rustix::io::Errno::INTR
         {
             self.news.replace(Some(format!("its clients cannot be served: {error}")));
@@ -422,11 +362,16 @@ impl Source for Sockets {
         let mut moved = !events.is_empty();
         for event in &events {
             let (number, flags) = (event.data.u64(), event.flags);
-            if number == CAME { self.take_in() } else { self.event(number, flags) }
+            match number {
+                CAME => self.take_in(),
+                ADDED => self.added.came(),
+                number => self.event(number, flags),
+            }
         }
         if self.notice.take() {
             moved |= self.serve_all();
         }
+        moved |= self.added.poll();
         if self.is_ending.get() {
             self.close();
         }
@@ -435,12 +380,14 @@ impl Source for Sockets {
     }
 
     fn outstanding(&self) -> usize {
-        0
+        self.added.outstanding()
     }
 
     fn news(&self) -> Option<String> {
         self.news.take()
     }
 
-    fn limit_patience(&self, _: Span) {}
+    fn limit_patience(&self, patience: Span) {
+        self.added.limit_patience(patience);
+    }
 }

@@ -1,18 +1,23 @@
 //! `nandscape memcached`: memcached's protocols over the storage engine on several drives, in real time.
+//!
+//! | file | what |
+//! |---|---|
+//! | `files` | drives in files or in memory |
+//! | `remote` | remote drives, and orders about them |
 
-use std::path::{Path, PathBuf};
+mod files;
+mod remote;
+
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use clap::{Args, ValueEnum};
 use nandscape_apps_memcached_engine::policy::{Need, POLICIES, policy};
-use nandscape_apps_memcached_engine::{Ack, Config, OpenError, PATIENCE_MS, Placement};
+use nandscape_apps_memcached_engine::{Ack, Config, OpenError, Placement};
 use nandscape_apps_memcached_run::live::{Place, ServeError, ServeSpec, ServedDrive, serve};
-use nandscape_device_media::durable::{Membership, Owner, StoreFile};
-use nandscape_device_ssd::Resolved;
-use nandscape_lab_run::{DriveSpec, Precondition, Target};
-use nandscape_sim::Span;
+use nandscape_lab_run::Target;
 use nandscape_sim::units::Bytes;
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
 
@@ -45,6 +50,8 @@ Examples:
       --drive nvme-tcp://127.0.0.1:4420/NQN \\
       --drive nvme-tcp://127.0.0.1:4421/NQN
         two drives of other servers (nandscape serve --nvme-tcp)
+  nandscape ctl memcached replace m.control d1 nvme-tcp://HOST:PORT/NQN
+        put another drive in the place of a lost one (--control m.control)
 
 Exit status: 0 after SIGTERM, SIGINT or SIGHUP, once all is on the drives; 1 when the server has failed, or a second signal has ended it
 at once; 2 for bad usage or input.")]
@@ -73,6 +80,9 @@ pub(crate) struct MemcachedArgs {
     /// Where clients connect: unix:PATH or HOST:PORT; may be repeated
     #[arg(long, value_name = "ADDR", required = true)]
     listen: Vec<Address>,
+    /// Take orders at a unix socket: `nandscape ctl` replaces lost remote drives, prints statistics and ends the server
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
     /// Allow TCP addresses that other machines can reach. There is no authentication
     #[arg(long)]
     allow_remote: bool,
@@ -173,62 +183,6 @@ impl MemcachedArgs {
         self.drives.unwrap_or(if self.is_remote() { self.drive.len() as u64 } else { DRIVES })
     }
 
-    /// Checks what is said of remote drives and models.
-    fn check_remote(&self) -> Result<(), Failure> {
-        let wrong = |text: String| Err(Failure::Input(anyhow::anyhow!("{text}")));
-        if !self.is_remote() {
-            return match (&self.drive[..], self.overwrite) {
-                ([_], false) => Ok(()),
-                ([_], true) => wrong("--overwrite: no drive is remote; leave it out".to_owned()),
-                (drives, _) => wrong(format!(
-                    "--drive {}: one profile, or the URL of each drive, is valid",
-                    drives.join(" --drive ")
-                )),
-            };
-        }
-        if let Some(profile) = self.drive.iter().find(|drive| !Target::is_one(drive)) {
-            return wrong(format!(
-                "--drive {profile}: profiles and remote drives cannot be mixed; nvme-tcp://HOST:PORT/NQN is valid next to another"
-            ));
-        }
-        let given = [
-            ("--store", self.store.is_some(), "the server of each keeps its data"),
-            ("--store-sync", self.store_sync, "it applies to files of this process"),
-            ("--rebuild", self.rebuild, "a lost or empty drive is rebuilt without it"),
-            ("--set", !self.set.is_empty(), "their servers set their keys"),
-        ];
-        if let Some((option, _, why)) = given.into_iter().find(|(_, is_given, _)| *is_given) {
-            return wrong(format!("{option}: the drives are remote, and {why}; leave it out"));
-        }
-        if self.needs_zones() {
-            return wrong(format!(
-                "--policy {}: remote drives with zones are not supported; valid are other policies, and profiles in place of URLs",
-                self.policy
-            ));
-        }
-        let named = self.drive.len() as u64;
-        match self.drives.filter(|drives| *drives != named) {
-            Some(drives) => wrong(format!("--drives {drives}: {named} remote drives are named; {named} is valid")),
-            None => Ok(()),
-        }
-    }
-
-    /// The remote drives.
-    fn targets(&self) -> Result<Vec<Target>, Failure> {
-        let mut targets: Vec<Target> = Vec::new();
-        for url in &self.drive {
-            let target = Target::parse(url, Span::from_ms(PATIENCE_MS));
-            let target = target.map_err(|problem| Failure::Input(anyhow::anyhow!("--drive {problem}")))?;
-            if targets.iter().any(|other| other.to_string() == target.to_string()) {
-                return Err(Failure::Input(anyhow::anyhow!(
-                    "--drive {url}: it is named twice; each drive once is valid"
-                )));
-            }
-            targets.push(target);
-        }
-        Ok(targets)
-    }
-
     fn dirty(&self) -> Bytes {
         self.dirty.unwrap_or(Bytes((self.memory.0 / 4).min(16 << 20)))
     }
@@ -256,19 +210,6 @@ impl MemcachedArgs {
         }
     }
 
-    fn model(number: u64, profile: &Resolved) -> DriveSpec {
-        DriveSpec {
-            name: name(number),
-            number,
-            profile_name: profile.name.clone(),
-            profile: profile.to_toml(),
-            keeps_data: true,
-            precondition: Precondition::None,
-            from_state: None,
-            is_shared: false,
-        }
-    }
-
     /// The drives, and the settings of the engine on them.
     fn all(&self, new: &mut NewFiles) -> Result<(Vec<Place>, Config), Failure> {
         if self.is_remote() {
@@ -280,92 +221,6 @@ impl MemcachedArgs {
         let profile = drive_of(&self.drive[0], &self.set, self.defaults(), &self.policy)?;
         profile.notes.iter().for_each(|note| output::note(note));
         Ok((self.places(&profile, new)?, self.config()))
-    }
-
-    /// The drives. Files that do not exist are made once all others fit, and added to `new`; in a store that has been used only
-    /// to rebuild drives.
-    fn places(&self, profile: &Resolved, new: &mut NewFiles) -> Result<Vec<Place>, Failure> {
-        let drives: Vec<DriveSpec> = (0..self.count()).map(|number| MemcachedArgs::model(number, profile)).collect();
-        let Some(folder) = &self.store else { return Ok(drives.into_iter().map(Place::Memory).collect()) };
-        let paths: Vec<PathBuf> = drives.iter().map(|drive| folder.join(format!("{}.nand", drive.name))).collect();
-        let mut files = Vec::new();
-        for path in &paths {
-            files.push(self.existing(path, profile)?);
-        }
-        let is_used = files.iter().flatten().any(|file| file.before().starts > 0);
-        self.check_count(folder, &files, is_used)?;
-        std::fs::create_dir_all(folder).map_err(|error| wrong(folder, &error.to_string()))?;
-        let mut places = Vec::new();
-        for ((drive, path), file) in drives.into_iter().zip(paths).zip(files) {
-            places.push(match file {
-                Some(file) => Place::File(drive, path, Box::new(file)),
-                None if is_used && !self.rebuild => Place::Missing(path),
-                None => {
-                    let stores = drive.store_specs(self.seed).map_err(Failure::input)?;
-                    profile.check_store(&stores[0]).map_err(|problem| wrong(&path, &problem.to_string()))?;
-                    let made = StoreFile::create_all(&path, stores, self.store_sync);
-                    let file = made.map_err(|error| wrong(&path, &error.to_string()))?;
-                    new.add(&path);
-                    Place::File(drive, path, Box::new(file))
-                }
-            });
-        }
-        Ok(places)
-    }
-
-    /// Checks that a folder has the files of as many drives as are served, one of each pair at least, or with parity all but one.
-    fn check_count(&self, folder: &Path, files: &[Option<StoreFile>], is_used: bool) -> Result<(), Failure> {
-        let count = files.len();
-        let last = (0..MOST_DRIVES).rev().find(|number| folder.join(format!("d{number}.nand")).exists());
-        let has_parity = self.placement == Placement::Parity;
-        let there = last.map_or(0, |last| (last as usize + 1).next_multiple_of(if has_parity { 1 } else { 2 }));
-        // The last one may be missing.
-        let least = if has_parity { count - 1 } else { count };
-        if there > count || is_used && there < least {
-            return Err(wrong(folder, &format!("it has {there} drives, and --drives is {count}; {there} is valid")));
-        }
-        let missing: Vec<usize> = (0..count).filter(|number| files[*number].is_none()).collect();
-        if let [first, second, ..] = missing[..]
-            && has_parity
-            && is_used
-        {
-            let problem = format!("d{first}.nand and d{second}.nand are missing; a store with one of them is valid");
-            return Err(wrong(folder, &problem));
-        }
-        let lost = files
-            .chunks(if has_parity { count } else { 2 })
-            .position(|pair| pair.iter().all(Option::is_none))
-            .filter(|_| is_used);
-        lost.map_or(Ok(()), |pair| {
-            let (even, odd) = (2 * pair, 2 * pair + 1);
-            Err(wrong(folder, &format!("d{even}.nand and d{odd}.nand are missing; a store with one of them is valid")))
-        })
-    }
-
-    /// The file of a drive, if there is one.
-    fn existing(&self, path: &Path, profile: &Resolved) -> Result<Option<StoreFile>, Failure> {
-        if !StoreFile::exists(path).map_err(|error| wrong(path, &error.to_string()))? {
-            return Ok(None);
-        }
-        let file = StoreFile::open(path, self.store_sync).map_err(|error| wrong(path, &error.to_string()))?;
-        let is_mirrored = policy(&self.policy).is_none_or(|policy| policy.replicas() > 1);
-        match file.before().membership {
-            Membership::Member(Owner::Array) => {
-                return Err(wrong(path, "its drive is a member of an array; name another folder"));
-            }
-            Membership::Strayed(Owner::Engine) => {
-                let valid = match is_mirrored {
-                    true => "remove the file, and --rebuild makes it anew from its mirror",
-                    false => "a copy of the file from before is valid",
-                };
-                let problem = "it was served outside of its store (--outside-array), so that it may no longer fit the other drives";
-                return Err(wrong(path, &format!("{problem}; {valid}")));
-            }
-            _ => {}
-        }
-        let fits = profile.check_store(file.spec());
-        fits.map_err(|problem| wrong(path, &format!("it holds another drive: {problem}")))?;
-        Ok(Some(file))
     }
 
     /// Why nothing is served.
@@ -381,15 +236,6 @@ impl MemcachedArgs {
             ServeError::Other(problem) => Failure::Run(anyhow::anyhow!(problem)),
         }
     }
-}
-
-/// The name of a drive.
-fn name(number: u64) -> String {
-    format!("d{number}")
-}
-
-fn wrong(path: &Path, problem: &str) -> Failure {
-    Failure::Input(anyhow::anyhow!("--store {}: {problem}", path.display()))
 }
 
 /// The time of day.
@@ -423,7 +269,7 @@ enum Ending {
 pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     args.check()?;
     let (tell, ending) = channel();
-    let (asked, is_serving) = (tell.clone(), Arc::<AtomicBool>::default());
+    let (asked, ordered, is_serving) = (tell.clone(), tell.clone(), Arc::<AtomicBool>::default());
     let watched = watch_signals(move || asked.send(Ending::Asked).is_ok(), is_serving.clone(), args.store.is_some());
     watched.map_err(Failure::Run)?;
     let mut new = NewFiles::default();
@@ -432,7 +278,7 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     let missing = places.iter().filter(is_missing).count();
     let policy = POLICIES.into_iter().find(|known| *known == args.policy).unwrap_or(POLICIES[0]);
     let spec = ServeSpec {
-        drives: (0..).zip(places).map(|(number, place)| ServedDrive { name: name(number), place }).collect(),
+        drives: (0..).zip(places).map(|(number, place)| ServedDrive { name: files::name(number), place }).collect(),
         policy,
         config,
         overwrites: args.overwrite,
@@ -446,6 +292,11 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     };
     let serving = serve(spec).map_err(|error| args.refused(error))?;
     new.keep();
+    let control = args.control.as_ref().map(|path| {
+        // The one who waits for the end may have left.
+        remote::control(path, &serving, move || drop(ordered.send(Ending::Asked)))
+    });
+    let control = control.transpose()?;
     if missing > 0 {
         output::note("a start with --rebuild makes missing drives anew");
     }
@@ -463,6 +314,7 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
         }
         Ok(Ending::Asked) | Err(_) => false,
     };
+    drop(control);
     let ended = serving.stop();
     remove_socket_files();
     match ended {

@@ -1,0 +1,171 @@
+//! Another drive takes the place of a lost one while the store is served, and is rebuilt.
+//!
+//! The new drive is empty, or was this drive of this store. First it records that it lacks items: until it is rebuilt it is never used alone. Then
+//! its slots are cleared. It joins between two epochs, once the others have all that was packed, and gets what is packed from then on.
+//!
+//! Left out: drives with zones. They join when the store is opened: the log has to begin another zone on each drive.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_sim::Span;
+
+use crate::drives::{Given, Member};
+use crate::engine::Engine;
+use crate::error::{EngineError, Event, OpenError};
+use crate::membership::found_on;
+use crate::policy::Need;
+
+/// Why a drive does not take the place of another one.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ReplaceError {
+    /// There is no such drive.
+    #[error("drive {drive} is none of the store; 0 to {last} are valid")]
+    Unknown {
+        /// The number.
+        drive: usize,
+        /// The number of the last drive.
+        last: usize,
+    },
+    /// The drive is in use.
+    #[error("drive {0} is in use, and is not replaced; a drive that is missing or has failed is valid")]
+    InUse(usize),
+    /// Another one takes its place already.
+    #[error("drive {0} is being replaced by another drive already")]
+    Begun(usize),
+    /// The drives have zones.
+    #[error(
+        "drive {0} has zones, and is not replaced while the store is served; a replacement at the next start is valid"
+    )]
+    Zones(usize),
+    /// The new drive does not fit.
+    #[error("the new drive {drive} {what}")]
+    Unfit {
+        /// Its number.
+        drive: usize,
+        /// What it is, and what would be valid.
+        what: String,
+    },
+    /// The new drive cannot be used, or the store is closed.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+impl From<EngineError> for ReplaceError {
+    fn from(error: EngineError) -> ReplaceError {
+        ReplaceError::Open(error.into())
+    }
+}
+
+/// A drive that is to take the place of a lost one.
+pub(crate) struct Replacement {
+    member: Rc<Member>,
+    has_begun: Cell<bool>,
+}
+
+/// A place is being replaced until this is dropped.
+struct Claimed<'a>(&'a Engine, usize);
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        self.0.replacing.set(self.0.replacing.get() & !(1 << self.1));
+    }
+}
+
+impl Engine {
+    /// Checks that another drive may take the place of one.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check_replaceable(&self, drive: usize) -> Result<(), ReplaceError> {
+        let last = self.drives() - 1;
+        if drive > last {
+            return Err(ReplaceError::Unknown { drive, last });
+        }
+        if self.policy.needs() == Need::Zones {
+            return Err(ReplaceError::Zones(drive));
+        }
+        if !self.member(drive).is_gone() {
+            return Err(ReplaceError::InUse(drive));
+        }
+        match self.replacing.get() >> drive & 1 {
+            0 => Ok(()),
+            _ => Err(ReplaceError::Begun(drive)),
+        }
+    }
+
+    /// Has another drive take the place of a lost one. Returns once its rebuild has begun.
+    ///
+    /// # Errors
+    /// When the drive is in use, or the new one cannot take its place. Then nothing has changed.
+    pub async fn replace(&self, drive: usize, given: Given) -> Result<(), ReplaceError> {
+        self.check_replaceable(drive)?;
+        self.replacing.set(self.replacing.get() | 1 << drive);
+        let _claimed = Claimed(self, drive);
+        let wanted = (self.policy.needs(), Span::from_ms(self.config.patience_ms));
+        let member = Rc::new(Member::new(&self.host, drive, Some(given), wanted).await?);
+        self.check_fits(&member)?;
+        if let Some(found) = found_on(&member).await? {
+            found.check_is(drive, &self.shape.get())?;
+            member.recorded.is_found(found.generation);
+        }
+        self.record(&member).await?;
+        let slots = self.shape.get().slots as u32;
+        self.wipe_slots(&member, 0..slots).await?;
+        let replacement = Rc::new(Replacement { member, has_begun: Cell::new(false) });
+        self.replacements.borrow_mut().push(replacement.clone());
+        self.changed.notify();
+        while !replacement.has_begun.get() && self.failure().is_none() && !self.is_closed.get() {
+            self.changed.changed().await;
+        }
+        match (replacement.has_begun.get(), self.failure()) {
+            (true, _) => Ok(()),
+            (false, Some(error)) => Err(error.into()),
+            (false, None) => Err(EngineError::Lost { drive }.into()),
+        }
+    }
+
+    /// Checks that a drive has room for the segments and blocks of the store.
+    fn check_fits(&self, member: &Member) -> Result<(), ReplaceError> {
+        let (drive, shape) = (member.number(), self.shape.get());
+        let info = member.in_use()?.info;
+        if !info.keeps_data {
+            return Err(OpenError::KeepsNothing(drive).into());
+        }
+        let least = self.start_of(shape.slots as u32);
+        if info.bytes() < least {
+            let what = format!("has {} bytes; {least} or more are valid", info.bytes());
+            return Err(ReplaceError::Unfit { drive, what });
+        }
+        let unit = info.unit_bytes.max(info.lba_bytes) as usize;
+        if unit == 0 || !self.block.is_multiple_of(unit) {
+            let what =
+                format!("has blocks of {unit} bytes; blocks of which {} bytes are a multiple are valid", self.block);
+            return Err(ReplaceError::Unfit { drive, what });
+        }
+        Ok(())
+    }
+
+    /// Drives that wait take their places, where the others have all that was packed. No drive has a token.
+    pub(crate) fn begin_replacements(&self) {
+        let is_settled =
+            |one: &Rc<Replacement>| self.state.borrow().logs[one.member.number() / self.replicas()].is_settled();
+        let waiting = self.replacements.take();
+        let (begun, waiting) = waiting.into_iter().partition::<Vec<_>, _>(is_settled);
+        self.replacements.replace(waiting);
+        for Replacement { member, has_begun } in begun.iter().map(|one| &**one) {
+            let drive = member.number();
+            let mut members = self.members().to_vec();
+            let before = std::mem::replace(&mut members[drive], member.clone());
+            let (read, written) = self.past_bytes.get();
+            if let Some(disk) = before.disk() {
+                self.past_bytes.set((read + disk.read_bytes.get(), written + disk.written_bytes.get()));
+            }
+            self.members.replace(members.into());
+            self.begin_rebuild(drive);
+            has_begun.set(true);
+            self.event(Event::Replaced { drive, twin: self.twin(drive) });
+            self.changed.notify();
+        }
+    }
+}

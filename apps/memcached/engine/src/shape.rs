@@ -1,0 +1,345 @@
+//! The record of a store on each of its drives: the store, the drive's number, and which drives are lost.
+//!
+//! A *round* is the writing of one record, in turn, on all drives that are not lost. Nothing is served before all of them have it, so a round that
+//! a crash interrupts changes nothing for clients. Each record has the last generation that each other drive is known to have taken (a version
+//! vector): after a crash it shows which record was written with the knowledge of another one.
+//!
+//! A drive that is rebuilt records first that it is lost itself, and at the end that it is not, before the other drives do. So it is never used
+//! alone while it lacks items, and may be once it has all.
+
+use nandscape_apps_store::bytes::{Put as _, Reader, is_sealed, seal};
+
+use crate::drives::Member;
+use crate::engine::Engine;
+use crate::error::EngineError;
+
+/// The first bytes of a drive of a store.
+const MAGIC: &[u8; 8] = b"NDENGIN3";
+/// Bytes of the structure that begins with them. A drive writes a block as a whole, and has blocks of 512 bytes at least.
+pub(crate) const SUPER: usize = 64 + 4 * MOST_DRIVES;
+/// Where its checksum is.
+const SUPER_CRC: usize = 8;
+/// The most drives: each has a bit in what is lost.
+pub(crate) const MOST_DRIVES: usize = 64;
+
+/// The store as each drive records it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Super {
+    pub(crate) id: u64,
+    pub(crate) segment: u64,
+    pub(crate) slots: u64,
+    pub(crate) drives: u32,
+    pub(crate) number: u32,
+    pub(crate) replicas: u32,
+    /// The number of the round.
+    pub(crate) generation: u64,
+    /// Drives that are lost, a bit each.
+    pub(crate) lost: u64,
+    /// The last generation that each drive is known to have taken.
+    pub(crate) taken: [u32; 64],
+}
+
+impl Super {
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.u32(0);
+        [self.drives, self.number, self.replicas].into_iter().for_each(|number| bytes.u32(number));
+        let numbers = [self.id, self.segment, self.slots, self.generation, self.lost];
+        numbers.into_iter().for_each(|number| bytes.u64(number));
+        self.taken.into_iter().for_each(|generation| bytes.u32(generation));
+        seal(&mut bytes[..SUPER], SUPER_CRC);
+        bytes
+    }
+
+    pub(crate) fn of(bytes: &[u8]) -> Option<Super> {
+        let mut reader = Reader(bytes);
+        if reader.take(8)? != MAGIC || !is_sealed(bytes.get(..SUPER)?, SUPER_CRC) {
+            return None;
+        }
+        reader.u32()?;
+        let (drives, number, replicas) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        let (id, segment, slots) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let (generation, lost) = (reader.u64()?, reader.u64()?);
+        let mut taken = [0; MOST_DRIVES];
+        for generation in &mut taken {
+            *generation = reader.u32()?;
+        }
+        let is_drive = (number as usize) < MOST_DRIVES && drives as usize <= MOST_DRIVES;
+        is_drive.then_some(Super { drives, number, replicas, id, segment, slots, generation, lost, taken })
+    }
+
+    /// The same of another drive, which takes it now.
+    fn taken_by(self, drive: usize) -> Super {
+        let mut own = Super { number: drive as u32, ..self };
+        own.knows_of(drive, self.generation);
+        own
+    }
+
+    /// A drive has taken a generation.
+    fn knows_of(&mut self, drive: usize, generation: u64) {
+        self.taken[drive] = self.taken[drive].max(generation.try_into().unwrap_or(u32::MAX));
+    }
+
+    /// Records it on a drive.
+    pub(crate) async fn write(self, member: &Member) -> Result<(), EngineError> {
+        member.recorded.begins(self.generation);
+        member.write_record(&self.taken_by(member.number()).to_bytes()).await?;
+        member.recorded.has(self.generation);
+        Ok(())
+    }
+
+    /// Whether a drive was lost when this was recorded.
+    pub(crate) fn lacks(&self, drive: u32) -> bool {
+        self.lost >> drive & 1 == 1
+    }
+
+    /// Whether another drive's record was known when this was recorded.
+    fn knows(&self, other: &Super) -> bool {
+        self.number == other.number || u64::from(self.taken[other.number as usize]) >= other.generation
+    }
+
+    /// Whether this drive has taken another one's record, or that of a later round.
+    fn has(&self, other: &Super) -> bool {
+        self.knows(other) || self.generation == other.generation && other.knows(self)
+    }
+
+    /// Whether a drive lacks what was written since this was recorded, by the records of all drives that are there.
+    fn leaves(&self, drive: u32, all: &[Super]) -> bool {
+        if !self.lacks(drive) || drive == self.number {
+            // Only the drive itself ends that it is lost.
+            return self.lacks(drive);
+        }
+        // It has been rebuilt since.
+        let is_outdated =
+            all.iter().any(|other| other.number != self.number && other.knows(self) && !other.lacks(drive));
+        // A drive without which nothing was served has not taken it.
+        let is_unfinished = all.iter().any(|other| !self.lacks(other.number) && !other.has(self));
+        !is_outdated && !is_unfinished
+    }
+}
+
+/// Whether a drive lacks what others have.
+///
+/// # Errors
+/// Another drive, if each of the two lacks what the other has.
+pub(crate) fn is_left(drive: u32, all: &[Super]) -> Result<bool, usize> {
+    let own = all.iter().find(|one| one.number == drive);
+    let split = |other: &&Super| {
+        let own = own.filter(|own| own.number != other.number);
+        other.leaves(drive, all) && own.is_some_and(|own| own.leaves(other.number, all))
+    };
+    match all.iter().find(split) {
+        Some(other) => Err(other.number as usize),
+        None => Ok(all.iter().any(|one| one.leaves(drive, all))),
+    }
+}
+
+/// The record that a store goes on from, and whether all of its drives have this one. `whole` is a drive that has all items.
+pub(crate) fn latest(all: &[Super], is_whole: impl Fn(u32) -> bool) -> Option<(Super, bool)> {
+    let mut latest = *all.iter().rev().max_by_key(|one| one.generation)?;
+    let is_even = all.len() == latest.drives as usize && all.iter().all(|one| one.generation == latest.generation);
+    for one in all.iter().filter(|one| is_whole(one.number)) {
+        let of_all = latest.taken.iter_mut().zip(one.taken);
+        of_all.for_each(|(latest, taken)| *latest = taken.max(*latest));
+    }
+    all.iter().for_each(|one| latest.knows_of(one.number as usize, one.generation));
+    Some((latest, is_even))
+}
+
+impl Engine {
+    /// Begins a round: `lost` are lost, a bit each.
+    pub(crate) fn begin_round(&self, lost: u64) {
+        let before = self.shape.get();
+        self.shape.set(Super { generation: before.generation + 1, lost, ..before });
+    }
+
+    /// Has a drive take the record of this round.
+    pub(crate) async fn record(&self, member: &Member) -> Result<(), EngineError> {
+        let _alone = self.recording.lock().await;
+        let shape = self.shape.get();
+        shape.write(member).await?;
+        let mut now = self.shape.get();
+        now.knows_of(member.number(), shape.generation);
+        self.shape.set(now);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Drives that take records, some of which may be away.
+    struct Drives(Vec<Super>);
+
+    impl Drives {
+        fn new(count: u32) -> Drives {
+            let (id, segment, slots, replicas, generation, lost) = (7, 1, 16, 2, 0, 0);
+            let record = |number| Super {
+                id,
+                segment,
+                slots,
+                drives: count,
+                number,
+                replicas,
+                generation,
+                lost,
+                taken: [0; MOST_DRIVES],
+            };
+            Drives((0..count).map(record).collect())
+        }
+
+        fn there(&self, drives: &[u32]) -> Vec<Super> {
+            drives.iter().map(|drive| self.0[*drive as usize]).collect()
+        }
+
+        /// The drives of these that lack something.
+        fn left(&self, drives: &[u32]) -> Result<Vec<u32>, (u32, usize)> {
+            let all = self.there(drives);
+            let mut left = Vec::new();
+            for drive in drives {
+                if is_left(*drive, &all).map_err(|other| (*drive, other))? {
+                    left.push(*drive);
+                }
+            }
+            Ok(left)
+        }
+
+        /// Opens the store of some drives; those lost are recorded as such, on as many drives as given, first on those that are rebuilt.
+        fn open(&mut self, drives: &[u32], most: usize) -> Super {
+            let (all, left) = (self.there(drives), self.left(drives).expect("no split"));
+            let (before, _) = latest(&all, |drive| !left.contains(&drive)).expect("a record");
+            let is_whole = |drive: &u32| drives.contains(drive) && !left.contains(drive);
+            let lost =
+                (0..self.0.len() as u32).filter(|drive| !is_whole(drive)).fold(0, |lost, drive| lost | 1 << drive);
+            let mut shape = Super { generation: before.generation + 1, lost, ..before };
+            let whole: Vec<u32> = drives.iter().copied().filter(is_whole).collect();
+            self.take(&mut shape, &[left, whole].concat(), most);
+            shape
+        }
+
+        fn take(&mut self, shape: &mut Super, drives: &[u32], most: usize) {
+            for drive in drives.iter().take(most) {
+                self.0[*drive as usize] = shape.taken_by(*drive as usize);
+                shape.knows_of(*drive as usize, shape.generation);
+            }
+        }
+
+        /// A drive has been rebuilt; as many as given record it, that drive first.
+        fn join(&mut self, mut shape: Super, drive: u32, others: &[u32], most: usize) {
+            shape = Super { generation: shape.generation + 1, lost: shape.lost & !(1 << drive), ..shape };
+            self.take(&mut shape, &[&[drive], others].concat(), most);
+        }
+    }
+
+    const ALL: usize = usize::MAX;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let mut record = Drives::new(4).0[3];
+        (record.generation, record.lost, record.taken[2], record.taken[63]) = (1 << 40, 5, 9, u32::MAX);
+        let bytes = record.to_bytes();
+        assert!(bytes.len() == SUPER && SUPER <= 512);
+        assert_eq!(Super::of(&bytes), Some(record));
+        for place in 0..SUPER {
+            let mut torn = bytes.clone();
+            torn[place] ^= 0x10;
+            assert_eq!(Super::of(&torn), None, "byte {place}");
+        }
+    }
+
+    /// A crash between the record of the rebuilt drive and that of its twin: each of them may be lost next.
+    #[test]
+    fn a_rebuilt_drive_may_be_alone_once_it_has_recorded_that() {
+        for lost in [0, 1] {
+            let mut drives = Drives::new(2);
+            drives.open(&[0], ALL);
+            let shape = drives.open(&[0, 1], ALL);
+            assert_eq!(drives.left(&[0, 1]), Ok(vec![1]));
+            assert_eq!(drives.left(&[1]), Ok(vec![1]), "it lacks items, and its twin is away");
+            drives.join(shape, 1, &[0], 1);
+            assert_eq!(drives.left(&[0, 1]), Ok(vec![]));
+            let alone = 1 - lost;
+            assert_eq!(drives.left(&[alone]), Ok(vec![]));
+            drives.open(&[alone], ALL);
+            assert_eq!(drives.left(&[0, 1]), Ok(vec![lost]));
+            drives.open(&[0, 1], ALL);
+            assert_eq!(drives.left(&[0, 1]), Ok(vec![lost]));
+        }
+    }
+
+    #[test]
+    fn drives_that_were_each_alone_differ() {
+        let mut drives = Drives::new(2);
+        drives.open(&[0], ALL);
+        for _ in 0..3 {
+            drives.open(&[1], ALL);
+        }
+        assert_eq!(drives.left(&[0, 1]), Err((0, 1)));
+        // Also after a rebuild whose end one of them has not recorded.
+        let mut drives = Drives::new(2);
+        drives.open(&[0], ALL);
+        let shape = drives.open(&[0, 1], ALL);
+        drives.join(shape, 1, &[0], 1);
+        drives.open(&[0], ALL);
+        assert_eq!(drives.left(&[0, 1]), Ok(vec![1]));
+        drives.open(&[1], ALL);
+        assert_eq!(drives.left(&[0, 1]), Err((0, 1)));
+    }
+
+    /// With parity, or with other pairs: nothing was served by a round that a drive in use has not taken.
+    #[test]
+    fn a_loss_that_not_all_have_recorded_does_not_count() {
+        let mut drives = Drives::new(3);
+        drives.open(&[0, 2], 1);
+        assert!(drives.0[0].lacks(1) && !drives.0[2].lacks(1));
+        assert_eq!(drives.left(&[0, 1, 2]), Ok(vec![]));
+        assert_eq!(drives.left(&[1, 2]), Ok(vec![]));
+        drives.open(&[1, 2], ALL);
+        assert_eq!(drives.left(&[0, 1, 2]), Ok(vec![0]));
+        // A round that all have taken counts, whoever of them is there.
+        let mut drives = Drives::new(3);
+        drives.open(&[0, 2], ALL);
+        assert_eq!(drives.left(&[0, 1]), Ok(vec![1]));
+        assert_eq!(drives.left(&[1, 2]), Ok(vec![1]));
+    }
+
+    /// The drives of all histories of three drives with parity, with a crash after any record: what was served last is known.
+    #[test]
+    fn no_history_of_a_group_loses_what_was_served_last() {
+        // By the last round that was served, the drives that have it.
+        fn go_on(drives: &Drives, served: u64, steps: u32) {
+            if steps == 0 {
+                return;
+            }
+            for away in [None, Some(0), Some(1), Some(2)] {
+                let there: Vec<u32> = (0..3).filter(|drive| Some(*drive) != away).collect();
+                // What is not known without the third drive is refused.
+                let Ok(left) = drives.left(&there) else {
+                    assert!(away.is_some(), "all drives of a group know what was served last");
+                    continue;
+                };
+                let whole: Vec<u32> = there.iter().copied().filter(|drive| !left.contains(drive)).collect();
+                let lacking = whole.iter().find(|drive| served >> **drive & 1 == 0);
+                assert_eq!(lacking, None, "{:?} of {there:?} are whole; {served:b} have all", whole);
+                if whole.len() < 2 {
+                    continue;
+                }
+                for most in [1, 2, ALL] {
+                    let mut next = Drives(drives.0.clone());
+                    let shape = next.open(&there, most);
+                    let all = whole.iter().fold(0, |all, drive| all | 1 << drive);
+                    go_on(&next, if most < there.len() { served } else { all }, steps - 1);
+                    for drive in left.iter().filter(|_| most == ALL) {
+                        for most in [1, 2, ALL] {
+                            let mut joined = Drives(next.0.clone());
+                            joined.join(shape, *drive, &whole, most);
+                            go_on(&joined, all | 1 << drive, steps - 1);
+                        }
+                    }
+                }
+            }
+        }
+        go_on(&Drives::new(3), 7, 3);
+    }
+}

@@ -1,0 +1,245 @@
+//! Another drive takes the place of a lost one while the store is served: crashes at any point of it, and drives that do not fit.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use nandscape_apps_memcached_engine::{Ack, Config, Event, Given, OpenError, Placement, ReplaceError};
+use nandscape_apps_store::testing::Disk;
+use nandscape_drive::Drive;
+use nandscape_lab_crash::each;
+use nandscape_sim::{Executor, Seed, Span};
+use nandscape_wire_nvme::Status;
+
+use crate::client::{NOW_S, SMALL, disks, drives, open_all};
+use crate::crash::{Counting, History, live, live_without, load};
+use crate::degraded::{Failing, are_rebuilt, check, fill, run_as};
+
+const CONFIG: Config = Config { ack: Ack::All, memory: 1 << 20, start_s: NOW_S, ..SMALL };
+
+fn given(drive: Rc<dyn Drive>) -> Given {
+    Given { io: drive, admin: None }
+}
+
+fn small_disks(count: usize) -> Vec<Rc<Disk>> {
+    (0..count).map(|_| Disk::new(1_200 << 10)).collect()
+}
+
+/// When all drives lose power.
+#[derive(Copy, Clone)]
+enum Cut {
+    /// While the command of a number is under way, counted from the replacement on.
+    Command(u64),
+    Random,
+}
+
+/// A life in which a drive fails and is replaced, which ends at a cut. Whether the new drive had all items by then.
+fn live_replacing(
+    disks: &mut [Rc<Disk>],
+    lost: usize,
+    history: &Rc<History>,
+    (policy, config, cut): (&str, Config, Cut),
+    seed: Seed,
+) -> bool {
+    let (mut executor, mut rng) = (Executor::new(), seed.child("replacing").rng());
+    let sim = executor.sim();
+    let new = Disk::new(1_200 << 10);
+    let count = Rc::<Cell<u64>>::default();
+    let mut all = drives(&sim, disks);
+    all.push(drives(&sim, std::slice::from_ref(&new)).remove(0));
+    let counting = all.iter().map(|drive| Failing::over(Rc::new(Counting(drive.clone(), count.clone()))));
+    let counting: Vec<Rc<Failing>> = counting.collect();
+    let ran = executor.block_on(async {
+        let there = counting[..disks.len()].iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>));
+        let engine = open_all(&sim, there, policy, config).await.unwrap();
+        history.check(&engine).await;
+        load(&engine, history, &sim, seed);
+        sim.sleep(Span::from_us(rng.below(60_000))).await;
+        counting[lost].status.set(Some(Status::WRITE_FAULT));
+        while engine.stats().lost_drives == 0 {
+            sim.sleep(Span::from_ms(1)).await;
+        }
+        let (from, replacing, other) = (count.get(), engine.clone(), given(counting[disks.len()].clone()));
+        sim.spawn(async move { replacing.replace(lost, other).await.unwrap() });
+        match cut {
+            Cut::Command(number) => {
+                while count.get() < from + number {
+                    sim.sleep(Span::from_us(20)).await;
+                }
+            }
+            Cut::Random => sim.sleep(Span::from_us(rng.below(300_000))).await,
+        }
+        let stats = engine.stats();
+        assert_eq!((stats.unreadable, stats.reads_at_tokens, stats.dropped), (0, 0, 0));
+        stats.lost_drives == 0
+    });
+    all.iter().for_each(|drive| drive.tear(&mut rng));
+    disks[lost] = new;
+    ran.unwrap()
+}
+
+#[test]
+fn a_crash_at_any_time_of_a_replacement_loses_nothing() {
+    let mut whole = 0;
+    each(16, |seed| {
+        let mut rng = seed.child("config").rng();
+        let placement = [Placement::Copies, Placement::Parity][rng.below(2) as usize];
+        let mut disks = small_disks(if placement == Placement::Parity { 3 } else { 2 });
+        let policy = ["mixed", "epochs", "rails", "fdp"][rng.below(3) as usize];
+        let config = Config { placement, ack: [Ack::Cache, Ack::All][rng.below(2) as usize], ..CONFIG };
+        let config = Config { small: [0, 600][rng.below(2) as usize], ..config };
+        let history = Rc::new(History::of(200));
+        live(&disks, &history, (policy, config), seed.child("first"));
+        for life in 0..3 {
+            let (seed, lost) = (seed.nth(life), rng.below(disks.len() as u64) as usize);
+            let is_whole = live_replacing(&mut disks, lost, &history, (policy, config, Cut::Random), seed);
+            whole += u32::from(is_whole);
+            if is_whole && rng.chance(0.5) {
+                // The new drive has all that it takes to do without another one.
+                let missing = (lost + 1) % disks.len();
+                live_without(Some(missing), &disks, &history, (policy, config), seed.child("without"));
+            }
+            live(&disks, &history, (policy, config), seed.child("all"));
+        }
+    });
+    assert!(whole > 0, "no replacement has ended before a crash");
+}
+
+/// From the first command of a replacement to the last ones of its rebuild.
+#[test]
+fn a_crash_at_every_fourth_command_of_a_replacement_loses_nothing() {
+    for (placement, count) in [(Placement::Copies, 2), (Placement::Parity, 3)] {
+        let (seed, config) = (Seed::new(1), Config { placement, ..CONFIG });
+        for command in (1..=160).step_by(4) {
+            let (mut disks, history) = (small_disks(count), Rc::new(History::of(60)));
+            live_replacing(&mut disks, 1, &history, ("epochs", config, Cut::Command(command)), seed);
+            live(&disks, &history, ("epochs", config), seed.nth(command));
+        }
+    }
+}
+
+/// Clients are served meanwhile, and the progress is counted; then the other drive may be lost.
+#[test]
+fn a_lost_drive_is_replaced_while_clients_are_served() {
+    for (count, placement) in [(4, Placement::Copies), (3, Placement::Parity)] {
+        let all = disks(count);
+        let (new, config) = (disks(1), Config { placement, ..CONFIG });
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let there: Vec<Rc<Failing>> =
+            drives(&sim, &all).into_iter().map(|drive| Failing::over(drive as Rc<dyn Drive>)).collect();
+        let other = drives(&sim, &new).remove(0);
+        let ran = executor.block_on(async {
+            let opened = there.iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>));
+            let engine = open_all(&sim, opened, "epochs", config).await.unwrap();
+            fill(&engine, 0..300, 1).await;
+            assert_eq!(engine.replace(1, given(other.clone())).await, Err(ReplaceError::InUse(1)));
+            there[1].status.set(Some(Status::WRITE_FAULT));
+            fill(&engine, 0..20, 2).await;
+            assert!(matches!(engine.take_events()[..], [Event::Failed { .. }]));
+            let bytes = engine.stats().written_bytes;
+            engine.replace(1, given(other.clone())).await.unwrap();
+            let twin = (placement == Placement::Copies).then_some(0);
+            assert_eq!(engine.take_events(), [Event::Replaced { drive: 1, twin }]);
+            let (begun, mut left) = (engine.stats(), u64::MAX);
+            assert!(begun.rebuild_bytes > 0 && begun.written_bytes > bytes, "{begun:?}");
+            while engine.stats().lost_drives > 0 {
+                let now = engine.stats();
+                assert_eq!((now.rebuilt_drives, now.rebuild_bytes), (1, begun.rebuild_bytes));
+                assert!(now.rebuild_bytes_left <= left, "{left} {now:?}");
+                left = now.rebuild_bytes_left;
+                check(&engine, 100..103, 1).await;
+                fill(&engine, 20..21, 2).await;
+                sim.sleep(Span::from_us(300)).await;
+            }
+            assert!(left < begun.rebuild_bytes, "{left} bytes are left, and it has ended");
+            assert_eq!(engine.take_events(), [Event::Rebuilt { drive: 1, twin }]);
+            assert_eq!(engine.replace(1, given(other.clone())).await, Err(ReplaceError::InUse(1)));
+            // Without the drive that it was made from.
+            there[0].status.set(Some(Status::WRITE_FAULT));
+            fill(&engine, 21..40, 2).await;
+            check(&engine, 0..40, 2).await;
+            check(&engine, 40..300, 1).await;
+            engine.close().await.unwrap();
+        });
+        ran.unwrap();
+        let mut replaced = all.clone();
+        replaced[1] = new[0].clone();
+        let left: Vec<Option<&Rc<Disk>>> = (0..count).map(|drive| (drive > 0).then(|| &replaced[drive])).collect();
+        let alone = run_as(&left, "epochs", config, async |engine, _, _| check(&engine, 0..40, 2).await);
+        assert!(matches!(alone.unwrap()[..], [Event::Missing { drive: 0, .. }]));
+    }
+}
+
+/// A drive that was lost itself returns; one that fails while it is rebuilt is replaced again.
+#[test]
+fn a_replacement_may_be_the_lost_drive_and_may_fail() {
+    let all = disks(2);
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let there: Vec<Rc<Failing>> =
+        drives(&sim, &all).into_iter().map(|drive| Failing::over(drive as Rc<dyn Drive>)).collect();
+    let ran = executor.block_on(async {
+        let opened = there.iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>));
+        let engine = open_all(&sim, opened, "mixed", CONFIG).await.unwrap();
+        fill(&engine, 0..200, 1).await;
+        for _ in 0..2 {
+            there[0].status.set(Some(Status::WRITE_FAULT));
+            fill(&engine, 0..30, 2).await;
+            there[0].status.set(None);
+            engine.replace(0, given(there[0].clone())).await.unwrap();
+            there[0].status.set(Some(Status::WRITE_FAULT));
+            fill(&engine, 30..40, 2).await;
+            let stats = engine.stats();
+            assert_eq!((stats.lost_drives, stats.rebuilt_drives, stats.rebuild_bytes), (1, 0, 0));
+            there[0].status.set(None);
+            engine.replace(0, given(there[0].clone())).await.unwrap();
+            are_rebuilt(&engine, 0, &sim).await;
+            there[1].status.set(None);
+        }
+        engine.close().await.unwrap();
+    });
+    ran.unwrap();
+    let alone = run_as(&[Some(&all[0]), None], "mixed", CONFIG, async |engine, _, _| {
+        check(&engine, 0..40, 2).await;
+        check(&engine, 40..200, 1).await;
+    });
+    assert!(alone.is_ok(), "{alone:?}");
+}
+
+#[test]
+fn what_does_not_fit_takes_no_place() {
+    let (all, foreign, others) = (disks(4), disks(1), disks(2));
+    foreign[0].spoil(100);
+    run_as(&[Some(&others[0]), Some(&others[1])], "epochs", Config { id: 8, ..CONFIG }, async |engine, _, _| {
+        fill(&engine, 0..5, 1).await;
+        engine.close().await.unwrap();
+    })
+    .unwrap();
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let opened = drives(&sim, &all);
+    let ran = executor.block_on(async {
+        let engine = open_all(&sim, opened.iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>)), "epochs", CONFIG);
+        engine.await.unwrap().close().await.unwrap();
+        let there =
+            (0..4).map(|drive| (drive != 1).then(|| drives(&sim, &all[drive..=drive]).remove(0) as Rc<dyn Drive>));
+        let engine = open_all(&sim, there, "epochs", CONFIG).await.unwrap();
+        let replace = async |drive: usize, disk: &Rc<Disk>| {
+            engine.replace(drive, given(drives(&sim, std::slice::from_ref(disk)).remove(0))).await
+        };
+        let empty = Disk::new(4 << 20);
+        assert_eq!(replace(4, &empty).await, Err(ReplaceError::Unknown { drive: 4, last: 3 }));
+        assert_eq!(replace(0, &empty).await, Err(ReplaceError::InUse(0)));
+        assert_eq!(replace(1, &foreign[0]).await, Err(ReplaceError::Open(OpenError::Foreign(1))));
+        let other = replace(1, &others[1]).await;
+        assert!(matches!(other, Err(ReplaceError::Open(OpenError::Other { drive: 1, .. }))), "{other:?}");
+        let small = replace(1, &Disk::new(1 << 20)).await;
+        assert!(small.is_err_and(|error| error.to_string().contains("has 1048576 bytes; 4194304 or more are valid")));
+        assert_eq!(engine.stats().lost_drives, 1);
+        assert_eq!(replace(1, &empty).await, Ok(()));
+        are_rebuilt(&engine, 0, &sim).await;
+        engine.close().await.unwrap();
+        assert!(replace(0, &empty).await.is_err());
+    });
+    ran.unwrap();
+}

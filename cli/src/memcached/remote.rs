@@ -1,0 +1,91 @@
+//! The drives of a server that are remote, and orders about them over its control socket.
+
+use std::path::Path;
+
+use nandscape_apps_memcached_engine::PATIENCE_MS;
+use nandscape_apps_memcached_run::live::Serving;
+use nandscape_lab_run::Target;
+use nandscape_sim::Span;
+use nandscape_transport_control::ControlServer;
+
+use super::MemcachedArgs;
+use crate::failure::Failure;
+
+impl MemcachedArgs {
+    /// Checks what is said of remote drives and models.
+    pub(super) fn check_remote(&self) -> Result<(), Failure> {
+        let wrong = |text: String| Err(Failure::Input(anyhow::anyhow!("{text}")));
+        if !self.is_remote() {
+            return match (&self.drive[..], self.overwrite) {
+                ([_], false) => Ok(()),
+                ([_], true) => wrong("--overwrite: no drive is remote; leave it out".to_owned()),
+                (drives, _) => wrong(format!(
+                    "--drive {}: one profile, or the URL of each drive, is valid",
+                    drives.join(" --drive ")
+                )),
+            };
+        }
+        if let Some(profile) = self.drive.iter().find(|drive| !Target::is_one(drive)) {
+            return wrong(format!(
+                "--drive {profile}: profiles and remote drives cannot be mixed; nvme-tcp://HOST:PORT/NQN is valid next to another"
+            ));
+        }
+        let given = [
+            ("--store", self.store.is_some(), "the server of each keeps its data"),
+            ("--store-sync", self.store_sync, "it applies to files of this process"),
+            ("--rebuild", self.rebuild, "a lost or empty drive is rebuilt without it"),
+            ("--set", !self.set.is_empty(), "their servers set their keys"),
+        ];
+        if let Some((option, _, why)) = given.into_iter().find(|(_, is_given, _)| *is_given) {
+            return wrong(format!("{option}: the drives are remote, and {why}; leave it out"));
+        }
+        if self.needs_zones() {
+            return wrong(format!(
+                "--policy {}: remote drives with zones are not supported; valid are other policies, and profiles in place of URLs",
+                self.policy
+            ));
+        }
+        let named = self.drive.len() as u64;
+        match self.drives.filter(|drives| *drives != named) {
+            Some(drives) => wrong(format!("--drives {drives}: {named} remote drives are named; {named} is valid")),
+            None => Ok(()),
+        }
+    }
+
+    /// The remote drives.
+    pub(super) fn targets(&self) -> Result<Vec<Target>, Failure> {
+        let mut targets: Vec<Target> = Vec::new();
+        for url in &self.drive {
+            let target = parse(url).map_err(|problem| Failure::Input(anyhow::anyhow!("--drive {problem}")))?;
+            if targets.iter().any(|other| other.to_string() == target.to_string()) {
+                return Err(Failure::Input(anyhow::anyhow!(
+                    "--drive {url}: it is named twice; each drive once is valid"
+                )));
+            }
+            targets.push(target);
+        }
+        Ok(targets)
+    }
+}
+
+/// The target of a URL.
+fn parse(url: &str) -> Result<Target, String> {
+    Target::parse(url, Span::from_ms(PATIENCE_MS)).map_err(|problem| problem.to_string())
+}
+
+/// Takes orders at a socket. `on_stop` is called when the server is to end.
+pub(super) fn control(
+    path: &Path,
+    serving: &Serving,
+    on_stop: impl Fn() + Send + Sync + 'static,
+) -> Result<ControlServer, Failure> {
+    let replacer = serving.replacer();
+    let replace = move |drive: &str, with: &str| {
+        if !Target::is_one(with) {
+            return Err(format!("{with:?}: nvme-tcp://HOST:PORT/NQN is valid"));
+        }
+        replacer.replace(drive, parse(with)?)
+    };
+    let started = ControlServer::start_with(path, vec![serving.handle()], on_stop, Box::new(replace));
+    started.map_err(|error| Failure::Run(anyhow::anyhow!("--control {}: {error}", path.display())))
+}

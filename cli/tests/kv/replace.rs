@@ -1,0 +1,77 @@
+//! A lost remote drive of `nandscape memcached` is replaced with `nandscape ctl` while clients are served.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::memcached::Client;
+use crate::remote::{ALL, Drive, check, end, over, refused, set, start, statistic, until_lost};
+
+/// What `nandscape ctl memcached replace` prints.
+fn replace(folder: &Path, drive: &str, url: &str) -> std::io::Result<Output> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    command.args(["ctl", "memcached", "replace"]).arg(folder.join("m.control")).args([drive, url, "--timeout", "60s"]);
+    command.output()
+}
+
+#[test]
+fn a_lost_remote_drive_is_replaced_while_clients_are_served() {
+    for more in [&["--policy", "gc_control"][..], &["--policy", "mixed"], &["--placement", "parity"]] {
+        let count = if more[0] == "--placement" { 3 } else { 2 };
+        let (folder, mut drives) = (tempfile::tempdir().unwrap(), (0..count).map(Drive::start).collect::<Vec<_>>());
+        let control = folder.path().join("m.control");
+        let control = ["--control", control.to_str().unwrap()];
+        let (server, _) =
+            start(folder.path(), &drives.iter().collect::<Vec<_>>(), 2, &[&ALL[..], more, &control].concat());
+        let mut client = Client::connect(folder.path());
+        set(&mut client, 0..1_000, 0);
+        let new = Drive::start(9);
+        refused(replace(folder.path(), "d1", &new.url), "drive 1 is in use, and is not replaced");
+        refused(replace(folder.path(), "d7", &new.url), "there is no drive \"d7\"");
+        drop(drives.remove(1).kill());
+        // A change notices it.
+        set(&mut client, 0..100, 1);
+        until_lost(&mut client, 1);
+        refused(replace(folder.path(), "d1", "nvme-tcp://127.0.0.1:1/nqn.x"), "Connection refused");
+        refused(replace(folder.path(), "d1", "d1.nand"), "nvme-tcp://HOST:PORT/NQN is valid");
+        refused(replace(folder.path(), "d1", &drives[0].url), "is drive d0; another drive is valid");
+        let done = replace(folder.path(), "d1", &new.url).unwrap();
+        let printed = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert_eq!(printed, format!("drive d1 is {} now, and is being rebuilt\n", new.url));
+        let mut version = 2;
+        while statistic(&mut client, "engine_lost_drives") > 0 {
+            check(&mut client, 500..510, 0);
+            set(&mut client, 100..110, version);
+            version += 1;
+        }
+        assert_eq!(statistic(&mut client, "engine_rebuild_bytes_left"), 0);
+        set(&mut client, 110..200, 1);
+        // The drive that it was made from, or one of them.
+        drop(drives.remove(0).kill());
+        check(&mut client, 0..100, 1);
+        check(&mut client, 110..200, 1);
+        check(&mut client, 200..1_000, 0);
+        set(&mut client, 200..300, 1);
+        until_lost(&mut client, 1);
+        let noted = end(server);
+        for wanted in ["drive 1 is replaced, and is being rebuilt from ", "drive 1 was rebuilt from ", &new.url] {
+            assert!(noted.contains(wanted), "{more:?}: {wanted}: {noted}");
+        }
+        let gone = "nvme-tcp://127.0.0.1:1/nqn.x";
+        let urls: Vec<&str> = [gone, &new.url].into_iter().chain(drives.iter().map(|drive| &*drive.url)).collect();
+        let output = crate::memcached::Server::start_by(&mut over(folder.path(), &urls, more));
+        assert!(output.1.contains(": 1000 items found"), "{}", output.1);
+        check(&mut Client::connect(folder.path()), 200..300, 1);
+        output.0.end("-KILL");
+    }
+}
+
+#[test]
+fn a_server_without_drives_to_replace_rejects_the_order() {
+    let (folder, drive) = (tempfile::tempdir().unwrap(), Drive::start(1));
+    drive.link_control(&folder.path().join("m.control"));
+    refused(
+        replace(folder.path(), "small", &drive.url),
+        "this server replaces no drives; `nandscape memcached --control PATH` does",
+    );
+}
