@@ -1,9 +1,10 @@
 //! The loop in real time: one thread that owns executors, drives and clients.
 //!
 //! Each turn takes the time T, runs the model's events up to T, sends their completions, and then receives arrivals from
-//! outside, stamped T. Each executor is a timeline ([`timelines`]) of drives that share nothing with those of the others. One that
-//! is behind at the end of a turn stamps its arrivals with the time that it has reached. When no event is due soon the loop sleeps. It wakes shortly before the next event, because the
-//! system's wake-up latency is longer and varies more than that of spinning.
+//! outside, stamped T. Each executor is a timeline (the file `timelines`) of drives that share nothing with those of the
+//! others. One that is behind at the end of a turn stamps its arrivals with the time that it has reached. When no event is
+//! due soon the loop sleeps. It wakes shortly before the next event, because the system's wake-up latency is longer and
+//! varies more than that of spinning.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -66,6 +67,8 @@ pub fn pin_to_core(number: usize) -> io::Result<()> {
 
 /// Polls of tasks between two deliveries of completions. A client in this process sees them at once.
 const POLLS_A_DELIVERY: u32 = 32;
+/// The same where drives have separate timelines, of which another may be next.
+const POLLS_A_SHARE: u32 = 8;
 /// Deliveries between two times that replies are sent: one system call for many is cheaper than one for each.
 const DELIVERIES_A_SEND: u32 = 16;
 /// The longest that the model runs in one turn, so that arrivals do not wait longer. It is short compared with a stall, and
@@ -317,10 +320,16 @@ impl Reactor {
     /// is due at the time that a timeline has reached.
     fn run_model(&mut self, until: Time) {
         self.timelines.begin(until);
+        let are_several = self.timelines.count() > 1;
+        let most = if are_several { POLLS_A_SHARE } else { POLLS_A_DELIVERY };
         let (mut looks, mut work) = (0_u32, 0);
         loop {
             looks += 1;
-            let share = self.timelines.advance(until, POLLS_A_DELIVERY);
+            let begun = are_several.then(|| self.clock.now());
+            let share = self.timelines.advance(until, most);
+            if let Some(begun) = begun {
+                self.timelines.charge(self.clock.now().since(begun));
+            }
             work += share.work;
             let late = share.reached.is_some_and(|reached| self.is_late(reached, work));
             let enough = share.are_all_whole || late;

@@ -1,19 +1,29 @@
-//! The timelines of the loop: an executor with its own time for each drive, or for drives that share something. They advance in
-//! turn by a bounded share, so the work of one drive at one instant delays another drive by one share.
+//! The timelines of the loop: an executor with its own time for each drive, or for drives that share something. Each advances by a
+//! bounded share, and the one that has used the least processor time is next: the work of one drive at one instant delays another
+//! drive by one share.
 
-use nandscape_sim::{Executor, Time};
+use nandscape_sim::{Executor, Span, Time};
+
+/// A timeline that had nothing to do is at most this far ahead of the others when it has.
+const CREDIT: Span = Span::from_us(100);
 
 /// See the module.
 pub(super) struct Timelines {
     all: Vec<Timeline>,
-    /// The one whose turn is next.
+    /// Of those that have used the same time, the one whose turn is next.
     next: usize,
+    /// The one that had the last share.
+    last: usize,
+    /// The time that one had used before.
+    reached: Span,
 }
 
 struct Timeline {
     executor: Executor,
     /// Whether it has not run everything up to the time of this turn.
     is_behind: bool,
+    /// Processor time that its shares took, or was credited for.
+    used: Span,
 }
 
 /// The result of a share.
@@ -31,8 +41,8 @@ pub(super) struct Share {
 impl Timelines {
     /// The timelines in the order of the port.
     pub(super) fn new(executors: Vec<Executor>) -> Timelines {
-        let all = executors.into_iter().map(|executor| Timeline { executor, is_behind: false });
-        Timelines { all: all.collect(), next: 0 }
+        let all = executors.into_iter().map(|executor| Timeline { executor, is_behind: false, used: Span::ZERO });
+        Timelines { all: all.collect(), next: 0, last: 0, reached: Span::ZERO }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -59,19 +69,25 @@ impl Timelines {
 
     /// A turn up to `until` begins.
     pub(super) fn begin(&mut self, until: Time) {
-        for Timeline { executor, is_behind } in &mut self.all {
-            *is_behind = executor.next_due().is_some_and(|due| due <= until);
+        let least = self.reached.saturating_sub(CREDIT);
+        for Timeline { executor, is_behind, used } in &mut self.all {
+            let was_behind = std::mem::replace(is_behind, executor.next_due().is_some_and(|due| due <= until));
+            if !was_behind {
+                *used = least.max(*used);
+            }
         }
     }
 
-    /// Gives the next timeline that is behind its share of the turn: at most so many polls.
+    /// Gives the timeline that is behind and has used the least time a share of the turn: at most so many polls.
     pub(super) fn advance(&mut self, until: Time, most: u32) -> Share {
         let order = (self.next..self.all.len()).chain(0..self.next);
-        let Some(number) = order.into_iter().find(|number| self.all[*number].is_behind) else {
+        let behind = order.filter(|number| self.all[*number].is_behind);
+        let Some(number) = behind.min_by_key(|number| self.all[*number].used) else {
             return Share { reached: None, work: 0, is_whole: true, are_all_whole: true };
         };
         self.next = if number + 1 == self.all.len() { 0 } else { number + 1 };
-        let Timeline { executor, is_behind } = &mut self.all[number];
+        (self.last, self.reached) = (number, self.reached.max(self.all[number].used));
+        let Timeline { executor, is_behind, .. } = &mut self.all[number];
         let before = executor.work();
         *is_behind = !executor.advance(until, most);
         let (reached, work, is_whole) = (Some(executor.sim().now()), executor.work() - before, !*is_behind);
@@ -83,12 +99,18 @@ impl Timelines {
         }
     }
 
+    /// The last share took this long.
+    pub(super) fn charge(&mut self, time: Span) {
+        let used = &mut self.all[self.last].used;
+        *used = *used + time;
+    }
+
     /// Moves the clock of each timeline to the stamp of its arrivals: `until`, or the time that it has reached if it is behind.
     /// `begins` is called with its number and, if tasks are still due at the stamp, with the polls of tasks at that time. Returns the
     /// latest stamp.
     pub(super) fn arrive(&mut self, until: Time, mut begins: impl FnMut(usize, Option<u64>)) -> Time {
         let mut latest = Time::ZERO;
-        for (number, Timeline { executor, is_behind }) in self.all.iter_mut().enumerate() {
+        for (number, Timeline { executor, is_behind, .. }) in self.all.iter_mut().enumerate() {
             let at = if *is_behind { executor.sim().now() } else { until };
             let is_within = *is_behind && executor.next_due().is_some_and(|due| due <= at);
             executor.arrive(at);
@@ -189,6 +211,30 @@ mod tests {
             let most = polls.iter().map(|polls| polls.get()).max().expect("three");
             assert_eq!(most, u64::from(MOST) * (turn / 3 + 1), "turn {turn}");
         }
+    }
+
+    /// Shares are equal in time, and a drive that had nothing to do has saved up no more than its credit.
+    #[test]
+    fn the_drive_that_has_used_the_least_time_is_next() {
+        let executors = Executor::apart(2);
+        let polls: Vec<_> = executors.iter().map(|_| Rc::new(Cell::new(0))).collect();
+        burst(&executors[0].sim(), &polls[0]);
+        let mut timelines = Timelines::new(executors);
+        let turns = |timelines: &mut Timelines, long: [Span; 2], shares: u64| {
+            for _ in 0..shares {
+                timelines.begin(Time::ZERO);
+                let before = polls[0].get();
+                timelines.advance(Time::ZERO, MOST);
+                timelines.charge(long[usize::from(polls[0].get() == before)]);
+            }
+            [polls[0].get(), polls[1].get()].map(|polls| polls / u64::from(MOST))
+        };
+        let (short, long) = (Span::from_us(10), Span::from_us(40));
+        assert_eq!(turns(&mut timelines, [long, short], 1_000), [1_000, 0]);
+        burst(&timelines.all[1].executor.sim(), &polls[1]);
+        // 100 us of credit, then four short shares for each long one.
+        let [one, other] = turns(&mut timelines, [long, short], 1_000);
+        assert!((195..=205).contains(&(one - 1_000)) && (795..=805).contains(&other), "{one}, {other}");
     }
 
     /// A timeline that is behind stamps its arrivals with the time that it has reached, the others with that of the turn.
