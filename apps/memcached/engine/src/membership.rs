@@ -58,7 +58,7 @@ pub(crate) async fn shape(
         return Err(OpenError::Other { drive: first.number as usize, what });
     }
     match first {
-        Some(first) if is_used(members, room.slots(first.segment).start(0)).await? => {
+        Some(first) if is_used(members, &found, room.slots(first.segment).start(0)).await? => {
             let parts = check_parts((first, layout), members, &found, room)?;
             let all: Vec<Super> = found.into_iter().flatten().collect();
             // A crash may have come between what one drive recorded and what the others did.
@@ -106,19 +106,21 @@ fn replicas_of(recorded: u32) -> &'static str {
     }
 }
 
-/// Whether the log of a store has begun on any drive, or none of its drives is missing or empty: a store in the making is made again.
-async fn is_used(members: &[Rc<Member>], start: u64) -> Result<bool, OpenError> {
-    let mut are_all = true;
+/// Whether a store has been opened, or its log has begun on any drive, or none of its drives is missing or empty: a store in the making is made
+/// again. A rebuilt drive lacks the first chunk if its segment was free, so a later round shows as well that the store is used.
+async fn is_used(members: &[Rc<Member>], found: &[Option<Super>], start: u64) -> Result<bool, OpenError> {
+    if found.iter().flatten().any(|there| there.generation > 0 || there.lost > 0) {
+        return Ok(true);
+    }
     for member in members {
         let Some(disk) = member.disk() else { return Ok(true) };
         let lba = disk.info.lba_bytes as usize;
-        are_all &= found_on(member).await?.is_some();
         let chunk = member.read_what_is_left(start, CHUNK_HEADER.next_multiple_of(lba), LEAST_BLOCK).await?;
         if member.has_written_zones() || chunk.iter().any(|byte| *byte != 0) {
             return Ok(true);
         }
     }
-    Ok(are_all)
+    Ok(found.iter().all(Option::is_some))
 }
 
 impl Super {

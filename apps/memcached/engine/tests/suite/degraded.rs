@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::{Ack, Config, Engine, Event, Expect, New, OpenError, Placement, Refused};
 use nandscape_apps_store::testing::Disk;
+use nandscape_apps_store::{Host, Range};
 use nandscape_drive::{Completion, Drive, DriveInfo, Io};
 use nandscape_sim::{Executor, Sim, Span, Time};
 use nandscape_wire_nvme::Status;
@@ -137,6 +138,42 @@ fn a_store_without_a_drive_is_served_and_the_drive_is_rebuilt_when_it_returns() 
         let gone = run(&[None, None, c, d], name, async |_, _, _| ());
         assert!(matches!(gone, Err(OpenError::Gone { drive: 0, what: "is missing", twin: 1 })), "{gone:?}");
     }
+}
+
+/// Whether the first segment of a disk is empty.
+fn is_first_slot_free(disk: &Rc<Disk>) -> bool {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drive = drives(&sim, std::slice::from_ref(disk)).remove(0);
+    let read = executor.block_on(async {
+        let (slba, blocks) = ((64 << 10) / 512, 1);
+        nandscape_apps_store::Disk::new(&Host::free(&sim), drive).read(&[Range { slba, blocks }]).await.unwrap().concat()
+    });
+    read.unwrap().iter().all(|byte| *byte == 0)
+}
+
+/// The first segment was free when a drive was rebuilt. Next to an empty drive the rebuilt one has a store, and no store is made.
+#[test]
+fn a_rebuilt_drive_without_a_first_segment_keeps_the_store() {
+    let is_kept = |segments: u32| {
+        let small = || Disk::new(1_200 << 10);
+        let [old, twin, rebuilt, empty] = [small(), small(), small(), small()];
+        run(&[Some(&old), Some(&twin)], "mixed", async |engine, _, _| {
+            for number in 0..segments * 15 {
+                put(&engine, number % 20, 1).await.unwrap();
+            }
+            engine.close().await.unwrap();
+        })
+        .unwrap();
+        run(&[Some(&rebuilt), Some(&twin)], "mixed", async |engine, _, _| engine.close().await.unwrap()).unwrap();
+        if !is_first_slot_free(&rebuilt) {
+            return false;
+        }
+        let opened = run(&[Some(&rebuilt), Some(&empty)], "mixed", async |engine, _, _| check(&engine, 0..20, 1).await);
+        assert_eq!(opened, Ok(vec![Event::Rebuilt { drive: 1, twin: Some(0) }]));
+        true
+    };
+    assert!((14..40).any(is_kept), "the first segment is never free");
 }
 
 #[test]
