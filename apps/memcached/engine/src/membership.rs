@@ -9,7 +9,7 @@ use crate::open::LEAST_BLOCK;
 use crate::placement::Layout;
 use crate::record::CHUNK_HEADER;
 use crate::room::{LEAST_SLOTS, Room};
-use crate::shape::{MOST_DRIVES, SUPER, Super, is_left, latest};
+use crate::shape::{Known, MOST_DRIVES, SUPER, Super, is_left, latest};
 
 /// What a drive is for the store that is opened.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -67,8 +67,8 @@ pub(crate) async fn shape(
         }
         _ => {
             let drives = members.len() as u32;
-            let (id, number, generation, lost, taken) = (config.id, 0, 0, 0, [0; MOST_DRIVES]);
-            let shape = Super { id, segment, slots, drives, number, replicas, generation, lost, taken };
+            let (id, number, generation, lost, known) = (config.id, 0, 0, 0, [Known::default(); MOST_DRIVES]);
+            let shape = Super { id, segment, slots, drives, number, replicas, generation, lost, known };
             make(members, &found, (shape, room.slots(segment).start(0)))
                 .await
                 .map(|()| (shape, vec![Part::Whole; members.len()], true))
@@ -126,8 +126,8 @@ async fn is_used(members: &[Rc<Member>], found: &[Option<Super>], start: u64) ->
 impl Super {
     /// Checks that this is the record of a drive of a store.
     pub(crate) fn check_is(&self, drive: usize, store: &Super) -> Result<(), OpenError> {
-        let Super { generation, lost, taken, .. } = *self;
-        if *self == (Super { number: drive as u32, generation, lost, taken, ..*store }) {
+        let Super { generation, lost, known, .. } = *self;
+        if *self == (Super { number: drive as u32, generation, lost, known, ..*store }) {
             return Ok(());
         }
         let what = format!("another drive here: it is number {} of store {:016x}", self.number, self.id);
