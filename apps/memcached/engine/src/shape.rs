@@ -87,7 +87,7 @@ impl Super {
     }
 
     /// The same of another drive, which takes it now.
-    fn taken_by(self, drive: usize) -> Super {
+    pub(crate) fn taken_by(self, drive: usize) -> Super {
         let mut own = Super { number: drive as u32, ..self };
         own.knows_of(drive, self.generation);
         own

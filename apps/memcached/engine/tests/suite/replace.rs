@@ -206,6 +206,33 @@ fn a_replacement_may_be_the_lost_drive_and_may_fail() {
     assert!(alone.is_ok(), "{alone:?}");
 }
 
+/// Two servers had one of the drives each. The items of the second are not lost to a replacement by the first.
+#[test]
+fn a_drive_that_was_used_alone_takes_no_place() {
+    for rounds in [1, 6] {
+        let all = disks(2);
+        let [a, b] = [Some(&all[0]), Some(&all[1])];
+        let fill_with = |there: &[Option<&Rc<Disk>>], version| {
+            let opened = run_as(there, "epochs", CONFIG, async |engine, _, _| {
+                fill(&engine, 0..20, version).await;
+                engine.close().await.unwrap();
+            });
+            opened.unwrap();
+        };
+        fill_with(&[a, b], 1);
+        fill_with(&[a, None], 2);
+        (0..rounds).for_each(|_| fill_with(&[None, b], 3));
+        let replaced = run_as(&[a, None], "epochs", CONFIG, async |engine, _, sim| {
+            let other = given(drives(&sim, std::slice::from_ref(&all[1])).remove(0));
+            let split = OpenError::Split { drive: 1, other: 0 };
+            assert_eq!(engine.replace(1, other).await, Err(ReplaceError::Open(split)), "{rounds} rounds");
+            check(&engine, 0..20, 2).await;
+        });
+        replaced.unwrap();
+        run_as(&[None, b], "epochs", CONFIG, async |engine, _, _| check(&engine, 0..20, 3).await).unwrap();
+    }
+}
+
 #[test]
 fn what_does_not_fit_takes_no_place() {
     let (all, foreign, others) = (disks(4), disks(1), disks(2));
