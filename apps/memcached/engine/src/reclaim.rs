@@ -219,7 +219,7 @@ impl State {
             self.remove(key);
             self.stats.evictions += 1;
         }
-        // Behind the item, which may find no room, and hides older ones itself if it does.
+        // Behind the item: a packed one hides older ones itself, and one without room is evicted.
         self.keep_void(pair, record);
         is_kept
     }

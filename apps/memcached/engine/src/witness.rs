@@ -114,11 +114,11 @@ mod tests {
         witness.recorded.begins(5);
         let of = |generation| witness.look(&block(Super { generation, ..shape }));
         assert!(of(4).is_ok() && of(5).is_ok(), "it may have been written");
-        assert!(of(3).is_err_and(|why| why.contains("lost its data")));
+        assert!(of(3).is_err_and(|why| why.contains("has lost data")));
         assert!(of(6).is_err_and(|why| why.contains("another memcached server")));
         let lost = [Super { id: 8, ..shape }, Super { number: 0, ..shape }].map(block);
         for block in lost.into_iter().chain([vec![0; 512], Vec::new()]) {
-            assert!(witness.look(&block).is_err_and(|why| why.contains("lost its data")));
+            assert!(witness.look(&block).is_err_and(|why| why.contains("has lost data")));
         }
     }
 }

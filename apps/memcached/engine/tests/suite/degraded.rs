@@ -147,7 +147,11 @@ fn is_first_slot_free(disk: &Rc<Disk>) -> bool {
     let drive = drives(&sim, std::slice::from_ref(disk)).remove(0);
     let read = executor.block_on(async {
         let (slba, blocks) = ((64 << 10) / 512, 1);
-        nandscape_apps_store::Disk::new(&Host::free(&sim), drive).read(&[Range { slba, blocks }]).await.unwrap().concat()
+        nandscape_apps_store::Disk::new(&Host::free(&sim), drive)
+            .read(&[Range { slba, blocks }])
+            .await
+            .unwrap()
+            .concat()
     });
     read.unwrap().iter().all(|byte| *byte == 0)
 }
@@ -214,10 +218,13 @@ fn a_drive_from_before_its_replacement_is_not_whole() {
         fill_with(&before, 1).unwrap();
         fill_with(&with(1, Some(&new[0])), 2).unwrap();
         let stale = run_as(&with(0, None), "epochs", config, async |_, _, _| ());
-        assert_eq!(stale, Err(match placement {
-            Placement::Copies => OpenError::Gone { drive: 1, what: lacks, twin: 0 },
-            Placement::Parity => OpenError::TooFew { drive: 0, what: "is missing", other: 1 },
-        }));
+        assert_eq!(
+            stale,
+            Err(match placement {
+                Placement::Copies => OpenError::Gone { drive: 1, what: lacks, twin: 0 },
+                Placement::Parity => OpenError::TooFew { drive: 0, what: "is missing", other: 1 },
+            })
+        );
         let rebuilt = run_as(&before, "epochs", config, async |engine, _, _| check(&engine, 0..20, 2).await);
         let twin = (placement == Placement::Copies).then_some(0);
         assert_eq!(rebuilt, Ok(vec![Event::Rebuilt { drive: 1, twin }]));
