@@ -9,7 +9,7 @@ use crate::open::LEAST_BLOCK;
 use crate::placement::Layout;
 use crate::record::CHUNK_HEADER;
 use crate::room::{LEAST_SLOTS, Room};
-use crate::shape::{Known, MOST_DRIVES, SUPER, Super, is_left, latest};
+use crate::shape::{Format, Known, MOST_DRIVES, SUPER, Super, is_left, latest};
 
 /// What a drive is for the store that is opened.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -83,6 +83,9 @@ pub(crate) async fn shape(
 pub(crate) async fn found_on(member: &Member) -> Result<Option<Super>, OpenError> {
     let lba = member.disk().map_or(0, |disk| disk.info.lba_bytes as usize).max(1);
     let block = member.read_record(SUPER.next_multiple_of(lba)).await?;
+    if let Some(format) = Format::of(&block).filter(|format| *format != Format::OWN) {
+        return Err(OpenError::Format { drive: member.number(), format });
+    }
     let there = Super::of(&block);
     if there.is_none() && block.iter().any(|byte| *byte != 0) {
         return Err(OpenError::Foreign(member.number()));

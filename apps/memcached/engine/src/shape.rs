@@ -11,14 +11,16 @@
 //!
 //! Left out: that a drive was used alone which was replaced twice, if fewer rounds were recorded without it than with its first replacement.
 
+use std::fmt::{self, Display, Formatter};
+
 use nandscape_apps_store::bytes::{Put as _, Reader, is_sealed, seal};
 
 use crate::drives::Member;
 use crate::engine::Engine;
 use crate::error::EngineError;
 
-/// The first bytes of a drive of a store.
-const MAGIC: &[u8; 8] = b"NDENGIN4";
+/// The first bytes of a drive of a store; the digit of its format follows.
+const MAGIC: &[u8; 7] = b"NDENGIN";
 /// Bytes of the structure that begins with them. A drive writes a block as a whole, and has blocks of 512 bytes at least.
 pub(crate) const SUPER: usize = 64 + 2 * KNOWN * MOST_DRIVES;
 /// Bytes of each number that is known of a drive, and the greatest: later rounds are not distinguished.
@@ -28,6 +30,27 @@ const MOST_KNOWN: u32 = (1 << (8 * KNOWN)) - 1;
 const SUPER_CRC: usize = 8;
 /// The most drives: each has a bit in what is lost.
 pub(crate) const MOST_DRIVES: usize = 64;
+
+/// The format of a store.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Format(u8);
+
+impl Format {
+    /// The one that this program reads and writes.
+    pub const OWN: Format = Format(b'4');
+
+    /// That of a drive, by its first bytes; `None` if it has no store.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Format> {
+        let digit = *bytes.strip_prefix(MAGIC)?.first()?;
+        digit.is_ascii_digit().then_some(Format(digit))
+    }
+}
+
+impl Display for Format {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", char::from(self.0))
+    }
+}
 
 /// What is known of the records of a drive. That of a later life is greater.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
@@ -52,12 +75,12 @@ pub(crate) struct Super {
     /// Drives that are lost, a bit each.
     pub(crate) lost: u64,
     /// What is known of each drive.
-    pub(crate) known: [Known; MOST_DRIVES],
+    pub(crate) known: [Known; 64],
 }
 
 impl Super {
     pub(crate) fn to_bytes(self) -> Vec<u8> {
-        let mut bytes = MAGIC.to_vec();
+        let mut bytes = [&MAGIC[..], &[Format::OWN.0]].concat();
         bytes.u32(0);
         [self.drives, self.number, self.replicas].into_iter().for_each(|number| bytes.u32(number));
         let numbers = [self.id, self.segment, self.slots, self.generation, self.lost];
@@ -69,8 +92,8 @@ impl Super {
     }
 
     pub(crate) fn of(bytes: &[u8]) -> Option<Super> {
-        let mut reader = Reader(bytes);
-        if reader.take(8)? != MAGIC || !is_sealed(bytes.get(..SUPER)?, SUPER_CRC) {
+        let mut reader = Reader(bytes.get(SUPER_CRC..)?);
+        if Format::of(bytes) != Some(Format::OWN) || !is_sealed(bytes.get(..SUPER)?, SUPER_CRC) {
             return None;
         }
         reader.u32()?;
@@ -154,8 +177,9 @@ impl Super {
         // It has been rebuilt since.
         let is_outdated =
             all.iter().any(|other| other.number != self.number && other.knows(self) && !other.lacks(drive));
-        // A drive without which nothing was served has not taken it.
-        let is_unfinished = all.iter().any(|other| !self.lacks(other.number) && !other.has(self));
+        // A drive without which nothing was served has not taken it. What one from before lacks shows nothing.
+        let is_current = |other: &Super| !all.iter().any(|one| one.supersedes(other));
+        let is_unfinished = all.iter().any(|other| !self.lacks(other.number) && !other.has(self) && is_current(other));
         !is_outdated && !is_unfinished
     }
 }
@@ -352,7 +376,7 @@ mod tests {
             drives.join(shape, 1, &[0, 2, 3], ALL);
             assert_eq!(drives.left(&[0, 1, 2, 3]), Ok(vec![]));
             drives.0[1] = old;
-            (0..rounds).for_each(|_| drop(drives.open(&[1], ALL)));
+            (0..rounds).for_each(|_| _ = drives.open(&[1], ALL));
             for there in [&[0, 1, 2, 3][..], &[0, 1], &[1, 2, 3], &[1, 3]] {
                 let left = drives.left(there);
                 match rounds {

@@ -15,7 +15,7 @@ use nandscape_drive::Drive;
 use crate::config::SEGMENT;
 use crate::engine::Engine;
 use crate::record::CHUNK_HEADER;
-use crate::shape::{SUPER, Super};
+use crate::shape::{Format, SUPER, Super};
 
 /// Generations of the record on a drive, plus one; 0 is none.
 #[derive(Default, Debug)]
@@ -78,14 +78,14 @@ impl Engine {
     }
 }
 
-/// Whether a drive is of a store.
+/// The format of the store that a drive is of; `None` if it is of none.
 ///
 /// # Errors
 /// When it does not answer.
-pub async fn is_of_a_store(disk: &Disk) -> Result<bool, StoreError> {
+pub async fn format_on(disk: &Disk) -> Result<Option<Format>, StoreError> {
     let blocks = (SUPER as u64).div_ceil(disk.info.lba_bytes.into());
     let block = disk.read(&[Range { slba: 0, blocks }]).await?.concat();
-    Ok(Super::of(&block).is_some())
+    Ok(Format::of(&block).filter(|format| *format != Format::OWN || Super::of(&block).is_some()))
 }
 
 /// Discards all data of a drive, so that a store can be made on it.

@@ -222,7 +222,7 @@ fn a_drive_from_before_its_replacement_is_not_whole() {
             stale,
             Err(match placement {
                 Placement::Copies => OpenError::Gone { drive: 1, what: lacks, twin: 0 },
-                Placement::Parity => OpenError::TooFew { drive: 0, what: "is missing", other: 1 },
+                Placement::Parity => OpenError::TooFew { drive: 1, what: lacks, other: 0 },
             })
         );
         let rebuilt = run_as(&before, "epochs", config, async |engine, _, _| check(&engine, 0..20, 2).await);
