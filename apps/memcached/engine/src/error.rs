@@ -7,6 +7,7 @@ use nandscape_sim::Span;
 use nandscape_wire_nvme::Status;
 
 use crate::placement::PARITY_DRIVES;
+use crate::shape::Format;
 
 /// Why an engine does not serve any more.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -182,6 +183,17 @@ pub enum OpenError {
     /// A drive has something else.
     #[error("drive {0} has data, and no part of this store; an empty drive, or the store's own in its order, is valid")]
     Foreign(usize),
+    /// A drive has a store of another format.
+    #[error(
+        "drive {drive} has a store of format {format}, and this program reads format {own}; the program that wrote the store, or an empty drive, is valid",
+        own = Format::OWN
+    )]
+    Format {
+        /// Its number.
+        drive: usize,
+        /// The format.
+        format: Format,
+    },
     /// A drive is missing, and there is no store on the others.
     #[error("drive {0} is missing, and the others have no store; a new store takes all of its drives")]
     Incomplete(usize),

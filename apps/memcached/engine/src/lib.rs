@@ -88,6 +88,7 @@ pub use item::{Access, Expect, Item, MOST_KEY, Marks, New, Refused};
 pub use placement::{PARITY_DRIVES, Placement};
 pub use read::Miss;
 pub use replace::ReplaceError;
+pub use shape::Format;
 pub use small::MOST_SMALL;
 pub use stats::Stats;
-pub use witness::{Witness, clear, is_of_a_store};
+pub use witness::{Witness, clear, format_on};

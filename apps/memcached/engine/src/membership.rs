@@ -9,7 +9,7 @@ use crate::open::LEAST_BLOCK;
 use crate::placement::Layout;
 use crate::record::CHUNK_HEADER;
 use crate::room::{LEAST_SLOTS, Room};
-use crate::shape::{MOST_DRIVES, SUPER, Super, is_left, latest};
+use crate::shape::{Format, Known, MOST_DRIVES, SUPER, Super, is_left, latest};
 
 /// What a drive is for the store that is opened.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -58,7 +58,7 @@ pub(crate) async fn shape(
         return Err(OpenError::Other { drive: first.number as usize, what });
     }
     match first {
-        Some(first) if is_used(members, room.slots(first.segment).start(0)).await? => {
+        Some(first) if is_used(members, &found, room.slots(first.segment).start(0)).await? => {
             let parts = check_parts((first, layout), members, &found, room)?;
             let all: Vec<Super> = found.into_iter().flatten().collect();
             // A crash may have come between what one drive recorded and what the others did.
@@ -67,8 +67,8 @@ pub(crate) async fn shape(
         }
         _ => {
             let drives = members.len() as u32;
-            let (id, number, generation, lost, taken) = (config.id, 0, 0, 0, [0; MOST_DRIVES]);
-            let shape = Super { id, segment, slots, drives, number, replicas, generation, lost, taken };
+            let (id, number, generation, lost, known) = (config.id, 0, 0, 0, [Known::default(); MOST_DRIVES]);
+            let shape = Super { id, segment, slots, drives, number, replicas, generation, lost, known };
             make(members, &found, (shape, room.slots(segment).start(0)))
                 .await
                 .map(|()| (shape, vec![Part::Whole; members.len()], true))
@@ -83,6 +83,9 @@ pub(crate) async fn shape(
 pub(crate) async fn found_on(member: &Member) -> Result<Option<Super>, OpenError> {
     let lba = member.disk().map_or(0, |disk| disk.info.lba_bytes as usize).max(1);
     let block = member.read_record(SUPER.next_multiple_of(lba)).await?;
+    if let Some(format) = Format::of(&block).filter(|format| *format != Format::OWN) {
+        return Err(OpenError::Format { drive: member.number(), format });
+    }
     let there = Super::of(&block);
     if there.is_none() && block.iter().any(|byte| *byte != 0) {
         return Err(OpenError::Foreign(member.number()));
@@ -106,26 +109,28 @@ fn replicas_of(recorded: u32) -> &'static str {
     }
 }
 
-/// Whether the log of a store has begun on any drive, or none of its drives is missing or empty: a store in the making is made again.
-async fn is_used(members: &[Rc<Member>], start: u64) -> Result<bool, OpenError> {
-    let mut are_all = true;
+/// Whether a store has been opened, or its log has begun on any drive, or none of its drives is missing or empty: a store in the making is made
+/// again. A rebuilt drive lacks the first chunk if its segment was free, so a later round shows as well that the store is used.
+async fn is_used(members: &[Rc<Member>], found: &[Option<Super>], start: u64) -> Result<bool, OpenError> {
+    if found.iter().flatten().any(|there| there.generation > 0 || there.lost > 0) {
+        return Ok(true);
+    }
     for member in members {
         let Some(disk) = member.disk() else { return Ok(true) };
         let lba = disk.info.lba_bytes as usize;
-        are_all &= found_on(member).await?.is_some();
         let chunk = member.read_what_is_left(start, CHUNK_HEADER.next_multiple_of(lba), LEAST_BLOCK).await?;
         if member.has_written_zones() || chunk.iter().any(|byte| *byte != 0) {
             return Ok(true);
         }
     }
-    Ok(are_all)
+    Ok(found.iter().all(Option::is_some))
 }
 
 impl Super {
     /// Checks that this is the record of a drive of a store.
     pub(crate) fn check_is(&self, drive: usize, store: &Super) -> Result<(), OpenError> {
-        let Super { generation, lost, taken, .. } = *self;
-        if *self == (Super { number: drive as u32, generation, lost, taken, ..*store }) {
+        let Super { generation, lost, known, .. } = *self;
+        if *self == (Super { number: drive as u32, generation, lost, known, ..*store }) {
             return Ok(());
         }
         let what = format!("another drive here: it is number {} of store {:016x}", self.number, self.id);

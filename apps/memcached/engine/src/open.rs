@@ -21,7 +21,7 @@ use crate::membership::{Part, lost, shape};
 use crate::placement::{Layout, Placement};
 use crate::policy::{Need, Policy};
 use crate::room::Room;
-use crate::shape::{MOST_DRIVES, Super};
+use crate::shape::{Known, MOST_DRIVES, Super};
 use crate::small::{Small, buckets};
 use crate::state::State;
 
@@ -99,6 +99,8 @@ impl Engine {
         let is_recorded = is_even && lost(&parts) == 0 && shape.lost == 0 && !engine.config.records_opening;
         if !is_recorded {
             engine.begin_round(lost(&parts));
+            let rebuilt = (0..count).filter(|drive| parts[*drive] == Part::Rebuilt);
+            rebuilt.for_each(|drive| engine.begin_life(drive, Known::default()));
             engine.record_all(&parts, Part::Rebuilt).await?;
         }
         for pair in 0..count / replicas {

@@ -207,18 +207,20 @@ impl State {
         now_s: u64,
     ) -> bool {
         let key = record.key;
-        self.keep_void(pair, record);
-        let Some(entry) = self.look(key, now_s) else { return false };
-        let is_here = entry.spot.is_some_and(is_at);
-        // A newer version that no drive has yet: this one stays until it is written.
-        let is_newer = entry.is_unpacked && entry.spot.is_none();
-        let is_kept = is_newer || is_here && stays(entry.is_hot);
+        let (is_here, is_kept) = self.look(key, now_s).map_or((false, false), |entry| {
+            let is_here = entry.spot.is_some_and(is_at);
+            // A newer version that no drive has yet: this one stays until it is written.
+            let is_newer = entry.is_unpacked && entry.spot.is_none();
+            (is_here, is_newer || is_here && stays(entry.is_hot))
+        });
         if is_kept {
             self.move_item(key.into(), record.value);
         } else if is_here {
             self.remove(key);
             self.stats.evictions += 1;
         }
+        // Behind the item: a packed one hides older ones itself, and one without room is evicted.
+        self.keep_void(pair, record);
         is_kept
     }
 

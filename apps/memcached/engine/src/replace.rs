@@ -1,6 +1,6 @@
 //! Another drive takes the place of a lost one while the store is served, and is rebuilt.
 //!
-//! The new drive is empty, or was this drive of this store. First it records that it lacks items: until it is rebuilt it is never used alone. Then
+//! The new drive is empty, or was this drive of this store, unless it was used without the others since. First it records that it lacks items: until it is rebuilt it is never used alone. Then
 //! its slots are cleared. It joins between two epochs, once the others have all that was packed, and gets what is packed from then on.
 //!
 //! Left out: drives with zones. They join when the store is opened: the log has to begin another zone on each drive.
@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::error::{EngineError, Event, OpenError};
 use crate::membership::found_on;
 use crate::policy::Need;
+use crate::shape::{Super, is_left};
 
 /// Why a drive does not take the place of another one.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -105,10 +106,13 @@ impl Engine {
         let wanted = (self.policy.needs(), Span::from_ms(self.config.patience_ms));
         let member = Rc::new(Member::new(&self.host, drive, Some(given), wanted).await?);
         self.check_fits(&member)?;
-        if let Some(found) = found_on(&member).await? {
+        let found = found_on(&member).await?;
+        if let Some(found) = found {
             found.check_is(drive, &self.shape.get())?;
+            self.check_was_not_alone(found)?;
             member.recorded.is_found(found.generation);
         }
+        self.begin_life(drive, found.map(|found| found.own()).unwrap_or_default());
         self.record(&member).await?;
         let slots = self.shape.get().slots as u32;
         self.wipe_slots(&member, 0..slots).await?;
@@ -122,6 +126,24 @@ impl Engine {
             (true, _) => Ok(()),
             (false, Some(error)) => Err(error.into()),
             (false, None) => Err(EngineError::Lost { drive }.into()),
+        }
+    }
+
+    /// Checks that a drive of the store was not used without the drives in use.
+    fn check_was_not_alone(&self, found: Super) -> Result<(), OpenError> {
+        let (drive, shape) = (found.number as usize, self.shape.get());
+        let members = self.members();
+        let whole = members.iter().filter(|member| !member.is_incomplete() && member.number() != drive);
+        let mut all: Vec<Super> = whole.map(|member| shape.taken_by(member.number())).collect();
+        let other = all.first().map_or(drive, |one| one.number as usize);
+        all.push(found);
+        if let Err(other) = is_left(found.number, &all) {
+            return Err(OpenError::Split { drive, other });
+        }
+        // A drive that was being rebuilt is never used alone.
+        match found.generation > shape.generation && !found.lacks(found.number) {
+            true => Err(OpenError::Split { drive, other }),
+            false => Ok(()),
         }
     }
 

@@ -2,10 +2,16 @@
 //!
 //! A *round* is the writing of one record, in turn, on all drives that are not lost. Nothing is served before all of them have it, so a round that
 //! a crash interrupts changes nothing for clients. Each record has the last generation that each other drive is known to have taken (a version
-//! vector): after a crash it shows which record was written with the knowledge of another one.
+//! vector): after a crash it shows which record was written with the knowledge of another one. A drive whose own generation is lower than the
+//! others know was restored to an earlier state, and lacks items.
 //!
 //! A drive that is rebuilt records first that it is lost itself, and at the end that it is not, before the other drives do. So it is never used
-//! alone while it lacks items, and may be once it has all.
+//! alone while it lacks items, and may be once it has all. With that first record it begins another *life* under its number, which the vector
+//! names as well. So the drive that had the number before is known when it returns: it lacks items, and if it was used alone since, the store is split.
+//!
+//! Left out: that a drive was used alone which was replaced twice, if fewer rounds were recorded without it than with its first replacement.
+
+use std::fmt::{self, Display, Formatter};
 
 use nandscape_apps_store::bytes::{Put as _, Reader, is_sealed, seal};
 
@@ -13,14 +19,47 @@ use crate::drives::Member;
 use crate::engine::Engine;
 use crate::error::EngineError;
 
-/// The first bytes of a drive of a store.
-const MAGIC: &[u8; 8] = b"NDENGIN3";
+/// The first bytes of a drive of a store; the digit of its format follows.
+const MAGIC: &[u8; 7] = b"NDENGIN";
 /// Bytes of the structure that begins with them. A drive writes a block as a whole, and has blocks of 512 bytes at least.
-pub(crate) const SUPER: usize = 64 + 4 * MOST_DRIVES;
+pub(crate) const SUPER: usize = 64 + 2 * KNOWN * MOST_DRIVES;
+/// Bytes of each number that is known of a drive, and the greatest: later rounds are not distinguished.
+const KNOWN: usize = 3;
+const MOST_KNOWN: u32 = (1 << (8 * KNOWN)) - 1;
 /// Where its checksum is.
 const SUPER_CRC: usize = 8;
 /// The most drives: each has a bit in what is lost.
 pub(crate) const MOST_DRIVES: usize = 64;
+
+/// The format of a store.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Format(u8);
+
+impl Format {
+    /// The one that this program reads and writes.
+    pub const OWN: Format = Format(b'4');
+
+    /// That of a drive, by its first bytes; `None` if it has no store.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Format> {
+        let digit = *bytes.strip_prefix(MAGIC)?.first()?;
+        digit.is_ascii_digit().then_some(Format(digit))
+    }
+}
+
+impl Display for Format {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", char::from(self.0))
+    }
+}
+
+/// What is known of the records of a drive. That of a later life is greater.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(crate) struct Known {
+    /// Distinguishes the drives that have had the number: the first generation that the one before is not known to have taken.
+    life: u32,
+    /// The last generation that it has taken.
+    taken: u32,
+}
 
 /// The store as each drive records it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -35,41 +74,43 @@ pub(crate) struct Super {
     pub(crate) generation: u64,
     /// Drives that are lost, a bit each.
     pub(crate) lost: u64,
-    /// The last generation that each drive is known to have taken.
-    pub(crate) taken: [u32; 64],
+    /// What is known of each drive.
+    pub(crate) known: [Known; 64],
 }
 
 impl Super {
     pub(crate) fn to_bytes(self) -> Vec<u8> {
-        let mut bytes = MAGIC.to_vec();
+        let mut bytes = [&MAGIC[..], &[Format::OWN.0]].concat();
         bytes.u32(0);
         [self.drives, self.number, self.replicas].into_iter().for_each(|number| bytes.u32(number));
         let numbers = [self.id, self.segment, self.slots, self.generation, self.lost];
         numbers.into_iter().for_each(|number| bytes.u64(number));
-        self.taken.into_iter().for_each(|generation| bytes.u32(generation));
+        let known = self.known.into_iter().flat_map(|Known { life, taken }| [life, taken]);
+        known.for_each(|number| bytes.extend(&number.to_le_bytes()[..KNOWN]));
         seal(&mut bytes[..SUPER], SUPER_CRC);
         bytes
     }
 
     pub(crate) fn of(bytes: &[u8]) -> Option<Super> {
-        let mut reader = Reader(bytes);
-        if reader.take(8)? != MAGIC || !is_sealed(bytes.get(..SUPER)?, SUPER_CRC) {
+        let mut reader = Reader(bytes.get(SUPER_CRC..)?);
+        if Format::of(bytes) != Some(Format::OWN) || !is_sealed(bytes.get(..SUPER)?, SUPER_CRC) {
             return None;
         }
         reader.u32()?;
         let (drives, number, replicas) = (reader.u32()?, reader.u32()?, reader.u32()?);
         let (id, segment, slots) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (generation, lost) = (reader.u64()?, reader.u64()?);
-        let mut taken = [0; MOST_DRIVES];
-        for generation in &mut taken {
-            *generation = reader.u32()?;
+        let mut known = [Known::default(); MOST_DRIVES];
+        for one in &mut known {
+            let mut number = || reader.take(KNOWN).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]));
+            *one = Known { life: number()?, taken: number()? };
         }
         let is_drive = (number as usize) < MOST_DRIVES && drives as usize <= MOST_DRIVES;
-        is_drive.then_some(Super { drives, number, replicas, id, segment, slots, generation, lost, taken })
+        is_drive.then_some(Super { drives, number, replicas, id, segment, slots, generation, lost, known })
     }
 
     /// The same of another drive, which takes it now.
-    fn taken_by(self, drive: usize) -> Super {
+    pub(crate) fn taken_by(self, drive: usize) -> Super {
         let mut own = Super { number: drive as u32, ..self };
         own.knows_of(drive, self.generation);
         own
@@ -77,7 +118,20 @@ impl Super {
 
     /// A drive has taken a generation.
     fn knows_of(&mut self, drive: usize, generation: u64) {
-        self.taken[drive] = self.taken[drive].max(generation.try_into().unwrap_or(u32::MAX));
+        let taken = u32::try_from(generation).unwrap_or(MOST_KNOWN).min(MOST_KNOWN);
+        self.known[drive].taken = self.known[drive].taken.max(taken);
+    }
+
+    /// A drive begins another life: it gets all that it lacks. `found` is what it has recorded of itself.
+    fn begins_life(&mut self, drive: usize, found: Known) {
+        let before = self.known[drive].max(found);
+        let life = before.life.max(before.taken) + 1;
+        self.known[drive] = Known { life: life.min(MOST_KNOWN), taken: 0 };
+    }
+
+    /// What this drive has recorded of itself.
+    pub(crate) fn own(&self) -> Known {
+        self.known[self.number as usize]
     }
 
     /// Records it on a drive.
@@ -95,7 +149,15 @@ impl Super {
 
     /// Whether another drive's record was known when this was recorded.
     fn knows(&self, other: &Super) -> bool {
-        self.number == other.number || u64::from(self.taken[other.number as usize]) >= other.generation
+        let (known, own) = (self.known[other.number as usize], other.own());
+        // Of a drive that another one replaced, what it had taken until then.
+        let is_before = known.life > own.life && known.life > own.taken;
+        self.number == other.number || is_before || known.life == own.life && known.taken >= own.taken
+    }
+
+    /// Whether another drive has taken a later record than it has now, or was replaced.
+    fn supersedes(&self, other: &Super) -> bool {
+        self.number != other.number && self.known[other.number as usize] > other.own()
     }
 
     /// Whether this drive has taken another one's record, or that of a later round.
@@ -105,6 +167,9 @@ impl Super {
 
     /// Whether a drive lacks what was written since this was recorded, by the records of all drives that are there.
     fn leaves(&self, drive: u32, all: &[Super]) -> bool {
+        if all.iter().any(|one| one.number == drive && self.supersedes(one)) {
+            return true;
+        }
         if !self.lacks(drive) || drive == self.number {
             // Only the drive itself ends that it is lost.
             return self.lacks(drive);
@@ -112,8 +177,9 @@ impl Super {
         // It has been rebuilt since.
         let is_outdated =
             all.iter().any(|other| other.number != self.number && other.knows(self) && !other.lacks(drive));
-        // A drive without which nothing was served has not taken it.
-        let is_unfinished = all.iter().any(|other| !self.lacks(other.number) && !other.has(self));
+        // A drive without which nothing was served has not taken it. What one from before lacks shows nothing.
+        let is_current = |other: &Super| !all.iter().any(|one| one.supersedes(other));
+        let is_unfinished = all.iter().any(|other| !self.lacks(other.number) && !other.has(self) && is_current(other));
         !is_outdated && !is_unfinished
     }
 }
@@ -139,10 +205,13 @@ pub(crate) fn latest(all: &[Super], is_whole: impl Fn(u32) -> bool) -> Option<(S
     let mut latest = *all.iter().rev().max_by_key(|one| one.generation)?;
     let is_even = all.len() == latest.drives as usize && all.iter().all(|one| one.generation == latest.generation);
     for one in all.iter().filter(|one| is_whole(one.number)) {
-        let of_all = latest.taken.iter_mut().zip(one.taken);
-        of_all.for_each(|(latest, taken)| *latest = taken.max(*latest));
+        let of_all = latest.known.iter_mut().zip(one.known);
+        of_all.for_each(|(latest, known)| *latest = known.max(*latest));
     }
-    all.iter().for_each(|one| latest.knows_of(one.number as usize, one.generation));
+    for one in all {
+        let known = &mut latest.known[one.number as usize];
+        *known = one.own().max(*known);
+    }
     Some((latest, is_even))
 }
 
@@ -151,6 +220,13 @@ impl Engine {
     pub(crate) fn begin_round(&self, lost: u64) {
         let before = self.shape.get();
         self.shape.set(Super { generation: before.generation + 1, lost, ..before });
+    }
+
+    /// A drive gets all that it lacks from its next record on. `found` is what it has recorded of itself.
+    pub(crate) fn begin_life(&self, drive: usize, found: Known) {
+        let mut shape = self.shape.get();
+        shape.begins_life(drive, found);
+        self.shape.set(shape);
     }
 
     /// Has a drive take the record of this round.
@@ -184,7 +260,7 @@ mod tests {
                 replicas,
                 generation,
                 lost,
-                taken: [0; MOST_DRIVES],
+                known: [Known::default(); MOST_DRIVES],
             };
             Drives((0..count).map(record).collect())
         }
@@ -213,6 +289,7 @@ mod tests {
             let lost =
                 (0..self.0.len() as u32).filter(|drive| !is_whole(drive)).fold(0, |lost, drive| lost | 1 << drive);
             let mut shape = Super { generation: before.generation + 1, lost, ..before };
+            left.iter().for_each(|drive| shape.begins_life(*drive as usize, Known::default()));
             let whole: Vec<u32> = drives.iter().copied().filter(is_whole).collect();
             self.take(&mut shape, &[left, whole].concat(), most);
             shape
@@ -237,7 +314,8 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written() {
         let mut record = Drives::new(4).0[3];
-        (record.generation, record.lost, record.taken[2], record.taken[63]) = (1 << 40, 5, 9, u32::MAX);
+        (record.generation, record.lost) = (1 << 40, 5);
+        (record.known[2].life, record.known[63].taken) = (9, MOST_KNOWN);
         let bytes = record.to_bytes();
         assert!(bytes.len() == SUPER && SUPER <= 512);
         assert_eq!(Super::of(&bytes), Some(record));
@@ -285,6 +363,33 @@ mod tests {
         assert_eq!(drives.left(&[0, 1]), Ok(vec![1]));
         drives.open(&[1], ALL);
         assert_eq!(drives.left(&[0, 1]), Err((0, 1)));
+    }
+
+    /// A drive returns whose place another one has taken, or that was restored to an earlier state.
+    #[test]
+    fn a_drive_from_before_lacks_items() {
+        for rounds in [0, 1, 2, 6] {
+            let mut drives = Drives::new(4);
+            let old = drives.0[1];
+            drives.open(&[0, 2, 3], ALL);
+            let shape = drives.open(&[0, 1, 2, 3], ALL);
+            drives.join(shape, 1, &[0, 2, 3], ALL);
+            assert_eq!(drives.left(&[0, 1, 2, 3]), Ok(vec![]));
+            drives.0[1] = old;
+            (0..rounds).for_each(|_| _ = drives.open(&[1], ALL));
+            for there in [&[0, 1, 2, 3][..], &[0, 1], &[1, 2, 3], &[1, 3]] {
+                let left = drives.left(there);
+                match rounds {
+                    0 => assert_eq!(left, Ok(vec![1]), "{there:?}"),
+                    _ => assert!(left.is_err(), "{there:?}: {left:?}"),
+                }
+            }
+        }
+        let mut drives = Drives::new(4);
+        let old = drives.0[1];
+        drives.open(&[0, 1, 2], ALL);
+        drives.0[1] = old;
+        assert_eq!(drives.left(&[0, 1, 2, 3]), Ok(vec![1, 3]));
     }
 
     /// With parity, or with other pairs: nothing was served by a round that a drive in use has not taken.

@@ -15,7 +15,7 @@ use nandscape_drive::Drive;
 use crate::config::SEGMENT;
 use crate::engine::Engine;
 use crate::record::CHUNK_HEADER;
-use crate::shape::{SUPER, Super};
+use crate::shape::{Format, SUPER, Super};
 
 /// Generations of the record on a drive, plus one; 0 is none.
 #[derive(Default, Debug)]
@@ -78,14 +78,14 @@ impl Engine {
     }
 }
 
-/// Whether a drive is of a store.
+/// The format of the store that a drive is of; `None` if it is of none.
 ///
 /// # Errors
 /// When it does not answer.
-pub async fn is_of_a_store(disk: &Disk) -> Result<bool, StoreError> {
+pub async fn format_on(disk: &Disk) -> Result<Option<Format>, StoreError> {
     let blocks = (SUPER as u64).div_ceil(disk.info.lba_bytes.into());
     let block = disk.read(&[Range { slba: 0, blocks }]).await?.concat();
-    Ok(Super::of(&block).is_some())
+    Ok(Format::of(&block).filter(|format| *format != Format::OWN || Super::of(&block).is_some()))
 }
 
 /// Discards all data of a drive, so that a store can be made on it.
@@ -100,12 +100,12 @@ pub async fn clear(host: &Host, drive: Rc<dyn Drive>) -> Result<(), StoreError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::MOST_DRIVES;
+    use crate::shape::{Known, MOST_DRIVES};
 
     #[test]
     fn a_drive_has_the_record_that_was_written_last() {
-        let (replicas, generation, lost, taken) = (2, 4, 0, [0; MOST_DRIVES]);
-        let shape = Super { id: 7, segment: 1, slots: 1, drives: 2, number: 1, replicas, generation, lost, taken };
+        let (replicas, generation, lost, known) = (2, 4, 0, [Known::default(); MOST_DRIVES]);
+        let shape = Super { id: 7, segment: 1, slots: 1, drives: 2, number: 1, replicas, generation, lost, known };
         let block = |shape: Super| shape.to_bytes();
         let witness = Witness { id: 7, number: 1, recorded: Arc::default() };
         assert!(witness.look(&block(shape)).is_err_and(|why| why.contains("no record")));
@@ -114,11 +114,11 @@ mod tests {
         witness.recorded.begins(5);
         let of = |generation| witness.look(&block(Super { generation, ..shape }));
         assert!(of(4).is_ok() && of(5).is_ok(), "it may have been written");
-        assert!(of(3).is_err_and(|why| why.contains("lost its data")));
+        assert!(of(3).is_err_and(|why| why.contains("has lost data")));
         assert!(of(6).is_err_and(|why| why.contains("another memcached server")));
         let lost = [Super { id: 8, ..shape }, Super { number: 0, ..shape }].map(block);
         for block in lost.into_iter().chain([vec![0; 512], Vec::new()]) {
-            assert!(witness.look(&block).is_err_and(|why| why.contains("lost its data")));
+            assert!(witness.look(&block).is_err_and(|why| why.contains("has lost data")));
         }
     }
 }

@@ -207,16 +207,16 @@ impl Rig {
         }
     }
 
-    /// The oldest segment is given up, and nothing of it is wanted. What is moved is packed in a number of free slots. Once nothing of it waits, drives
+    /// The oldest segment is given up. Its own items are wanted or not, its bucket is not. What is moved is packed in a number of free slots. Once nothing of it waits, drives
     /// have its records no longer.
-    fn give_up_oldest(&mut self, slots: u32) {
+    fn give_up_oldest(&mut self, is_wanted: bool, slots: u32) {
         let Some(oldest) = self.written.iter().map(|(spot, _)| spot.segment).min() else { return };
         let of_oldest: Vec<Written> = self.written.iter().filter(|(spot, _)| spot.segment == oldest).cloned().collect();
         for (place, bytes) in of_oldest {
             let record = Record::get(&bytes).expect("a record");
             let is_at = |spot: Spot| spot == place;
             match record.kind {
-                Kind::Put => _ = self.state.give_up_item(0, &record, (is_at, |_| false), 0),
+                Kind::Put => _ = self.state.give_up_item(0, &record, (is_at, |_| is_wanted), 0),
                 Kind::Bucket => _ = self.state.give_up_bucket(0, &record, (is_at, |_| false), 0),
                 Kind::Delete => self.state.keep_void(0, &record),
                 Kind::Touch | Kind::Clear => {}
@@ -330,9 +330,14 @@ fn a_crash_behind_any_record_leaves_a_state_that_was() {
     each(200, |seed| live(seed, None).unwrap_or_else(|problem| panic!("{problem}")));
 }
 
-/// An item has grown, its bucket without it finds no room, and then its own record is given up: the bucket's older item stays void.
+/// An item has grown, its bucket without it finds no room, and then its own record is given up: the bucket's older item stays void, whether the
+/// item was to be kept or not.
 #[test]
 fn a_move_without_room_brings_no_older_item_back() {
+    [false, true].into_iter().for_each(give_up_grown);
+}
+
+fn give_up_grown(is_wanted: bool) {
     let mut rig = Rig::new(None);
     (0..6).for_each(|number| rig.put(number, 85));
     rig.pack(1);
@@ -343,10 +348,10 @@ fn a_move_without_room_brings_no_older_item_back() {
     let version = rig.recall(0);
     // The bucket is needed, and moved as it is.
     rig.state.logs[0].is_open = false;
-    rig.give_up_oldest(1);
+    rig.give_up_oldest(false, 1);
     assert_eq!(rig.kinds(), [Kind::Put, Kind::Bucket]);
     let own = rig.written[0].0.segment;
-    rig.give_up_oldest(0);
+    rig.give_up_oldest(is_wanted, 0);
     assert_eq!((rig.kinds(), rig.state.logs[0].moves.len()), (vec![Kind::Put, Kind::Bucket], 1));
     assert_eq!(rig.after(2).versions()[0], version);
     rig.pack_in(1);

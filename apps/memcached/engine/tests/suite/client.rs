@@ -58,6 +58,18 @@ pub(crate) async fn open(
     open_all(sim, drives.iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>)), name, config).await
 }
 
+/// A drive as an engine with a policy takes it.
+pub(crate) fn given(io: Rc<dyn Drive>, policy: &str) -> Given {
+    match policy {
+        "fdp" => {
+            let drive: Rc<dyn Drive> = Rc::new(Placing(io));
+            Given { io: drive.clone(), admin: Some(drive) }
+        }
+        "zoned" => Given { io: io.clone(), admin: Some(io) },
+        _ => Given { io, admin: None },
+    }
+}
+
 /// The same on drives of which some are missing.
 pub(crate) async fn open_all(
     sim: &Sim,
@@ -65,16 +77,7 @@ pub(crate) async fn open_all(
     name: &str,
     config: Config,
 ) -> Result<Rc<Engine>, OpenError> {
-    let placing = |io| {
-        let drive: Rc<dyn Drive> = Rc::new(Placing(io));
-        Given { io: drive.clone(), admin: Some(drive) }
-    };
-    let given = |io: Rc<dyn Drive>| match name {
-        "fdp" => placing(io),
-        "zoned" => Given { io: io.clone(), admin: Some(io) },
-        _ => Given { io, admin: None },
-    };
-    let given = drives.map(|drive| drive.map(given)).collect();
+    let given = drives.map(|drive| drive.map(|io| given(io, name))).collect();
     Engine::open(&Host::free(sim), given, policy(name).expect("a policy"), config).await
 }
 

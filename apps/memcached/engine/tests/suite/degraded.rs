@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::{Ack, Config, Engine, Event, Expect, New, OpenError, Placement, Refused};
 use nandscape_apps_store::testing::Disk;
+use nandscape_apps_store::{Host, Range};
 use nandscape_drive::{Completion, Drive, DriveInfo, Io};
 use nandscape_sim::{Executor, Sim, Span, Time};
 use nandscape_wire_nvme::Status;
@@ -139,6 +140,46 @@ fn a_store_without_a_drive_is_served_and_the_drive_is_rebuilt_when_it_returns() 
     }
 }
 
+/// Whether the first segment of a disk is empty.
+fn is_first_slot_free(disk: &Rc<Disk>) -> bool {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drive = drives(&sim, std::slice::from_ref(disk)).remove(0);
+    let read = executor.block_on(async {
+        let (slba, blocks) = ((64 << 10) / 512, 1);
+        nandscape_apps_store::Disk::new(&Host::free(&sim), drive)
+            .read(&[Range { slba, blocks }])
+            .await
+            .unwrap()
+            .concat()
+    });
+    read.unwrap().iter().all(|byte| *byte == 0)
+}
+
+/// The first segment was free when a drive was rebuilt. Next to an empty drive the rebuilt one has a store, and no store is made.
+#[test]
+fn a_rebuilt_drive_without_a_first_segment_keeps_the_store() {
+    let is_kept = |segments: u32| {
+        let small = || Disk::new(1_200 << 10);
+        let [old, twin, rebuilt, empty] = [small(), small(), small(), small()];
+        run(&[Some(&old), Some(&twin)], "mixed", async |engine, _, _| {
+            for number in 0..segments * 15 {
+                put(&engine, number % 20, 1).await.unwrap();
+            }
+            engine.close().await.unwrap();
+        })
+        .unwrap();
+        run(&[Some(&rebuilt), Some(&twin)], "mixed", async |engine, _, _| engine.close().await.unwrap()).unwrap();
+        if !is_first_slot_free(&rebuilt) {
+            return false;
+        }
+        let opened = run(&[Some(&rebuilt), Some(&empty)], "mixed", async |engine, _, _| check(&engine, 0..20, 1).await);
+        assert_eq!(opened, Ok(vec![Event::Rebuilt { drive: 1, twin: Some(0) }]));
+        true
+    };
+    assert!((14..40).any(is_kept), "the first segment is never free");
+}
+
 #[test]
 fn drives_that_were_each_alone_are_not_mixed() {
     let all = disks(2);
@@ -154,6 +195,63 @@ fn drives_that_were_each_alone_are_not_mixed() {
     assert_eq!(run(&[a, b], "epochs", write), Err(OpenError::Split { drive: 0, other: 1 }));
     let one = run(&[a, None], "epochs", write);
     assert_eq!(one, Ok(vec![Event::Missing { drive: 1, twin: Some(0) }]));
+}
+
+/// The drive that another one replaced returns without the drive that was its twin: it is not whole, though it was when it was lost.
+#[test]
+fn a_drive_from_before_its_replacement_is_not_whole() {
+    let lacks = "lacks what was written while it was lost";
+    for (count, placement) in [(4, Placement::Copies), (3, Placement::Parity)] {
+        let (all, new, config) = (disks(count), disks(1), Config { placement, ..CONFIG });
+        let before: Vec<Option<&Rc<Disk>>> = all.iter().map(Some).collect();
+        let with = |drive: usize, disk| {
+            let mut there = before.clone();
+            there[drive] = disk;
+            there
+        };
+        let fill_with = |there: &[Option<&Rc<Disk>>], version| {
+            run_as(there, "epochs", config, async |engine, _, _| {
+                fill(&engine, 0..20, version).await;
+                engine.close().await.unwrap();
+            })
+        };
+        fill_with(&before, 1).unwrap();
+        fill_with(&with(1, Some(&new[0])), 2).unwrap();
+        let stale = run_as(&with(0, None), "epochs", config, async |_, _, _| ());
+        assert_eq!(
+            stale,
+            Err(match placement {
+                Placement::Copies => OpenError::Gone { drive: 1, what: lacks, twin: 0 },
+                Placement::Parity => OpenError::TooFew { drive: 1, what: lacks, other: 0 },
+            })
+        );
+        let rebuilt = run_as(&before, "epochs", config, async |engine, _, _| check(&engine, 0..20, 2).await);
+        let twin = (placement == Placement::Copies).then_some(0);
+        assert_eq!(rebuilt, Ok(vec![Event::Rebuilt { drive: 1, twin }]));
+    }
+}
+
+/// The drive that another one replaced was used alone: neither its items nor those of the others are lost.
+#[test]
+fn a_replaced_drive_that_was_used_alone_splits_the_store() {
+    for rounds in [1, 2, 5] {
+        let (all, new) = (disks(2), disks(1));
+        let [a, b] = [Some(&all[0]), Some(&all[1])];
+        let fill_with = |there: &[Option<&Rc<Disk>>], version| {
+            run(there, "epochs", async |engine, _, _| {
+                fill(&engine, 0..20, version).await;
+                engine.close().await.unwrap();
+            })
+        };
+        fill_with(&[a, b], 1).unwrap();
+        fill_with(&[a, Some(&new[0])], 2).unwrap();
+        (0..rounds).for_each(|_| drop(fill_with(&[None, b], 3).unwrap()));
+        let both = run(&[a, b], "epochs", async |_, _, _| ());
+        assert_eq!(both, Err(OpenError::Split { drive: 0, other: 1 }), "{rounds} rounds");
+        for (there, version) in [([a, Some(&new[0])], 2), ([None, b], 3)] {
+            run(&there, "epochs", async |engine, _, _| check(&engine, 0..20, version).await).unwrap();
+        }
+    }
 }
 
 /// A drive fails for good, by an error or by power that never returns: clients wait for a bounded time, and then its twin serves.

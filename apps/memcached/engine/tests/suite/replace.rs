@@ -3,22 +3,18 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_apps_memcached_engine::{Ack, Config, Event, Given, OpenError, Placement, ReplaceError};
+use nandscape_apps_memcached_engine::{Ack, Config, Event, OpenError, Placement, ReplaceError};
 use nandscape_apps_store::testing::Disk;
 use nandscape_drive::Drive;
 use nandscape_lab_crash::each;
 use nandscape_sim::{Executor, Seed, Span};
 use nandscape_wire_nvme::Status;
 
-use crate::client::{NOW_S, SMALL, disks, drives, open_all};
+use crate::client::{NOW_S, SMALL, disks, drives, given, open_all};
 use crate::crash::{Counting, History, live, live_without, load};
 use crate::degraded::{Failing, are_rebuilt, check, fill, run_as};
 
 const CONFIG: Config = Config { ack: Ack::All, memory: 1 << 20, start_s: NOW_S, ..SMALL };
-
-fn given(drive: Rc<dyn Drive>) -> Given {
-    Given { io: drive, admin: None }
-}
 
 fn small_disks(count: usize) -> Vec<Rc<Disk>> {
     (0..count).map(|_| Disk::new(1_200 << 10)).collect()
@@ -58,7 +54,7 @@ fn live_replacing(
         while engine.stats().lost_drives == 0 {
             sim.sleep(Span::from_ms(1)).await;
         }
-        let (from, replacing, other) = (count.get(), engine.clone(), given(counting[disks.len()].clone()));
+        let (from, replacing, other) = (count.get(), engine.clone(), given(counting[disks.len()].clone(), policy));
         sim.spawn(async move { replacing.replace(lost, other).await.unwrap() });
         match cut {
             Cut::Command(number) => {
@@ -84,7 +80,7 @@ fn a_crash_at_any_time_of_a_replacement_loses_nothing() {
         let mut rng = seed.child("config").rng();
         let placement = [Placement::Copies, Placement::Parity][rng.below(2) as usize];
         let mut disks = small_disks(if placement == Placement::Parity { 3 } else { 2 });
-        let policy = ["mixed", "epochs", "rails", "fdp"][rng.below(3) as usize];
+        let policy = ["mixed", "epochs", "rails", "fdp"][rng.below(4) as usize];
         let config = Config { placement, ack: [Ack::Cache, Ack::All][rng.below(2) as usize], ..CONFIG };
         let config = Config { small: [0, 600][rng.below(2) as usize], ..config };
         let history = Rc::new(History::of(200));
@@ -109,11 +105,14 @@ fn a_crash_at_any_time_of_a_replacement_loses_nothing() {
 fn a_crash_at_every_fourth_command_of_a_replacement_loses_nothing() {
     for (placement, count) in [(Placement::Copies, 2), (Placement::Parity, 3)] {
         let (seed, config) = (Seed::new(1), Config { placement, ..CONFIG });
+        let mut ends = [0, 0];
         for command in (1..=160).step_by(4) {
             let (mut disks, history) = (small_disks(count), Rc::new(History::of(60)));
-            live_replacing(&mut disks, 1, &history, ("epochs", config, Cut::Command(command)), seed);
+            let is_whole = live_replacing(&mut disks, 1, &history, ("epochs", config, Cut::Command(command)), seed);
+            ends[usize::from(is_whole)] += 1;
             live(&disks, &history, ("epochs", config), seed.nth(command));
         }
+        assert!(!ends.contains(&0), "{placement:?}: {ends:?} rebuilds were unfinished and finished");
     }
 }
 
@@ -132,12 +131,12 @@ fn a_lost_drive_is_replaced_while_clients_are_served() {
             let opened = there.iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>));
             let engine = open_all(&sim, opened, "epochs", config).await.unwrap();
             fill(&engine, 0..300, 1).await;
-            assert_eq!(engine.replace(1, given(other.clone())).await, Err(ReplaceError::InUse(1)));
+            assert_eq!(engine.replace(1, given(other.clone(), "epochs")).await, Err(ReplaceError::InUse(1)));
             there[1].status.set(Some(Status::WRITE_FAULT));
             fill(&engine, 0..20, 2).await;
             assert!(matches!(engine.take_events()[..], [Event::Failed { .. }]));
             let bytes = engine.stats().written_bytes;
-            engine.replace(1, given(other.clone())).await.unwrap();
+            engine.replace(1, given(other.clone(), "epochs")).await.unwrap();
             let twin = (placement == Placement::Copies).then_some(0);
             assert_eq!(engine.take_events(), [Event::Replaced { drive: 1, twin }]);
             let (begun, mut left) = (engine.stats(), u64::MAX);
@@ -153,7 +152,7 @@ fn a_lost_drive_is_replaced_while_clients_are_served() {
             }
             assert!(left < begun.rebuild_bytes, "{left} bytes are left, and it has ended");
             assert_eq!(engine.take_events(), [Event::Rebuilt { drive: 1, twin }]);
-            assert_eq!(engine.replace(1, given(other.clone())).await, Err(ReplaceError::InUse(1)));
+            assert_eq!(engine.replace(1, given(other.clone(), "epochs")).await, Err(ReplaceError::InUse(1)));
             // Without the drive that it was made from.
             there[0].status.set(Some(Status::WRITE_FAULT));
             fill(&engine, 21..40, 2).await;
@@ -186,13 +185,13 @@ fn a_replacement_may_be_the_lost_drive_and_may_fail() {
             there[0].status.set(Some(Status::WRITE_FAULT));
             fill(&engine, 0..30, 2).await;
             there[0].status.set(None);
-            engine.replace(0, given(there[0].clone())).await.unwrap();
+            engine.replace(0, given(there[0].clone(), "mixed")).await.unwrap();
             there[0].status.set(Some(Status::WRITE_FAULT));
             fill(&engine, 30..40, 2).await;
             let stats = engine.stats();
             assert_eq!((stats.lost_drives, stats.rebuilt_drives, stats.rebuild_bytes), (1, 0, 0));
             there[0].status.set(None);
-            engine.replace(0, given(there[0].clone())).await.unwrap();
+            engine.replace(0, given(there[0].clone(), "mixed")).await.unwrap();
             are_rebuilt(&engine, 0, &sim).await;
             there[1].status.set(None);
         }
@@ -204,6 +203,33 @@ fn a_replacement_may_be_the_lost_drive_and_may_fail() {
         check(&engine, 40..200, 1).await;
     });
     assert!(alone.is_ok(), "{alone:?}");
+}
+
+/// Two servers had one of the drives each. The items of the second are not lost to a replacement by the first.
+#[test]
+fn a_drive_that_was_used_alone_takes_no_place() {
+    for rounds in [1, 6] {
+        let all = disks(2);
+        let [a, b] = [Some(&all[0]), Some(&all[1])];
+        let fill_with = |there: &[Option<&Rc<Disk>>], version| {
+            let opened = run_as(there, "epochs", CONFIG, async |engine, _, _| {
+                fill(&engine, 0..20, version).await;
+                engine.close().await.unwrap();
+            });
+            opened.unwrap();
+        };
+        fill_with(&[a, b], 1);
+        fill_with(&[a, None], 2);
+        (0..rounds).for_each(|_| fill_with(&[None, b], 3));
+        let replaced = run_as(&[a, None], "epochs", CONFIG, async |engine, _, sim| {
+            let other = given(drives(&sim, std::slice::from_ref(&all[1])).remove(0), "epochs");
+            let split = OpenError::Split { drive: 1, other: 0 };
+            assert_eq!(engine.replace(1, other).await, Err(ReplaceError::Open(split)), "{rounds} rounds");
+            check(&engine, 0..20, 2).await;
+        });
+        replaced.unwrap();
+        run_as(&[None, b], "epochs", CONFIG, async |engine, _, _| check(&engine, 0..20, 3).await).unwrap();
+    }
 }
 
 #[test]
@@ -225,7 +251,7 @@ fn what_does_not_fit_takes_no_place() {
             (0..4).map(|drive| (drive != 1).then(|| drives(&sim, &all[drive..=drive]).remove(0) as Rc<dyn Drive>));
         let engine = open_all(&sim, there, "epochs", CONFIG).await.unwrap();
         let replace = async |drive: usize, disk: &Rc<Disk>| {
-            engine.replace(drive, given(drives(&sim, std::slice::from_ref(disk)).remove(0))).await
+            engine.replace(drive, given(drives(&sim, std::slice::from_ref(disk)).remove(0), "epochs")).await
         };
         let empty = Disk::new(4 << 20);
         assert_eq!(replace(4, &empty).await, Err(ReplaceError::Unknown { drive: 4, last: 3 }));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use nandscape_apps_memcached_engine::{Engine, Given, clear, is_of_a_store};
+use nandscape_apps_memcached_engine::{Engine, Format, Given, clear, format_on};
 use nandscape_apps_store::{Disk, Host};
 use nandscape_drive::io::Sink;
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Issuer, Token};
@@ -86,8 +86,16 @@ impl Remote {
             return clear(host, self.io.clone()).await.map_err(failed);
         }
         let disk = Disk::new(host, self.io.clone());
-        if is_of_a_store(&disk).await.map_err(failed)? {
-            return Ok(());
+        match format_on(&disk).await.map_err(failed)? {
+            None => {}
+            Some(Format::OWN) => return Ok(()),
+            Some(format) => {
+                return Err(ServeError::Refused(format!(
+                    "drive {name}: it has a store of format {format}, and this program reads format {own}; the program that wrote the store, \
+                     or an empty drive, is valid",
+                    own = Format::OWN
+                )));
+            }
         }
         let progress = |percent| note(&format!("drive {name}: {percent}% checked, no data so far"));
         match disk.first_data(progress).await.map_err(failed)? {
