@@ -301,7 +301,7 @@ fn measure(args: &RunArgs) -> Result<(), Failure> {
     let session = args.points.session(effort)?;
     let mut watch = Screen { bar: bar(), json: args.json, failed: None };
     let outcomes = match &args.durations {
-        None => session.run(&asked, &mut watch).map_err(Failure::Run)?.unwrap_or_default(),
+        None => session.run(&asked, &mut watch).map_err(Failure::Run)?.ok_or_else(interrupted)?,
         Some(table) => one_by_one(&session, &asked, table, &mut watch)?,
     };
     watch.bar.finish_and_clear();
@@ -312,6 +312,11 @@ fn measure(args: &RunArgs) -> Result<(), Failure> {
         output::result(&outcome::to_json(&outcomes))?;
     }
     judge(&outcomes, args.strict)
+}
+
+/// A part of the claims is not judged as all of them.
+fn interrupted() -> Failure {
+    Failure::Run(anyhow::anyhow!("interrupted before all claims were decided; the same command continues"))
 }
 
 /// Runs one claim after the other, and writes the processor time of each into a table.
@@ -334,7 +339,7 @@ fn one_by_one(
     let mut outcomes = Vec::new();
     for experiment in asked {
         let begun = process_cpu();
-        let Some(ended) = session.run(&[*experiment], watch).map_err(Failure::Run)? else { break };
+        let ended = session.run(&[*experiment], watch).map_err(Failure::Run)?.ok_or_else(interrupted)?;
         if ended.iter().all(|outcome| outcome.circumstances.is_some()) {
             durations.set(experiment.claim.id, (process_cpu() - begun).as_s());
             let written = nandscape_files::output::replace(table, durations.text(ids()).as_bytes());

@@ -329,7 +329,7 @@ impl WorkloadWords {
         };
         let (class, tenant) = (fits("class", self.class, 15)? as u8, fits("tenant", self.tenant, 4_095)? as u16);
         let (cpus, policy) = (self.cpus_allowed.clone(), self.cpus_allowed_policy.clone());
-        let scheduling = SchedulingWords { nice: self.nice, cpus, mask: None, policy }.scheduling();
+        let scheduling = SchedulingWords { nice: self.nice, cpus, mask: None, policy }.of_job();
         let scheduling = scheduling.map_err(|problem| Failure::Input(anyhow::anyhow!("--{problem}")))?;
         for job in jobs {
             job.scheduling = scheduling.clone();

@@ -17,8 +17,8 @@ use client::Client;
 
 /// Order statistics, faults, settings and the end of a running server, over its control socket.
 ///
-/// The socket is that of `nandscape serve --control PATH`. An order takes effect between two turns of the server's loop, and is recorded
-/// and replayed like the commands of clients.
+/// The socket is that of `nandscape serve --control PATH`, or of `nandscape memcached --control PATH`. An order takes effect between two turns
+/// of the server's loop. A recording has the orders to drives, and a replay repeats them; it has no replacements.
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "\

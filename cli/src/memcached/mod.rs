@@ -8,7 +8,7 @@
 mod files;
 mod remote;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -290,13 +290,26 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
         failed: Arc::new(move |reason| drop(tell.send(Ending::Failed(reason)))),
         log: Arc::new(output::note),
     };
+    let no_control = |error| {
+        let path = args.control.as_deref().unwrap_or(Path::new("")).display();
+        Failure::Run(anyhow::anyhow!("--control {path}: {error}"))
+    };
+    // A path that cannot be used is reported before anything is served.
+    let listening = args.control.as_ref().map(|path| Address::Unix(path.clone()).listen(false)).transpose();
+    let listening = listening.map_err(no_control)?;
     let serving = serve(spec).map_err(|error| args.refused(error))?;
     new.keep();
-    let control = args.control.as_ref().map(|path| {
-        // The one who waits for the end may have left.
-        remote::control(path, &serving, move || drop(ordered.send(Ending::Asked)))
-    });
-    let control = control.transpose()?;
+    // The one who waits for the end may have left.
+    let on_stop = move || drop(ordered.send(Ending::Asked));
+    let control = match listening.map(|listening| remote::control(listening, &serving, on_stop)).transpose() {
+        Ok(control) => control,
+        Err(error) => {
+            // Clients may have been served already.
+            return Err(serving
+                .stop()
+                .map_or_else(|problem| Failure::Run(anyhow::anyhow!(problem)), |()| no_control(error)));
+        }
+    };
     if missing > 0 {
         output::note("a start with --rebuild makes missing drives anew");
     }
@@ -314,8 +327,9 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
         }
         Ok(Ending::Asked) | Err(_) => false,
     };
-    drop(control);
+    // An order that waits for the loop returns when the loop has ended.
     let ended = serving.stop();
+    drop(control);
     remove_socket_files();
     match ended {
         Err(problem) => Err(Failure::Run(anyhow::anyhow!("failed: {problem}"))),

@@ -1,12 +1,11 @@
 //! The drives of a server that are remote, and orders about them over its control socket.
 
-use std::path::Path;
-
 use nandscape_apps_memcached_engine::PATIENCE_MS;
 use nandscape_apps_memcached_run::live::Serving;
 use nandscape_lab_run::Target;
 use nandscape_sim::Span;
 use nandscape_transport_control::ControlServer;
+use nandscape_transport_reactor::socket::Listening;
 
 use super::MemcachedArgs;
 use crate::failure::Failure;
@@ -73,12 +72,12 @@ fn parse(url: &str) -> Result<Target, String> {
     Target::parse(url, Span::from_ms(PATIENCE_MS)).map_err(|problem| problem.to_string())
 }
 
-/// Takes orders at a socket. `on_stop` is called when the server is to end.
+/// Takes orders at a socket that listens. `on_stop` is called when the server is to end.
 pub(super) fn control(
-    path: &Path,
+    listening: Listening,
     serving: &Serving,
     on_stop: impl Fn() + Send + Sync + 'static,
-) -> Result<ControlServer, Failure> {
+) -> std::io::Result<ControlServer> {
     let replacer = serving.replacer();
     let replace = move |drive: &str, with: &str| {
         if !Target::is_one(with) {
@@ -86,6 +85,5 @@ pub(super) fn control(
         }
         replacer.replace(drive, parse(with)?)
     };
-    let started = ControlServer::start_with(path, vec![serving.handle()], on_stop, Box::new(replace));
-    started.map_err(|error| Failure::Run(anyhow::anyhow!("--control {}: {error}", path.display())))
+    ControlServer::start_with(listening, vec![serving.handle()], on_stop, Box::new(replace))
 }

@@ -142,6 +142,22 @@ fn what_was_acknowledged_by_all_replicas_outlasts_kill_9() {
     server.end("-TERM");
 }
 
+/// The first start has made no files then.
+#[test]
+fn a_control_socket_that_cannot_be_had_is_reported_before_anything_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, control) = (folder.path().join("store"), folder.path().join("none/m.control"));
+    let args = ["--drives", "2", "--store", store.to_str().unwrap(), "--control", control.to_str().unwrap()];
+    let refused = command(folder.path(), ":", &args).output().unwrap();
+    let printed = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && refused.stdout.is_empty(), "{printed}");
+    assert!(printed.contains("--control ") && printed.contains("none/m.control: "), "{printed}");
+    assert_eq!(
+        store.read_dir().map_or(0, |files| files.filter(|file| file.as_ref().unwrap().path().is_file()).count()),
+        0
+    );
+}
+
 /// Items of 100 to 300 bytes have few bytes each in memory, and are the same after `kill -9` and with another limit.
 #[test]
 fn small_items_have_no_entries_in_memory() {

@@ -22,6 +22,12 @@ impl Drive {
         Drive::start_in(tempfile::tempdir().unwrap(), "127.0.0.1:0", &["--seed", &number.to_string()])
     }
 
+    /// An empty drive in memory with space for 8 GiB.
+    pub(crate) fn start_large(number: usize) -> Drive {
+        let args = ["--seed", &number.to_string(), "--set", "capacity=8GiB"];
+        Drive::start_in(tempfile::tempdir().unwrap(), "127.0.0.1:0", &args)
+    }
+
     /// A drive in a file.
     fn start_in_file(folder: tempfile::TempDir, address: &str, number: usize) -> Drive {
         Drive::start_in(folder, address, &["--seed", &number.to_string(), "--store", "small=file:drive.nand"])

@@ -1,16 +1,22 @@
 //! A lost remote drive of `nandscape memcached` is replaced with `nandscape ctl` while clients are served.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use crate::memcached::Client;
 use crate::remote::{ALL, Drive, check, end, over, refused, set, start, statistic, until_lost};
 
-/// What `nandscape ctl memcached replace` prints.
-fn replace(folder: &Path, drive: &str, url: &str) -> std::io::Result<Output> {
+/// The order to replace a drive.
+fn order(folder: &Path, drive: &str, url: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
     command.args(["ctl", "memcached", "replace"]).arg(folder.join("m.control")).args([drive, url, "--timeout", "60s"]);
-    command.output()
+    command
+}
+
+/// What `nandscape ctl memcached replace` prints.
+fn replace(folder: &Path, drive: &str, url: &str) -> std::io::Result<Output> {
+    order(folder, drive, url).output()
 }
 
 #[test]
@@ -25,7 +31,10 @@ fn a_lost_remote_drive_is_replaced_while_clients_are_served() {
         let mut client = Client::connect(folder.path());
         set(&mut client, 0..1_000, 0);
         let new = Drive::start(9);
-        refused(replace(folder.path(), "d1", &new.url), "drive 1 is in use, and is not replaced");
+        refused(
+            replace(folder.path(), "d1", &new.url),
+            "drive 1 is in use; a drive that is missing or has failed is valid",
+        );
         refused(replace(folder.path(), "d7", &new.url), "there is no drive \"d7\"");
         drop(drives.remove(1).kill());
         // A change notices it.
@@ -54,7 +63,9 @@ fn a_lost_remote_drive_is_replaced_while_clients_are_served() {
         set(&mut client, 200..300, 1);
         until_lost(&mut client, 1);
         let noted = end(server);
-        for wanted in ["drive 1 is replaced, and is being rebuilt from ", "drive 1 was rebuilt from ", &new.url] {
+        let closed = " is not used any more: another drive takes its place";
+        for wanted in ["drive 1 is replaced, and is being rebuilt from ", "drive 1 was rebuilt from ", &new.url, closed]
+        {
             assert!(noted.contains(wanted), "{more:?}: {wanted}: {noted}");
         }
         let gone = "nvme-tcp://127.0.0.1:1/nqn.x";
@@ -64,6 +75,31 @@ fn a_lost_remote_drive_is_replaced_while_clients_are_served() {
         check(&mut Client::connect(folder.path()), 200..300, 1);
         output.0.end("-KILL");
     }
+}
+
+/// The look at a large empty drive takes long. A second order does not join it, and the server does not wait for its end.
+#[test]
+fn a_server_ends_during_a_replacement() {
+    let (folder, mut drives) = (tempfile::tempdir().unwrap(), [1, 2].map(Drive::start).into_iter().collect::<Vec<_>>());
+    let control = folder.path().join("m.control");
+    let args = [&ALL[..], &["--control", control.to_str().unwrap()]].concat();
+    let (server, _) = start(folder.path(), &drives.iter().collect::<Vec<_>>(), 2, &args);
+    let mut client = Client::connect(folder.path());
+    set(&mut client, 0..100, 0);
+    drop(drives.remove(1).kill());
+    set(&mut client, 0..100, 1);
+    until_lost(&mut client, 1);
+    let new = Drive::start_large(9);
+    let mut first = order(folder.path(), "d1", &new.url);
+    let mut first = first.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    refused(replace(folder.path(), "d1", &new.url), &format!("drive d1 is being replaced with {} already", new.url));
+    check(&mut client, 0..100, 1);
+    assert!(first.try_wait().unwrap().is_none(), "8 GiB were read within a second");
+    drop(client);
+    let noted = end(server);
+    assert!(!noted.contains("drive 1 is replaced"), "{noted}");
+    assert!(!first.wait().unwrap().success());
 }
 
 #[test]

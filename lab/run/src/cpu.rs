@@ -356,7 +356,7 @@ impl Host {
         if scheduling.nice != 0 {
             let nice = scheduling.nice;
             return Err(format!(
-                "nice: {nice} is not valid with host.ring=reactor, whose threads serve several jobs; 0 is"
+                "nice: {nice} is not valid with host.ring=reactor, whose threads serve several jobs; 0 is valid"
             ));
         }
         let served = self.served.replace(self.served.get() + 1);

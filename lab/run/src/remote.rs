@@ -12,7 +12,7 @@ use std::rc::Rc;
 use nandscape_device_controller::Offers;
 use nandscape_drive::{CommandRef, Drive, DriveInfo, Io, Names};
 use nandscape_host_driver::Remote;
-use nandscape_host_driver::nvme_tcp::{AdminQueue, ConnectError, Identity, NvmeTcp, Target};
+use nandscape_host_driver::nvme_tcp::{AdminQueue, ConnectError, Connected, Identity, NvmeTcp, Target};
 use nandscape_sim::{Seed, Sim, Span};
 use nandscape_transport_reactor::{Connect, Export, Fronted, Order, Source, WallClock};
 use nandscape_wire_nvme::identify;
@@ -54,7 +54,19 @@ impl RemoteSpec {
     /// # Errors
     /// That it cannot be reached, or served, with its URL.
     pub fn connect(&self, sim: &Sim) -> Result<RemoteExport, RemoteError> {
-        let far = Rc::new(Far::connect(&self.target)?);
+        self.serve(sim, Far::connect(&self.target)?)
+    }
+
+    /// The same over a connection that exists, without blocking.
+    ///
+    /// # Errors
+    /// That it cannot be served, with its URL.
+    pub fn over(&self, sim: &Sim, connected: Connected) -> Result<RemoteExport, RemoteError> {
+        self.serve(sim, Far::over(&self.target, Ok(connected))?)
+    }
+
+    fn serve(&self, sim: &Sim, far: Far) -> Result<RemoteExport, RemoteError> {
+        let far = Rc::new(far);
         let identity = far.drive.identity().clone();
         let tap = Tap::over_remote(sim, far.clone(), Rc::new(Tail::default()));
         let front = Forwarded::new(sim, tap, offers(&identity), self.names(&identity));
@@ -122,6 +134,13 @@ impl RemoteExport {
         &self.far.drive
     }
 
+    /// Disconnects it for good: its commands fail, and the log has the reason.
+    pub fn close(&self, reason: &str) {
+        self.far.drive.close(reason);
+        // The loop looks for its news.
+        self.far.unsent.set(true);
+    }
+
     /// Calls `act` each time that the connection is lost.
     pub fn on_loss(&self, act: impl Fn() + 'static) {
         self.far.on_loss.replace(Some(Box::new(act)));
@@ -174,8 +193,13 @@ pub(crate) struct Far {
 impl Far {
     /// Connects. Blocks for some seconds at most for each answer of the target.
     pub(crate) fn connect(target: &Target) -> Result<Far, RemoteError> {
+        Far::over(target, Connected::to(target.clone()))
+    }
+
+    /// The drive of a connection.
+    fn over(target: &Target, connected: Result<Connected, ConnectError>) -> Result<Far, RemoteError> {
         let (clock, url) = (WallClock::start(), target.to_string());
-        let drive = NvmeTcp::connect(target.clone(), Box::new(move || clock.now()));
+        let drive = connected.and_then(|connected| NvmeTcp::over(connected, Box::new(move || clock.now())));
         let drive = Rc::new(drive.map_err(|error| {
             let problem = format!("{url}: {error}");
             match error {
@@ -279,15 +303,14 @@ impl Source for Far {
     }
 
     fn news(&self) -> Option<String> {
-        let refusal = self.drive.refusal();
-        if self.refused.replace(refusal.is_some()) != refusal.is_some()
-            && let Some(refusal) = refusal
-        {
-            return Some(format!("{} is not used any more: {refusal}", self.url));
+        let (refusal, is_lost) = (self.drive.refusal(), self.drive.is_lost());
+        let is_new = self.refused.replace(refusal.is_some()) != refusal.is_some();
+        if let Some(refusal) = refusal {
+            self.lost.set(is_lost);
+            return is_new.then(|| format!("{} is not used any more: {refusal}", self.url));
         }
-        let is_lost = self.drive.is_lost();
         if is_lost == self.lost.get() {
-            let has_given_up = refusal.is_none() && self.drive.has_given_up();
+            let has_given_up = self.drive.has_given_up();
             let is_new = self.given_up.replace(has_given_up) != has_given_up && has_given_up;
             let reason = self.drive.problem().filter(|_| is_new)?;
             return Some(format!("{} is not connected to yet: {reason}; its commands fail until it is", self.url));

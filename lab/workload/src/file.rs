@@ -362,7 +362,7 @@ fn job(keys: JobKeys, index: usize, error: &dyn Fn(String) -> WorkloadError) -> 
         tenant: keys.tenant.unwrap_or(0),
         assigned: Vec::new(),
         deadline: pause("deadline", keys.deadline)?.map(|Pause(span)| span),
-        scheduling: scheduling.scheduling().map_err(of_job)?,
+        scheduling: scheduling.of_job().map_err(of_job)?,
         stonewall: keys.stonewall.unwrap_or(false),
         name: name.clone(),
     };

@@ -1,7 +1,7 @@
 //! How a host runs the threads of a job, with fio's words: `nice`, `cpus_allowed` and `cpumask`, `cpus_allowed_policy`. Runs without a
 //! simulated host have no such threads.
 //!
-//! Left out: memory by NUMA node (`numa_cpu_nodes`), real-time threads.
+//! Left out: memory by NUMA node (`numa_mem_policy`), processors by node (`numa_cpu_nodes`), real-time threads.
 
 use crate::spec::{JobSpec, Workload};
 
@@ -49,8 +49,8 @@ impl Workload {
         let words = match (nice, cpus) {
             (false, false) => return None,
             (true, false) => "nice has",
-            (false, true) => "cpus_allowed has",
-            (true, true) => "nice and cpus_allowed have",
+            (false, true) => "the choice of processors has",
+            (true, true) => "nice and the choice of processors have",
         };
         Some(format!("{words} no effect: simulated threads are those of nandscape sim --host"))
     }
@@ -98,6 +98,22 @@ impl SchedulingWords {
             (None, None) => Vec::new(),
         };
         Ok(Scheduling { nice, cpus, split })
+    }
+
+    /// The same of all words of a job.
+    ///
+    /// # Errors
+    /// As [`SchedulingWords::scheduling`], and when no processors are named that `split` could share out.
+    pub fn of_job(&self) -> Result<Scheduling, String> {
+        let scheduling = self.scheduling()?;
+        match scheduling.split && scheduling.cpus.is_empty() {
+            true => {
+                Err("cpus_allowed_policy = \"split\" needs the processors to share out; cpus_allowed, such as 0-3, is \
+                 valid next to it"
+                    .to_owned())
+            }
+            false => Ok(scheduling),
+        }
     }
 }
 
@@ -166,6 +182,8 @@ mod tests {
         let both =
             SchedulingWords { cpus: Some("1".to_owned()), mask: Some("2".to_owned()), ..SchedulingWords::default() };
         assert!(both.scheduling().unwrap_err().contains("give one"));
+        let split = SchedulingWords { policy: Some("split".to_owned()), ..SchedulingWords::default() };
+        assert!(split.scheduling().is_ok() && split.of_job().unwrap_err().contains("cpus_allowed, such as 0-3"));
         for mask in ["0", "0xg", "-1"] {
             let words = SchedulingWords { mask: Some(mask.to_owned()), ..SchedulingWords::default() };
             assert!(words.scheduling().unwrap_err().contains("15 or 0xf"), "{mask}");

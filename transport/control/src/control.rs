@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use nandscape_transport_reactor::handle::ExportFigures;
-use nandscape_transport_reactor::socket::{Address, Stream};
+use nandscape_transport_reactor::socket::{Address, Listening, Stream};
 use nandscape_transport_reactor::{Handle, Order};
 use serde::Serialize;
 use serde_json::json;
@@ -47,24 +47,24 @@ impl ControlServer {
         handles: Vec<Handle>,
         on_stop: impl Fn() + Send + Sync + 'static,
     ) -> io::Result<ControlServer> {
-        ControlServer::with(path, handles, (on_stop, None), LIMITS)
+        ControlServer::with(listen(path)?, handles, (on_stop, None), LIMITS)
     }
 
-    /// The same for a server that replaces lost drives.
+    /// The same for a server that replaces lost drives, at a socket that listens already.
     ///
     /// # Errors
-    /// As [`ControlServer::start`].
+    /// When the system has no thread for it.
     pub fn start_with(
-        path: &Path,
+        listening: Listening,
         handles: Vec<Handle>,
         on_stop: impl Fn() + Send + Sync + 'static,
         replace: Replace,
     ) -> io::Result<ControlServer> {
-        ControlServer::with(path, handles, (on_stop, Some(replace)), LIMITS)
+        ControlServer::with(listening, handles, (on_stop, Some(replace)), LIMITS)
     }
 
     fn with(
-        path: &Path,
+        listening: Listening,
         handles: Vec<Handle>,
         (on_stop, replace): (impl Fn() + Send + Sync + 'static, Option<Replace>),
         limits: Limits,
@@ -80,7 +80,6 @@ impl ControlServer {
             ))),
             serve: Box::new(move |stream, heard| serve(stream, &handles, replace.as_ref(), (&on_stop, heard))),
         };
-        let listening = Address::Unix(path.to_owned()).listen(false)?;
         Server::start(listening, service).map(ControlServer)
     }
 
@@ -88,6 +87,10 @@ impl ControlServer {
     pub fn address(&self) -> &Address {
         self.0.address()
     }
+}
+
+fn listen(path: &Path) -> io::Result<Listening> {
+    Address::Unix(path.to_owned()).listen(false)
 }
 
 fn serve(
@@ -200,7 +203,9 @@ mod tests {
 
     fn server(folder: &tempfile::TempDir, clients: usize, patience: Duration) -> (ControlServer, std::path::PathBuf) {
         let path = folder.path().join("control");
-        let server = ControlServer::with(&path, Vec::new(), (|| {}, None), Limits { clients, patience }).unwrap();
+        let server =
+            ControlServer::with(listen(&path).unwrap(), Vec::new(), (|| {}, None), Limits { clients, patience })
+                .unwrap();
         (server, path)
     }
 

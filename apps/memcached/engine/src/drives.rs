@@ -272,11 +272,20 @@ impl Member {
     /// Reads bytes for a client. `apart` is that the policy allows no read at a token. A drive without power is waited for `patience` long.
     pub(crate) async fn read(
         &self,
-        (start, len): (u64, usize),
+        place: (u64, usize),
         apart: bool,
         attributes: Attributes,
         patience: Span,
     ) -> Result<Vec<u8>, EngineError> {
+        self.begin_read(apart)?;
+        self.read_begun(place, attributes, patience).await
+    }
+
+    /// A read for a client begins: a token waits for its end from now on. [`Member::read_begun`] is to follow, also in another task.
+    ///
+    /// # Errors
+    /// When the drive is not read.
+    pub(crate) fn begin_read(&self, apart: bool) -> Result<(), EngineError> {
         if self.is_incomplete() {
             return Err(EngineError::Lost { drive: self.number });
         }
@@ -291,9 +300,20 @@ impl Member {
         }
         self.reads.set(self.reads.get() + 1);
         timeline.count.set(timeline.count.get() + 1);
-        let begun = self.sim.now();
-        let read = self.read_within((start, len), attributes, patience).await;
-        self.pace.ended(self.sim.now() - begun);
+        Ok(())
+    }
+
+    /// Reads what [`Member::begin_read`] has begun.
+    pub(crate) async fn read_begun(
+        &self,
+        place: (u64, usize),
+        attributes: Attributes,
+        patience: Span,
+    ) -> Result<Vec<u8>, EngineError> {
+        let (begun, bound) = (self.sim.now(), self.pace.bound(self.patience));
+        let read = self.read_within(place, attributes, patience).await;
+        self.pace.ended(self.sim.now() - begun, bound);
+        let timeline = &self.timeline;
         self.reads.set(self.reads.get() - 1);
         if self.reads.get() == 0 {
             let (track, start, detail) = (timeline.reads, timeline.reads_since.get(), timeline.count.get());

@@ -1,7 +1,11 @@
 //! A read at a drive that has fallen silent: the others are asked before its connection counts as broken.
 //!
-//! A read may take several times as long as the longest of the drive's last reads. Then the drive is silent: the others of its group are asked, and
-//! further reads go to them at once, until the silent drive ends a read. The late read goes on: drives do not forget commands.
+//! A read may take several times as long as the longest of the drive's last reads, and a part of the drive's patience at most. Then the drive is
+//! silent: the others of its group are asked, and further reads go to them at once where none of them has a token, until the silent drive ends a
+//! read. The late read continues: drives do not forget commands.
+//!
+//! A late read counts as its bound. So one silence does not keep the next from being noticed, and a drive that has become slow gets more time with each
+//! late read.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future as _, poll_fn};
@@ -20,6 +24,8 @@ use crate::error::EngineError;
 /// A read is late after this many times the longest of the last ones, and not before the least time. A drive collects garbage that long.
 const TIMES: u64 = 4;
 const LEAST: Span = Span::from_ms(50);
+/// It is late after this part of the patience in any case. Half of the patience breaks the connection.
+const MOST: u64 = 4;
 /// The longest read is forgotten by this part with each read: 64 is a 64th.
 const FORGOTTEN: u64 = 64;
 
@@ -31,10 +37,10 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A read has ended after a time.
-    pub(crate) fn ended(&self, after: Span) {
+    /// A read has ended after a time. `bound` was its bound.
+    pub(crate) fn ended(&self, after: Span, bound: Span) {
         let longest = self.longest_ns.get();
-        self.longest_ns.set(after.ns().max(longest - longest / FORGOTTEN));
+        self.longest_ns.set(after.min(bound).ns().max(longest - longest / FORGOTTEN));
         self.is_silent.set(false);
     }
 
@@ -44,8 +50,8 @@ impl Pace {
     }
 
     /// How long a read may take.
-    fn bound(&self) -> Span {
-        Span::from_ns(TIMES * self.longest_ns.get()).max(LEAST)
+    pub(crate) fn bound(&self, patience: Span) -> Span {
+        Span::from_ns(TIMES * self.longest_ns.get()).min(patience / MOST).max(LEAST)
     }
 }
 
@@ -62,14 +68,19 @@ impl Engine {
             return Some(member.read(place, apart, attributes, Span::ZERO).await);
         }
         let sim = self.host.sim();
+        let bound = member.pace.bound(member.patience);
+        // Before another task runs, which could take a token.
+        if let Err(error) = member.begin_read(apart) {
+            return Some(Err(error));
+        }
         let (ended, read) = (Rc::new(Signal::new(sim)), Rc::<RefCell<Option<_>>>::default());
         let (told, put, reader) = (ended.clone(), read.clone(), member.clone());
         sim.spawn(async move {
-            let bytes = reader.read(place, apart, attributes, Span::ZERO).await;
+            let bytes = reader.read_begun(place, attributes, Span::ZERO).await;
             put.replace(Some(bytes));
             told.notify();
         });
-        let mut late = pin!(sim.sleep(member.pace.bound()));
+        let mut late = pin!(sim.sleep(bound));
         while read.borrow().is_none() {
             let mut changed = pin!(ended.changed());
             let is_late = poll_fn(|context| match changed.as_mut().poll(context) {
@@ -83,5 +94,29 @@ impl Engine {
             }
         }
         read.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Span = Span::from_s(10);
+
+    #[test]
+    fn a_silence_changes_the_bound_little_and_slow_reads_raise_it_to_a_part_of_the_patience() {
+        let pace = Pace::default();
+        assert_eq!(pace.bound(PATIENCE), LEAST);
+        pace.ended(Span::from_s(4), pace.bound(PATIENCE));
+        assert_eq!(pace.bound(PATIENCE), LEAST * TIMES);
+        for _ in 0..9 {
+            pace.ended(Span::from_s(4), pace.bound(PATIENCE));
+        }
+        assert_eq!(pace.bound(PATIENCE), PATIENCE / MOST);
+        assert_eq!(pace.bound(Span::from_ms(100)), LEAST);
+        for _ in 0..400 {
+            pace.ended(Span::from_us(100), pace.bound(PATIENCE));
+        }
+        assert_eq!(pace.bound(PATIENCE), LEAST);
     }
 }

@@ -208,11 +208,15 @@ impl Engine {
         let apart = self.keeps_apart(pair);
         let home = self.group(pair)[spot.drive as usize].clone();
         let has_failed = tries.bad == Some(home.number());
-        let is_busy = tries.bad.is_none() && (apart && home.has_token() || home.pace.is_silent());
+        let is_other_silent = || self.others(pair, home.number()).any(|other| other.pace.is_silent());
+        let is_busy = apart && home.has_token() || home.pace.is_silent();
+        let avoids_home = tries.bad.is_none() && is_busy && !is_other_silent();
         let patience = if tries.bad.is_some() { home.patience } else { Span::ZERO };
-        let read = if home.is_incomplete() || has_failed || is_busy {
+        let read = if home.is_incomplete() || has_failed || avoids_home {
             tries.read = self.others(pair, home.number()).next().map(|other| other.number());
-            Some(self.reconstruct(pair, spot, apart, (attributes, patience)).await)
+            // Only home could return it instead.
+            let hedges = avoids_home && !home.is_incomplete();
+            self.reconstruct(pair, spot, (apart, hedges), (attributes, patience)).await
         } else {
             tries.read = Some(home.number());
             home.token_left_if(apart).await;
@@ -228,14 +232,14 @@ impl Engine {
         None
     }
 
-    /// Makes the bytes of an item from all drives but the one that has it.
+    /// Makes the bytes of an item from all drives but the one that has it. `None` if one of them is silent and reads are hedged.
     async fn reconstruct(
         &self,
         pair: usize,
         spot: Spot,
-        apart: bool,
+        (apart, hedges): (bool, bool),
         (attributes, patience): (Attributes, Span),
-    ) -> Result<Vec<u8>, EngineError> {
+    ) -> Option<Result<Vec<u8>, EngineError>> {
         let group = self.group(pair);
         let others = group.iter().enumerate().filter(|(drive, _)| *drive != spot.drive as usize);
         let others: Vec<&Rc<Member>> = others.map(|(_, one)| one).collect();
@@ -243,14 +247,20 @@ impl Engine {
             busy.token_left_if(true).await;
         }
         // All begin at once: until they have ended, none of these drives is written.
-        let reads = others.iter().map(|other| other.read(self.place(spot), apart, attributes, patience));
+        let reads = others.iter().map(async |other| match hedges {
+            true => self.read_in_time(other, self.place(spot), apart, attributes).await,
+            false => Some(other.read(self.place(spot), apart, attributes, patience).await),
+        });
         let mut bytes = vec![0; spot.len as usize];
         for piece in all(reads).await {
-            xor(&mut bytes, &piece?);
+            match piece? {
+                Ok(piece) => xor(&mut bytes, &piece),
+                Err(error) => return Some(Err(error)),
+            }
         }
         self.state.borrow_mut().stats.reconstructed += 1;
         self.host.bytes(bytes.len() * others.len()).await;
-        Ok(bytes)
+        Some(Ok(bytes))
     }
 
     /// Where the bytes of an item are on a drive.

@@ -21,7 +21,7 @@ use crate::shape::{Super, is_left};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ReplaceError {
     /// There is no such drive.
-    #[error("drive {drive} is none of the store; 0 to {last} are valid")]
+    #[error("the store has no drive {drive}; 0 to {last} are valid")]
     Unknown {
         /// The number.
         drive: usize,
@@ -29,15 +29,13 @@ pub enum ReplaceError {
         last: usize,
     },
     /// The drive is in use.
-    #[error("drive {0} is in use, and is not replaced; a drive that is missing or has failed is valid")]
+    #[error("drive {0} is in use; a drive that is missing or has failed is valid")]
     InUse(usize),
     /// Another one takes its place already.
     #[error("drive {0} is being replaced by another drive already")]
     Begun(usize),
     /// The drives have zones.
-    #[error(
-        "drive {0} has zones, and is not replaced while the store is served; a replacement at the next start is valid"
-    )]
+    #[error("drive {0} has zones; a replacement at the next start is valid")]
     Zones(usize),
     /// The new drive does not fit.
     #[error("the new drive {drive} {what}")]
@@ -47,7 +45,10 @@ pub enum ReplaceError {
         /// What it is, and what would be valid.
         what: String,
     },
-    /// The new drive cannot be used, or the store is closed.
+    /// The store is closed.
+    #[error("the store is being closed; a replacement at the next start is valid")]
+    Closed,
+    /// The new drive cannot be used, or the store has failed.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
@@ -86,6 +87,7 @@ impl Engine {
         if self.policy.needs() == Need::Zones {
             return Err(ReplaceError::Zones(drive));
         }
+        self.check_open()?;
         if !self.member(drive).is_gone() {
             return Err(ReplaceError::InUse(drive));
         }
@@ -95,10 +97,22 @@ impl Engine {
         }
     }
 
+    /// Checks that the store has not failed, and is not closed.
+    fn check_open(&self) -> Result<(), ReplaceError> {
+        if let Some(error) = self.failure() {
+            return Err(error.into());
+        }
+        match self.is_closing.get() || self.is_closed.get() {
+            true => Err(ReplaceError::Closed),
+            false => Ok(()),
+        }
+    }
+
     /// Has another drive take the place of a lost one. Returns once its rebuild has begun.
     ///
     /// # Errors
-    /// When the drive is in use, or the new one cannot take its place. Then nothing has changed.
+    /// When the drive is in use, or the new one cannot take its place. Then the drives of the store are as before. A new drive that failed late may
+    /// have the store's record and no items: it can take the place later.
     pub async fn replace(&self, drive: usize, given: Given) -> Result<(), ReplaceError> {
         self.check_replaceable(drive)?;
         self.replacing.set(self.replacing.get() | 1 << drive);
@@ -112,6 +126,7 @@ impl Engine {
             self.check_was_not_alone(found)?;
             member.recorded.is_found(found.generation);
         }
+        self.check_open()?;
         self.begin_life(drive, found.map(|found| found.own()).unwrap_or_default());
         self.record(&member).await?;
         let slots = self.shape.get().slots as u32;
@@ -125,7 +140,7 @@ impl Engine {
         match (replacement.has_begun.get(), self.failure()) {
             (true, _) => Ok(()),
             (false, Some(error)) => Err(error.into()),
-            (false, None) => Err(EngineError::Lost { drive }.into()),
+            (false, None) => Err(ReplaceError::Closed),
         }
     }
 

@@ -20,7 +20,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 
 use super::association::Association;
-use super::establish::{ConnectError, establish};
+use super::establish::{ConnectError, Established, establish};
 use super::identity::Identity;
 use super::look::Look;
 use super::queue::{Done, Queue, Request};
@@ -42,6 +42,22 @@ pub struct NvmeTcp {
     clock: Clock,
 }
 
+/// A target that is connected to. Any thread may connect, and hand this over to the one that uses the drive.
+pub struct Connected {
+    target: Target,
+    established: Established,
+}
+
+impl Connected {
+    /// Connects to a target. Blocks for some seconds at most for each of its answers.
+    ///
+    /// # Errors
+    /// When the target cannot be reached, refuses, or has no namespace that can be used.
+    pub fn to(target: Target) -> Result<Connected, ConnectError> {
+        Ok(Connected { established: establish(&target)?, target })
+    }
+}
+
 /// The time, which never runs backwards.
 pub type Clock = Box<dyn Fn() -> Time>;
 
@@ -52,7 +68,15 @@ impl NvmeTcp {
     /// # Errors
     /// When the target cannot be reached, refuses, or has no namespace that can be used.
     pub fn connect(target: Target, clock: Clock) -> Result<NvmeTcp, ConnectError> {
-        let (established, now) = (establish(&target)?, clock());
+        NvmeTcp::over(Connected::to(target)?, clock)
+    }
+
+    /// The same without blocking: the target is connected to already.
+    ///
+    /// # Errors
+    /// When the system has no descriptors for it.
+    pub fn over(Connected { target, established }: Connected, clock: Clock) -> Result<NvmeTcp, ConnectError> {
+        let now = clock();
         let events = epoll::create(CreateFlags::CLOEXEC).map_err(io::Error::from)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?;
         epoll::add(&events, &wake, EventData::new_u64(0), EventFlags::IN).map_err(io::Error::from)?;
@@ -73,6 +97,7 @@ impl NvmeTcp {
             broken: None,
             given_up: false,
             refusal: None,
+            is_closed: false,
             backlog: VecDeque::new(),
             serial: 0,
             done: Vec::new(),
@@ -131,6 +156,15 @@ impl NvmeTcp {
     /// ([`Refusal::ForGood`](super::Refusal)).
     pub fn refusal(&self) -> Option<String> {
         self.state.borrow().refusal.clone()
+    }
+
+    /// Disconnects for good: all commands fail at once, and the reason is [`NvmeTcp::refusal`].
+    pub fn close(&self, reason: &str) {
+        let mut state = self.state.borrow_mut();
+        state.now = (self.clock)();
+        state.close(reason, &self.events);
+        drop(state);
+        self.turn();
     }
 
     fn turn(&self) -> bool {

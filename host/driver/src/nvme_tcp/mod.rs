@@ -46,7 +46,7 @@ mod target;
 pub use admin::AdminQueue;
 pub use establish::ConnectError;
 pub use identity::Identity;
-pub use initiator::{Clock, NvmeTcp};
+pub use initiator::{Clock, Connected, NvmeTcp};
 pub use look::{Execute, Look, Refusal};
 pub use state::REPLAYS;
 pub use target::Target;

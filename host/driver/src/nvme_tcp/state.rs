@@ -7,6 +7,8 @@
 //!     +---------------------------------------+----+--------------------------------------------------+
 //!                    connected: they are submitted again
 //! ```
+//!
+//! Its user may close it in each of these states. Then all commands fail, and no attempt to connect follows.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -51,6 +53,8 @@ pub(super) struct State {
     pub(super) given_up: bool,
     /// Why the last check rejected the drive for good.
     pub(super) refusal: Option<String>,
+    /// Its user has disconnected it for good.
+    pub(super) is_closed: bool,
     /// Commands that wait for a place in a queue, or for a connection.
     pub(super) backlog: VecDeque<Request>,
     pub(super) serial: u64,
@@ -220,9 +224,18 @@ impl State {
         (self.retry_at, self.pause) = (self.now, FIRST_PAUSE);
     }
 
+    /// There is no further attempt to connect, and all commands fail.
+    pub(super) fn close(&mut self, reason: &str, events: &OwnedFd) {
+        self.break_off(reason.to_owned(), None, events);
+        self.broken.get_or_insert((self.now, reason.to_owned()));
+        (self.attempt, self.refusal, self.is_closed) = (None, Some(reason.to_owned()), true);
+        self.give_up();
+    }
+
     /// When work is due without input.
     fn next_due(&self) -> Option<Time> {
         match &self.association {
+            _ if self.is_closed => None,
             Some(association) => Some(association.keep_alive_at.min(association.look_at)),
             None if self.attempt.is_some() => self.gives_up_at(),
             None => Some(self.gives_up_at().map_or(self.retry_at, |at| at.min(self.retry_at))),
@@ -258,7 +271,7 @@ impl State {
 
     /// Takes the outcome of an attempt to connect, or begins the next one. Whether it has connected.
     pub(super) fn reconnect(&mut self, events: &OwnedFd, wake: &Arc<OwnedFd>) -> bool {
-        if self.association.is_some() {
+        if self.association.is_some() || self.is_closed {
             return false;
         }
         if self.gives_up_at().is_some_and(|at| at <= self.now) {

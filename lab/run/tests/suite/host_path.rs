@@ -353,7 +353,7 @@ fn processors_and_weights_that_cannot_be_are_refused_with_the_job() {
     assert!(nice.contains("job \"reads\": nice: 5 is not valid with host.ring=reactor"), "{nice}");
     let without = run(None, &[on(Scheduling { nice: 5, cpus: vec![900], split: false })], &[]);
     assert!(
-        without.notes.iter().any(|note| note.starts_with("nice and cpus_allowed have no effect")),
+        without.notes.iter().any(|note| note.starts_with("nice and the choice of processors have no effect")),
         "{:?}",
         without.notes
     );

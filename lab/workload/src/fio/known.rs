@@ -1,7 +1,7 @@
 //! The supported options of job files, and those without effect here.
 
 /// Options of a job, in the order of messages. A test reads each.
-pub(super) const UNDERSTOOD: [&str; 50] = [
+pub(super) const UNDERSTOOD: [&str; 52] = [
     "rw",
     "bs",
     "bssplit",
@@ -52,10 +52,12 @@ pub(super) const UNDERSTOOD: [&str; 50] = [
     "cpus_allowed",
     "cpus_allowed_policy",
     "cpumask",
+    "numa_cpu_nodes",
+    "numa_mem_policy",
 ];
 
 /// Options for fio's access to a device, preparation of data, logs and reports: requests are the same without them.
-pub(super) const LEFT_OUT: [&str; 99] = [
+pub(super) const LEFT_OUT: [&str; 97] = [
     "allow_file_create",
     "allow_mounted_write",
     "block_error_percentiles",
@@ -125,8 +127,6 @@ pub(super) const LEFT_OUT: [&str; 99] = [
     "name",
     "new_group",
     "nonvectored",
-    "numa_cpu_nodes",
-    "numa_mem_policy",
     "openfiles",
     "per_job_logs",
     "percentile_list",

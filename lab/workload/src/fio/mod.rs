@@ -227,13 +227,19 @@ size=50%
         assert_eq!(words, [split(0), split(1), " cpus_allowed=1-2".to_owned()]);
         assert!(notes.iter().all(|note| !note.contains("nice") && !note.contains("cpu")), "{notes:?}");
         let note = workload.note_on_threads().unwrap();
-        assert!(note.starts_with("nice and cpus_allowed have no effect") && note.contains("--host"), "{note}");
+        assert!(
+            note.starts_with("nice and the choice of processors have no effect") && note.contains("--host"),
+            "{note}"
+        );
+        let nodes = parse_fio("x.fio", "[a]\nrw=read\nsize=1m\nnuma_cpu_nodes=0\n", None).unwrap().notes;
+        assert!(nodes[0].contains("numa_cpu_nodes is left out; cpus_allowed names the processors"), "{nodes:?}");
         let error = |line: &str| parse_fio("x.fio", &format!("[a]\nrw=read\nsize=1m\n{line}\n"), None).unwrap_err();
         for (line, problem) in [
             ("nice=20", "x.fio:4: nice = 20 is out of range; from -20 to 19"),
             ("nice=low", "x.fio:4: nice: a whole number from -20 to 19"),
             ("cpus_allowed=3-1", "x.fio:4: cpus_allowed = \"3-1\""),
             ("cpus_allowed_policy=x", "shared or split"),
+            ("cpus_allowed_policy=split", "needs the processors to share out"),
         ] {
             let error = error(line).to_string();
             assert!(error.contains(problem), "{error}");

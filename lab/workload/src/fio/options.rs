@@ -99,7 +99,7 @@ pub(super) fn job(section: &Section) -> Result<Read, Wrong> {
         read.spec.flushes = Flushes::default();
     }
     read.spec.think = read.think.think().map_err(|problem| (section.line, problem))?;
-    read.spec.scheduling = read.scheduling.scheduling().map_err(|problem| (section.line, problem))?;
+    read.spec.scheduling = read.scheduling.of_job().map_err(|problem| (section.line, problem))?;
     read.prioritise();
     read.repeats(last(&["randrepeat"]));
     read.one_at_a_time(last(&["ioengine"]));
@@ -153,6 +153,10 @@ impl Read {
             "class" => spec.class = word(given)?,
             "tenant" => spec.tenant = word(given)?,
             "deadline" => spec.deadline = pause(given)?.map(|Pause(span)| span),
+            "numa_cpu_nodes" | "numa_mem_policy" => {
+                let note = "is left out; cpus_allowed names the processors of a simulated host";
+                self.notes.push(format!("{} {note}", given.key));
+            }
             "nice" | "cpus_allowed" | "cpumask" | "cpus_allowed_policy" => self.set_scheduling(given)?,
             "prio" => self.prio = Some(priority(given, 7)?),
             "prioclass" => self.prioclass = Some(priority(given, 3)?),

@@ -38,7 +38,7 @@ pub(crate) struct History {
     pub(crate) evicts: bool,
 }
 
-fn key(number: u64) -> Vec<u8> {
+pub(crate) fn key(number: u64) -> Vec<u8> {
     format!("key{number}").into_bytes()
 }
 

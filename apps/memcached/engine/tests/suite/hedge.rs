@@ -5,20 +5,35 @@ use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::{Ack, Config, Placement};
 use nandscape_drive::{Drive, DriveInfo, Io};
-use nandscape_sim::{Executor, Span};
+use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_wire_nvme::IoOpcode;
 
 use crate::client::{SMALL, disks, drives, open_all};
-use crate::degraded::{check, fill};
+use crate::crash::{History, key, load};
+use crate::degraded::{check, fill, put};
 
 /// A drive that holds commands back while it is silent.
 struct Silent {
     drive: Rc<dyn Drive>,
     is_silent: Cell<bool>,
+    /// It takes writes nevertheless.
+    writes: bool,
     held: RefCell<Vec<Io>>,
     commands: Cell<u64>,
 }
 
 impl Silent {
+    fn all(sim: &Sim, count: usize, writes: bool) -> Vec<Rc<Silent>> {
+        let silent = |drive| Silent {
+            drive,
+            is_silent: Cell::new(false),
+            writes,
+            held: RefCell::default(),
+            commands: Cell::new(0),
+        };
+        drives(sim, &disks(count)).into_iter().map(|drive| Rc::new(silent(drive))).collect()
+    }
+
     fn speak(&self) {
         self.is_silent.set(false);
         self.held.take().into_iter().for_each(|io| self.drive.submit(io));
@@ -32,7 +47,8 @@ impl Drive for Silent {
 
     fn submit(&self, io: Io) {
         self.commands.set(self.commands.get() + 1);
-        match self.is_silent.get() {
+        let is_held = self.is_silent.get() && !(self.writes && io.command.opcode != IoOpcode::READ.0);
+        match is_held {
             true => self.held.borrow_mut().push(io),
             false => self.drive.submit(io),
         }
@@ -46,13 +62,7 @@ fn a_silent_drive_is_asked_once_and_again_when_it_answers() {
         for policy in ["mixed", "epochs"] {
             let mut executor = Executor::new();
             let sim = executor.sim();
-            let silent: Vec<Rc<Silent>> = drives(&sim, &disks(count))
-                .into_iter()
-                .map(|drive| {
-                    let (is_silent, held, commands) = (Cell::new(false), RefCell::default(), Cell::new(0));
-                    Rc::new(Silent { drive, is_silent, held, commands })
-                })
-                .collect();
+            let silent = Silent::all(&sim, count, false);
             let ran = executor.block_on(async {
                 let config = Config { placement, ack: Ack::All, caches: false, hedges_reads: true, ..SMALL };
                 let given = silent.iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>));
@@ -82,4 +92,89 @@ fn a_silent_drive_is_asked_once_and_again_when_it_answers() {
             ran.unwrap();
         }
     }
+}
+
+/// A token that is taken in the turn in which a read begins waits for the read.
+#[test]
+fn hedged_reads_keep_away_from_tokens_under_writes() {
+    for (placement, count) in [(Placement::Copies, 2), (Placement::Parity, 3)] {
+        for policy in ["epochs", "rails"] {
+            let mut executor = Executor::new();
+            let sim = executor.sim();
+            let (all, history) = (disks(count), Rc::new(History::of(200)));
+            let ran = executor.block_on(async {
+                let config = Config { placement, caches: false, hedges_reads: true, ..SMALL };
+                let given = drives(&sim, &all).into_iter().map(|drive| Some(drive as Rc<dyn Drive>));
+                let engine = open_all(&sim, given, policy, config).await.unwrap();
+                load(&engine, &history, &sim, Seed::new(3));
+                for reader in 0..16u32 {
+                    let (engine, sim) = (engine.clone(), sim.clone());
+                    sim.clone().spawn(async move {
+                        loop {
+                            for number in 0..60u32 {
+                                engine.get(&key(u64::from((number * 7 + reader) % 200))).await;
+                                sim.sleep(Span::from_us(u64::from(reader + 1) * 10)).await;
+                            }
+                        }
+                    });
+                }
+                for _ in 0..20 {
+                    history.check(&engine).await;
+                    sim.sleep(Span::from_ms(20)).await;
+                }
+                let stats = engine.stats();
+                assert_eq!(
+                    (stats.reads_at_tokens, stats.unreadable, stats.dropped),
+                    (0, 0, 0),
+                    "{placement:?} {policy}"
+                );
+                assert!(stats.drive_hits > 100, "{stats:?}");
+            });
+            ran.unwrap();
+        }
+    }
+}
+
+/// With parity, an item whose drive has a token is reconstructed from the others. One of these may be silent.
+#[test]
+fn a_reconstruction_does_not_wait_for_a_silent_drive() {
+    const ITEMS: u32 = 60;
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let silent = Silent::all(&sim, 3, true);
+    let ran = executor.block_on(async {
+        let config =
+            Config { placement: Placement::Parity, ack: Ack::Cache, caches: false, hedges_reads: true, ..SMALL };
+        let given = silent.iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>));
+        let engine = open_all(&sim, given, "epochs", config).await.unwrap();
+        fill(&engine, 0..ITEMS, 1).await;
+        sim.sleep(Span::from_ms(100)).await;
+        let (writer, clock) = (engine.clone(), sim.clone());
+        sim.spawn(async move {
+            for number in 0..2_000 {
+                // Those that find no room while a drive is silent.
+                let _ = put(&writer, ITEMS + number % 100, 2).await;
+                clock.sleep(Span::from_us(200)).await;
+            }
+        });
+        sim.sleep(Span::from_ms(20)).await;
+        silent[1].is_silent.set(true);
+        let mut longest = Span::ZERO;
+        for round in 0..3 {
+            for number in 0..ITEMS {
+                let begun = sim.now();
+                check(&engine, number..number + 1, 1).await;
+                longest = longest.max(sim.now() - begun);
+            }
+            sim.sleep(Span::from_ms(round)).await;
+        }
+        assert!(longest < Span::from_ms(400), "{longest:?}");
+        let stats = engine.stats();
+        assert!(stats.hedged > 0 && stats.reconstructed > 0, "{stats:?}");
+        silent[1].speak();
+        sim.sleep(Span::from_ms(500)).await;
+        check(&engine, 0..ITEMS, 1).await;
+        assert_eq!((engine.stats().lost_drives, engine.stats().reads_at_tokens), (0, 0));
+    });
+    ran.unwrap();
 }

@@ -265,7 +265,7 @@ fn what_does_not_fit_takes_no_place() {
         assert_eq!(replace(1, &empty).await, Ok(()));
         are_rebuilt(&engine, 0, &sim).await;
         engine.close().await.unwrap();
-        assert!(replace(0, &empty).await.is_err());
+        assert_eq!(replace(1, &empty).await, Err(ReplaceError::Closed));
     });
     ran.unwrap();
 }

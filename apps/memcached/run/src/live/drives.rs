@@ -40,6 +40,8 @@ pub(super) struct Drive {
     /// Its file or URL.
     place: RefCell<Option<String>>,
     body: RefCell<Body>,
+    /// The URL of the drive that is about to take its place.
+    coming: RefCell<Option<String>>,
 }
 
 #[derive(Clone)]
@@ -77,7 +79,7 @@ impl Drive {
                 (Some(target.to_string()), body)
             }
         };
-        Ok(Drive { name, place: RefCell::new(place), body: RefCell::new(body) })
+        Ok(Drive { name, place: RefCell::new(place), body: RefCell::new(body), coming: RefCell::default() })
     }
 
     /// What a loop serves of it.
@@ -102,6 +104,16 @@ impl Drive {
     /// Whether it is there, by its URL.
     pub(super) fn is_at(&self, target: &Target) -> bool {
         self.place.borrow().as_ref().is_some_and(|place| *place == target.to_string())
+    }
+
+    /// The URL of the drive that is about to take its place.
+    pub(super) fn coming(&self) -> Option<String> {
+        self.coming.borrow().clone()
+    }
+
+    /// A remote drive is about to take its place, or none any more.
+    pub(super) fn awaits(&self, target: Option<&Target>) {
+        self.coming.replace(target.map(Target::to_string));
     }
 
     /// Another remote drive has taken its place.

@@ -7,13 +7,12 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
-use std::sync::Arc;
 
 use nandscape_apps_memcached_engine::{Engine, Format, Given, clear, format_on};
 use nandscape_apps_store::{Disk, Host};
 use nandscape_drive::io::Sink;
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Issuer, Token};
-use nandscape_host_driver::nvme_tcp::{NvmeTcp, Refusal, Target};
+use nandscape_host_driver::nvme_tcp::{Connected, NvmeTcp, Refusal, Target};
 use nandscape_lab_run::{Records, RemoteError, RemoteExport, RemoteSpec, UNMARKED, User};
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::{Export as _, Source};
@@ -37,16 +36,29 @@ impl Remote {
         (name, target): (&str, &Target),
         seed: u64,
     ) -> Result<Result<Remote, String>, ServeError> {
-        let spec = RemoteSpec { name: name.to_owned(), target: USER.target(target), seed };
-        let export = match spec.connect(sim) {
-            Ok(export) => Rc::new(export),
-            Err(RemoteError::OutOfReach(problem)) => return Ok(Err(problem)),
-            Err(RemoteError::Unusable(problem)) => return Err(ServeError::Refused(format!("drive {name}: {problem}"))),
-        };
+        match spec((name, target), seed).connect(sim) {
+            Ok(export) => Ok(Ok(Remote::of(sim, export))),
+            Err(RemoteError::OutOfReach(problem)) => Ok(Err(problem)),
+            Err(RemoteError::Unusable(problem)) => Err(ServeError::Refused(format!("drive {name}: {problem}"))),
+        }
+    }
+
+    /// The drive of a connection that another thread has made.
+    pub(super) fn over(
+        sim: &Sim,
+        named: (&str, &Target),
+        seed: u64,
+        connected: Connected,
+    ) -> Result<Remote, RemoteError> {
+        spec(named, seed).over(sim, connected).map(|export| Remote::of(sim, export))
+    }
+
+    fn of(sim: &Sim, export: RemoteExport) -> Remote {
+        let export = Rc::new(export);
         let io = Away::over(sim, &export, export.drive());
         let given_back = Rc::downgrade(&io);
         export.on_loss(move || given_back.upgrade().iter().for_each(|io| io.give_back()));
-        Ok(Ok(Remote { export, io }))
+        Remote { export, io }
     }
 
     /// Its queues, for an engine.
@@ -60,11 +72,9 @@ impl Remote {
         self.export.sources()
     }
 
-    /// It is not used any more: a later connection to it ends at once.
-    pub(super) fn abandon(&self) {
-        self.export
-            .connection()
-            .look_again(Arc::new(|_| Err(Refusal::ForGood("another drive has its place".to_owned()))));
+    /// Disconnects it for good: another drive takes its place.
+    pub(super) fn close(&self) {
+        self.export.close("another drive takes its place");
     }
 
     /// Why it is not connected to, if so.
@@ -122,6 +132,10 @@ impl Remote {
         let (look, _) = USER.look_again(info.nsid, records);
         self.export.connection().look_again(look);
     }
+}
+
+fn spec((name, target): (&str, &Target), seed: u64) -> RemoteSpec {
+    RemoteSpec { name: name.to_owned(), target: USER.target(target), seed }
 }
 
 /// Remote drives by their numbers and names.

@@ -1,16 +1,16 @@
 //! A remote drive takes the place of a lost one while clients are served.
 //!
-//! Connecting may block, so a thread of the operator connects first. Only when the drive has answered there, the loop connects: it does not wait for
-//! a target that is silent.
+//! An order claims the place first, so that a second order is rejected at once. Connecting may block, so a thread of the operator connects, and hands the
+//! connection over to the loop.
 
 use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::Engine;
 use nandscape_apps_store::Host;
 use nandscape_drive::Issuer;
-use nandscape_host_driver::nvme_tcp::{NvmeTcp, Target};
+use nandscape_host_driver::nvme_tcp::{Connected, Target};
 use nandscape_lab_run::UNMARKED;
-use nandscape_sim::{Sim, Time};
+use nandscape_sim::Sim;
 
 use super::added::Added;
 use super::drives::Drive;
@@ -37,22 +37,70 @@ impl Replacer {
         let Some(number) = self.names.iter().position(|one| one == name) else {
             return Err(format!("there is no drive {name:?}; `drive` is one of {}", self.names.join(", ")));
         };
-        // It answers, so that the loop does not wait for it.
-        let found = NvmeTcp::connect(USER.target(&target), Box::new(|| Time::ZERO));
-        drop(found.map_err(|error| format!("{target}: {error}"))?);
-        let told = self.door.lock().map_err(|_| "the server has failed")?.replace(Wanted { number, target });
-        told.recv().unwrap_or_else(|_| Err("the server has ended".to_owned()))
+        let door = self.door.lock().map_err(|_| "the server has failed")?.clone();
+        let ended = || "the server has ended".to_owned();
+        let claim = Claim { number, target: target.clone() };
+        let is_connected = door.claim(claim).recv().map_err(|_| ended())??;
+        let _claimed = Claimed { door: &door, number };
+        let connect = || Connected::to(USER.target(&target)).map_err(|error| format!("{target}: {error}"));
+        let connected = (!is_connected).then(connect).transpose()?;
+        door.replace(Wanted { number, target, connected }).recv().map_err(|_| ended())?
     }
 }
 
-/// A drive that is to take the place of another one.
-pub(super) struct Wanted {
+/// A place is claimed until this is dropped.
+struct Claimed<'a> {
+    door: &'a Door,
     number: usize,
+}
+
+impl Drop for Claimed<'_> {
+    fn drop(&mut self) {
+        self.door.release(self.number);
+    }
+}
+
+/// A place, and the drive that may be about to take it.
+pub(super) struct Claim {
+    pub(super) number: usize,
     target: Target,
 }
 
+impl Claim {
+    /// Claims the place and the drive. Whether the drive is connected to already.
+    pub(super) fn make(&self, engine: &Engine, drives: &[Drive]) -> Result<bool, String> {
+        let Claim { number, target } = self;
+        let drive = &drives[*number];
+        if let Some(coming) = drive.coming() {
+            return Err(format!("drive {} is being replaced with {coming} already", drive.name));
+        }
+        engine.check_replaceable(*number).map_err(|error| error.to_string())?;
+        if !drive.is_remote() {
+            return Err(format!("drive {} is of this process: start again with --rebuild to make it anew", drive.name));
+        }
+        let others = || drives.iter().enumerate().filter(|(place, _)| place != number).map(|(_, other)| other);
+        if let Some(other) = others().find(|other| other.is_at(target)) {
+            return Err(format!("{target} is drive {}; another drive is valid", other.name));
+        }
+        if let Some(other) = others().find(|other| other.coming() == Some(target.to_string())) {
+            return Err(format!("{target} is about to be drive {}; another drive is valid", other.name));
+        }
+        drive.awaits(Some(target));
+        // If it is connected to, what failed was a command.
+        Ok(drive.is_at(target) && drive.remote().is_some_and(|remote| remote.problem().is_none()))
+    }
+}
+
+/// A drive that is to take the place of another one, which is claimed.
+pub(super) struct Wanted {
+    number: usize,
+    target: Target,
+    /// `None` if the drive has been used in this place.
+    connected: Option<Connected>,
+}
+
 impl Wanted {
-    /// Connects to the drive, takes it for this server alone, and has the engine rebuild it.
+    /// Takes the drive for this server alone, and has the engine rebuild it.
     pub(super) async fn carry_out(
         self,
         (sim, seed): (&Sim, u64),
@@ -60,33 +108,25 @@ impl Wanted {
         (drives, added): (&[Drive], &Added),
         note: &dyn Fn(&str),
     ) -> Result<String, String> {
-        let Wanted { number, target } = self;
-        engine.check_replaceable(number).map_err(|error| error.to_string())?;
-        let drive = &drives[number];
-        if !drive.is_remote() {
-            return Err(format!("drive {} is of this process: start again with --rebuild to make it anew", drive.name));
-        }
-        let other =
-            |(place, other): (usize, &Drive)| (place != number && other.is_at(&target)).then(|| other.name.clone());
-        if let Some(other) = drives.iter().enumerate().find_map(other) {
-            return Err(format!("{target} is drive {other}; another drive is valid"));
-        }
-        let before = drive.remote();
-        let is_same = |remote: &Rc<Remote>| drive.is_at(&target) && remote.problem().is_none();
-        if let Some(remote) = before.clone().filter(is_same) {
-            // It is connected: what failed was a command.
+        let Wanted { number, target, connected } = self;
+        let (drive, before) = (&drives[number], drives[number].remote());
+        let Some(connected) = connected else {
+            let remote = before.ok_or_else(|| format!("drive {} is not connected to any more", drive.name))?;
             return use_drive(&remote, (sim, number), engine, (drive, &target), note).await;
+        };
+        if let Some(before) = before {
+            before.close();
+            added.remove(&before.sources());
         }
-        before.iter().for_each(|remote| remote.abandon());
-        let connected = Remote::connect(sim, (&drive.name, &target), seed).map_err(|error| error.to_string())??;
-        let (remote, sources) = (Rc::new(connected), |remote: &Remote| remote.sources());
-        added.add(&drive.name, sources(&remote)).map_err(|error| error.to_string())?;
+        let remote = Rc::new(Remote::over(sim, (&drive.name, &target), seed, connected)?);
+        added.add(&drive.name, remote.sources()).map_err(|error| error.to_string())?;
         let used = match alone(sim, (&drive.name, &remote), note).await {
             Ok(()) => use_drive(&remote, (sim, number), engine, (drive, &target), note).await,
             Err(problem) => Err(problem),
         };
         if used.is_err() {
-            added.remove(&sources(&remote));
+            remote.close();
+            added.remove(&remote.sources());
         }
         used
     }

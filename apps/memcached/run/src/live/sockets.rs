@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::added::Added;
 use super::client::{Client, LITTLE};
 use super::drives::{self, Drive};
-use super::replace::Wanted;
+use super::replace::{Claim, Wanted};
 use nandscape_apps_memcached_engine::Engine;
 use nandscape_apps_memcached_engine::memcached::{Server, Wire};
 use nandscape_sim::{Sim, Span};
@@ -45,8 +45,12 @@ enum Came {
     Client(Stream),
     /// The server is to end: the sender hears when everything is on the drives.
     End(Sender<Result<(), String>>),
+    /// A drive may be about to take the place of another one: the sender hears whether it may, and whether it is connected to already.
+    Claim(Claim, Sender<Result<bool, String>>),
     /// A drive is to take the place of another one: the sender hears whether it does.
     Replace(Wanted, Sender<Result<String, String>>),
+    /// No drive is about to take the place of the one of a number any more.
+    Release(usize),
 }
 
 /// See the file.
@@ -98,6 +102,18 @@ impl Door {
     /// A client has come.
     pub(super) fn enter(&self, stream: Stream) {
         self.send(Came::Client(stream));
+    }
+
+    /// A drive may be about to take the place of another one, which no other may take until [`Door::release`].
+    pub(super) fn claim(&self, claim: Claim) -> Receiver<Result<bool, String>> {
+        let (sender, receiver) = channel();
+        self.send(Came::Claim(claim, sender));
+        receiver
+    }
+
+    /// Another drive may take the place of the one of a number.
+    pub(super) fn release(&self, number: usize) {
+        self.send(Came::Release(number));
     }
 
     /// A drive is to take the place of another one.
@@ -177,6 +193,15 @@ impl Sockets {
             match came {
                 Came::Client(_) if self.is_ending.get() => {}
                 Came::Client(stream) => self.add(&server, stream),
+                Came::Claim(claim, told) => {
+                    let may = claim.make(server.engine(), &self.drives);
+                    let number = claim.number;
+                    // The thread that waits for it has given up.
+                    if told.send(may.clone()).is_err() && may.is_ok() {
+                        self.drives[number].awaits(None);
+                    }
+                }
+                Came::Release(number) => self.drives[number].awaits(None),
                 Came::Replace(wanted, told) => {
                     let (sim, seed, drives) = (self.sim.clone(), self.seed, self.drives.clone());
                     let (added, log) = (self.added.clone(), self.log.clone());
