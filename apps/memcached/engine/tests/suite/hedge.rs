@@ -154,7 +154,10 @@ fn a_reconstruction_does_not_wait_for_a_silent_drive() {
                 clock.sleep(Span::from_us(200)).await;
             }
         });
-        sim.sleep(Span::from_ms(20)).await;
+        // Items of drive 0 are reconstructed from the silent drive now.
+        while !engine.tokens()[0] {
+            sim.sleep(Span::from_us(50)).await;
+        }
         silent[1].is_silent.set(true);
         let mut longest = Span::ZERO;
         for round in 0..3 {
