@@ -159,6 +159,16 @@ fn a_reconstruction_does_not_wait_for_a_silent_drive() {
             sim.sleep(Span::from_us(50)).await;
         }
         silent[1].is_silent.set(true);
+        let read = Rc::<Cell<u32>>::default();
+        for number in 0..ITEMS {
+            let (engine, read) = (engine.clone(), read.clone());
+            sim.spawn(async move {
+                check(&engine, number..number + 1, 1).await;
+                read.set(read.get() + 1);
+            });
+        }
+        sim.sleep(Span::from_ms(400)).await;
+        assert_eq!(read.get(), ITEMS, "some wait for the silent drive");
         let mut longest = Span::ZERO;
         for round in 0..3 {
             for number in 0..ITEMS {
