@@ -49,7 +49,7 @@ pub struct Config {
     pub lock_transfer: Span,
     /// Leaving the power state of an idle processor.
     pub idle_exit: Span,
-    /// How long softirqs of a processor run in a row before a thread goes on with them, which shares the processor with others (Linux's
+    /// How long softirqs of a processor run in a row before a thread continues them, which shares the processor with others (Linux's
     /// ksoftirqd); zero has no such thread.
     pub ksoftirqd: Span,
     /// NUMA nodes, among which the cores are divided evenly.
@@ -151,7 +151,7 @@ impl Config {
         ("host.idle_exit", "cost of leaving the power state of an idle processor, such as 2us"),
         (
             "host.ksoftirqd",
-            "how long softirqs run in a row before a thread goes on with them, such as 2ms; 0 has no such thread",
+            "how long softirqs run in a row before a thread continues them, such as 2ms; 0 has no such thread",
         ),
         ("host.nodes", "NUMA nodes, among which the cores are divided evenly; 1 has none"),
         ("host.distance", "costs of data and locks from another NUMA node, by those within a node, such as 2.1"),

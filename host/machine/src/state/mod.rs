@@ -84,7 +84,7 @@ pub(crate) struct State {
     pub(crate) cold_cache: Span,
     pub(crate) tick: Span,
     pub(crate) balance: bool,
-    /// How long softirqs run in a row before their processor's thread goes on with them; zero is for ever.
+    /// How long softirqs run in a row before their processor's thread continues them; zero is for ever.
     pub(crate) ksoftirqd: Span,
     /// Cores of each NUMA node.
     cores_of_node: usize,
