@@ -45,6 +45,13 @@ fn rules_give_jobs_their_class_and_tenant() {
         let mean = |report| number(report, "/flows/0/mean_us");
         assert!(2.0 * mean(&ruled) < mean(&plain), "{more:?}: {} and {}", mean(&ruled), mean(&plain));
     }
+    // The rules of the drive complete those of the command line.
+    let both = ["--assign", "queue=1,class=1", "--set", "controller.assign=class=9,tenant=4", "--json"];
+    let text = succeed(&[&drive[..], &both].concat());
+    let report: serde_json::Value = serde_json::from_str(&text).expect("one JSON object");
+    let flow = |job: usize, key: &str| report["flows"][job][key].as_u64();
+    assert_eq!([0, 1, 2].map(|job| flow(job, "class")), [Some(1), Some(9), Some(9)], "{}", report["flows"]);
+    assert_eq!([0, 1, 2].map(|job| flow(job, "tenant")), [Some(4), Some(4), Some(77)], "{}", report["flows"]);
     // Clones may differ.
     let text = succeed(&[&drive[..], &["--assign", "queue=2,class=3", "--json"]].concat());
     let report: serde_json::Value = serde_json::from_str(&text).expect("one JSON object");
