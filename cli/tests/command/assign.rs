@@ -67,8 +67,11 @@ fn rules_that_are_none_are_refused_with_what_would_be() {
         ("queue=0,class=1", "queue = 0 is out of range; from 1 to 65535 is valid"),
         ("class=16", "class = 16 is out of range; from 1 to 15 is valid"),
         ("nqn=x,class=1", "\"nqn\" is no key of a rule; host, function, via, queue, namespace, class and tenant are"),
-        ("queue=1", "it gives nothing; class=1 to 15 and tenant=1 to 4095 are valid"),
-        ("queue=1,class=1 queue=1,class=2", "an earlier rule has the same conditions and gives a class, too"),
+        ("queue=1", "it sets neither class nor tenant; class=1 to 15 and tenant=1 to 4095 are valid"),
+        (
+            "queue=1,class=1 queue=1,class=2",
+            "an earlier rule has the same conditions and sets the class; one rule for each set",
+        ),
     ] {
         for command in [&sim[..], &bench, &serve] {
             refuse(&[command, &["--assign", rule]].concat(), &["--assign", problem]);
