@@ -168,7 +168,8 @@ mod tests {
         // The rules of a drive complete those of a command line.
         let mut both = workload.clone();
         both.assign(&"queue=1,class=5,tenant=2 class=6".parse().unwrap());
-        let own = |job: &JobSpec| [0, 1].map(|clone| (job.attributes_of(clone).class(), job.attributes_of(clone).tenant()));
+        let own =
+            |job: &JobSpec| [0, 1].map(|clone| (job.attributes_of(clone).class(), job.attributes_of(clone).tenant()));
         assert_eq!([own(&both.jobs[0]), own(&both.jobs[1])], [[(3, 2), (3, 0)], [(9, 0), (15, 8)]]);
         // A job alone keeps what it has among the others.
         assert_eq!(workload.alone(2, &[1, 1, 1]).unwrap().jobs[0].describe_attributes(), words[2]);
