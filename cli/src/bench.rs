@@ -69,7 +69,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "URL")]
     to: Endpoint,
     /// Put a layer of a host over a ring:// drive: [NAME=]KIND[:N][,KEY=VALUE]..., as in `nandscape sim`; may be repeated, from the bottom
-    /// up. There are as many drives as the layers need, all on the drive's thread. --set NAME.KEY=VALUE changes a layer
+    /// up. The command builds as many drives as the layers need, all on one thread. --set NAME.KEY=VALUE changes a layer
     #[arg(long, value_name = "LAYER")]
     over: Vec<LayerWords>,
     /// Change a key of the profile of a ring:// drive; may be repeated. block.deadline=500us and other keys of block put the

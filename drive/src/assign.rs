@@ -6,6 +6,7 @@
 //!
 //! Left out: rules by what a command does; deadlines, which clients state.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -75,14 +76,23 @@ impl Assignments {
     }
 
     fn of_rules(mut rules: Vec<Rule>) -> Result<Assignments, String> {
-        for (number, rule) in rules.iter().enumerate() {
-            let same = rules[..number].iter().find(|other| other.has_conditions_of(rule));
-            if let Some(what) = same.and_then(|other| other.gives_with(rule)) {
-                return Err(format!(
-                    "\"{rule}\": an earlier rule has the same conditions and gives a {what}, too; one is valid"
-                ));
+        // Whether a rule with these conditions sets the class, and the tenant.
+        let mut seen = BTreeMap::<_, [bool; 2]>::new();
+        for rule in &rules {
+            let sets = [rule.class != 0, rule.tenant != 0];
+            for ((what, now), before) in
+                ["class", "tenant"].into_iter().zip(sets).zip(seen.entry(rule.conditions()).or_default())
+            {
+                if now && *before {
+                    return Err(format!(
+                        "\"{rule}\": an earlier rule has the same conditions and sets the {what}; one rule for each set of \
+                         conditions is valid"
+                    ));
+                }
+                *before |= now;
             }
         }
+        drop(seen);
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.specificity()));
         Ok(Assignments(rules))
     }
@@ -97,18 +107,10 @@ impl Rule {
         conditions.into_iter().zip(0..).map(|(is_given, bit)| u8::from(is_given) << bit).sum()
     }
 
-    fn has_conditions_of(&self, other: &Rule) -> bool {
-        let plain = |rule: &Rule| Rule { class: 0, tenant: 0, ..rule.clone() };
-        plain(self) == plain(other)
-    }
-
-    /// What both rules give.
-    fn gives_with(&self, other: &Rule) -> Option<&'static str> {
-        match other {
-            _ if self.class != 0 && other.class != 0 => Some("class"),
-            _ if self.tenant != 0 && other.tenant != 0 => Some("tenant"),
-            _ => None,
-        }
+    /// Its conditions, in an order.
+    fn conditions(&self) -> impl Ord + use<'_> {
+        let via = self.via.map(|via| TRANSPORTS.iter().position(|(_, model)| *model == via));
+        (self.host.as_deref(), self.function, via, self.queue, self.namespace)
     }
 
     /// Sets what a word gives.
@@ -148,7 +150,7 @@ impl Rule {
         }
         match rule {
             Rule { class: 0, tenant: 0, .. } => {
-                Err("it gives nothing; class=1 to 15 and tenant=1 to 4095 are valid".to_owned())
+                Err("it sets neither class nor tenant; class=1 to 15 and tenant=1 to 4095 are valid".to_owned())
             }
             Rule { host: Some(_), function: Some(_), .. } => {
                 Err("no client has both an NQN and a PCI function; one of host and function is valid".to_owned())
@@ -252,6 +254,15 @@ mod tests {
         assert!(rules("class=1").and(rules("tenant=3")).is_ok(), "each gives something else");
     }
 
+    /// A recording may have any number of rules in its header.
+    #[test]
+    fn many_rules_are_read_in_a_short_time() {
+        let text: Vec<String> = (0..100_000).map(|number| format!("host=nqn.a:{number},class=3")).collect();
+        let all = rules(&text.join(" "));
+        let host = HostIdentity { hostnqn: "nqn.a:99999".to_owned(), ..HostIdentity::default() };
+        assert_eq!(all.of_client(&host, TransportModel::Message), rules("host=nqn.a:99999,class=3"));
+    }
+
     #[test]
     fn what_is_no_rule_is_refused_with_what_would_be() {
         for (text, problem) in [
@@ -259,7 +270,7 @@ mod tests {
             ("class=16", "from 1 to 15 is valid"),
             ("tenant=4096", "from 1 to 4095 is valid"),
             ("namespace=4294967295,class=1", "from 1 to 4294967294 is valid"),
-            ("queue=2", "it gives nothing; class=1 to 15"),
+            ("queue=2", "it sets neither class nor tenant; class=1 to 15"),
             ("", ""),
             ("urgent", "\"urgent\" is no KEY=VALUE; the keys are host, function, via"),
             ("nqn=x,class=1", "\"nqn\" is no key of a rule; host, function"),
@@ -267,7 +278,12 @@ mod tests {
             ("class=1,class=2", "class is given twice"),
             ("host=,class=1", "host is empty"),
             ("host=a,function=1,class=1", "one of host and function is valid"),
-            ("queue=1,class=2 queue=1,tenant=3,class=4", "has the same conditions and gives a class, too"),
+            (
+                "queue=1,class=2 queue=1,tenant=3,class=4",
+                "has the same conditions and sets the class; one rule for each",
+            ),
+            ("queue=1,tenant=2 queue=1,class=3 queue=1,class=4", "has the same conditions and sets the class"),
+            ("via=nbd,tenant=2 via=nbd,tenant=3", "has the same conditions and sets the tenant"),
         ] {
             match text.parse::<Assignments>() {
                 Ok(rules) => assert!(rules.is_empty() && text.is_empty(), "{text}"),

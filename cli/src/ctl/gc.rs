@@ -92,8 +92,8 @@ struct WatermarksArgs {
 
 #[derive(Args)]
 #[command(after_help = "\
-With --member, one drive below an array collects, and the others keep serving. The order returns at once. It is ignored where as many blocks are free as the high watermark says. A second run replaces the first; 0s
-ends it.
+With --member, one drive below an array collects, and the others keep serving. The order returns at once. The drive ignores the
+order if the free blocks have reached the high watermark. A second run replaces the first; 0s ends it.
 
 Examples:
   nandscape ctl gc run n.control 500ms

@@ -52,6 +52,6 @@ mod tests {
         let error = |words: &[&str]| of(words).unwrap_err().to_string();
         assert!(error(&["c=class=1"]).contains("\"c\" is no key of a rule"), "{}", error(&["c=class=1"]));
         assert!(error(&["c=class=1"]).ends_with("NAME=RULE is a rule of one of a, a b, a RULE alone of all"));
-        assert!(error(&["class=1", "a=class=2"]).contains("gives a class, too"));
+        assert!(error(&["class=1", "a=class=2"]).contains("sets the class; one rule"));
     }
 }

@@ -45,6 +45,13 @@ fn rules_give_jobs_their_class_and_tenant() {
         let mean = |report| number(report, "/flows/0/mean_us");
         assert!(2.0 * mean(&ruled) < mean(&plain), "{more:?}: {} and {}", mean(&ruled), mean(&plain));
     }
+    // The rules of the drive complete those of the command line.
+    let both = ["--assign", "queue=1,class=1", "--set", "controller.assign=class=9,tenant=4", "--json"];
+    let text = succeed(&[&drive[..], &both].concat());
+    let report: serde_json::Value = serde_json::from_str(&text).expect("one JSON object");
+    let flow = |job: usize, key: &str| report["flows"][job][key].as_u64();
+    assert_eq!([0, 1, 2].map(|job| flow(job, "class")), [Some(1), Some(9), Some(9)], "{}", report["flows"]);
+    assert_eq!([0, 1, 2].map(|job| flow(job, "tenant")), [Some(4), Some(4), Some(77)], "{}", report["flows"]);
     // Clones may differ.
     let text = succeed(&[&drive[..], &["--assign", "queue=2,class=3", "--json"]].concat());
     let report: serde_json::Value = serde_json::from_str(&text).expect("one JSON object");
@@ -60,8 +67,11 @@ fn rules_that_are_none_are_refused_with_what_would_be() {
         ("queue=0,class=1", "queue = 0 is out of range; from 1 to 65535 is valid"),
         ("class=16", "class = 16 is out of range; from 1 to 15 is valid"),
         ("nqn=x,class=1", "\"nqn\" is no key of a rule; host, function, via, queue, namespace, class and tenant are"),
-        ("queue=1", "it gives nothing; class=1 to 15 and tenant=1 to 4095 are valid"),
-        ("queue=1,class=1 queue=1,class=2", "an earlier rule has the same conditions and gives a class, too"),
+        ("queue=1", "it sets neither class nor tenant; class=1 to 15 and tenant=1 to 4095 are valid"),
+        (
+            "queue=1,class=1 queue=1,class=2",
+            "an earlier rule has the same conditions and sets the class; one rule for each set",
+        ),
     ] {
         for command in [&sim[..], &bench, &serve] {
             refuse(&[command, &["--assign", rule]].concat(), &["--assign", problem]);

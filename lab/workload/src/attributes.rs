@@ -51,7 +51,7 @@ pub(crate) fn attributed(drive: Rc<dyn Drive>, attributes: Attributes, deadline:
 
 impl Workload {
     /// Gives commands that state no class or tenant those of rules. Its jobs and loads are clients in the drive's process; queue 1 is
-    /// that of the first job's first clone, and the loads' follow those of the jobs.
+    /// that of the first job's first clone, and the loads' follow those of the jobs. Rules of an earlier call come first.
     pub fn assign(&mut self, rules: &Assignments) {
         let rules = rules.of_client(&HostIdentity::default(), TransportModel::InProcess);
         if rules.is_empty() {
@@ -59,12 +59,13 @@ impl Workload {
         }
         let mut queues = (1..=u16::MAX).map(QueueId);
         for job in &mut self.jobs {
-            let own = Attributes::of(job.class, job.tenant);
             let queues = queues.by_ref().take(job.numjobs as usize);
-            job.assigned = queues.map(|queue| rules.complete(queue, job.namespace, own)).collect();
+            let clones = (0..).zip(queues);
+            let complete = |(clone, queue)| rules.complete(queue, job.namespace, job.attributes_of(clone));
+            job.assigned = clones.map(complete).collect();
         }
         for (load, queue) in self.loads.iter_mut().zip(queues) {
-            load.assigned = rules.complete(queue, 1, Attributes::default());
+            load.assigned = rules.complete(queue, 1, load.assigned);
         }
     }
 }
@@ -164,6 +165,12 @@ mod tests {
             .assign(&"class=9 queue=4,class=15,tenant=8 namespace=2,tenant=7 via=vfio-user,tenant=1".parse().unwrap());
         let words: Vec<String> = workload.jobs.iter().map(JobSpec::describe_attributes).collect();
         assert_eq!(words, [" class=3", " class and tenant by queue", " class=9 tenant=7"]);
+        // The rules of a drive complete those of a command line.
+        let mut both = workload.clone();
+        both.assign(&"queue=1,class=5,tenant=2 class=6".parse().unwrap());
+        let own =
+            |job: &JobSpec| [0, 1].map(|clone| (job.attributes_of(clone).class(), job.attributes_of(clone).tenant()));
+        assert_eq!([own(&both.jobs[0]), own(&both.jobs[1])], [[(3, 2), (3, 0)], [(9, 0), (15, 8)]]);
         // A job alone keeps what it has among the others.
         assert_eq!(workload.alone(2, &[1, 1, 1]).unwrap().jobs[0].describe_attributes(), words[2]);
         let mut executor = Executor::new();
@@ -180,7 +187,8 @@ mod tests {
         assert_eq!(given.into_iter().collect::<Vec<_>>(), [3, 9, 0x79, 0x8f]);
         let mut workload = crate::load("ycsb-a").unwrap();
         workload.assign(&"queue=1,class=4".parse().unwrap());
-        assert_eq!(workload.loads[0].assigned, Attributes::of(4, 0));
+        workload.assign(&"queue=1,class=5,tenant=6".parse().unwrap());
+        assert_eq!(workload.loads[0].assigned, Attributes::of(4, 6));
     }
 
     #[test]

@@ -120,15 +120,16 @@ impl Port {
         self.tape.replace(Some(recorder));
     }
 
-    /// Ends the recording at the model's time, that of each timeline.
+    /// Ends the recording at the model's time, that of each timeline. No arrival and no event came after its last turn began.
     ///
     /// # Errors
     /// When it could not be written whole, now or earlier.
     pub fn end_recording(&mut self) -> std::io::Result<()> {
         let Some(mut recorder) = self.tape.take() else { return Ok(()) };
-        let times = self.timelines.iter().map(|timeline| timeline.outbox.sim.now());
-        (0..).zip(times.clone()).for_each(|(timeline, now)| recorder.turn(timeline, now, None));
-        recorder.end(times.max().unwrap_or(Time::ZERO))
+        let times = self.timelines.iter().map(|timeline| (timeline.outbox.sim.now(), timeline.polls));
+        // A run may end within an instant.
+        (0..).zip(times.clone()).for_each(|(timeline, (now, polls))| recorder.turn(timeline, now, polls));
+        recorder.end(times.map(|(now, _)| now).max().unwrap_or(Time::ZERO))
     }
 
     /// Records how well the run has kept up with the clock. Later arrivals are not of clients.

@@ -94,4 +94,14 @@ pub enum RecordingError {
         /// The problem.
         problem: String,
     },
+    /// A record does not fit the drives of a replay.
+    #[error("{path}: record {number} does not fit these drives: {problem}")]
+    Unfit {
+        /// The file.
+        path: String,
+        /// Records before it.
+        number: u64,
+        /// The problem.
+        problem: String,
+    },
 }

@@ -99,7 +99,10 @@ pub fn replay_while(
             next = player.read(recording)?;
         }
         let is_last = matches!(record, Record::End(_));
-        player.play(timelines, port, record).map_err(|problem| recording.damaged(problem))?;
+        player.play(timelines, port, record).map_err(|problem| match problem {
+            Problem::Damaged(problem) => recording.damaged(problem),
+            Problem::Unfit(problem) => recording.unfit(problem),
+        })?;
         deliver(&mut player, port);
         // There is no host to notify; its answers are in the recording.
         port.take_to_hosts(&mut to_hosts);
@@ -117,6 +120,20 @@ pub fn replay_while(
     player.run_on(timelines);
     deliver(&mut player, port);
     Ok(player.ended(Ending::BrokenOff))
+}
+
+/// Why a record cannot be repeated.
+enum Problem {
+    /// No run has such a record.
+    Damaged(&'static str),
+    /// No run of these drives has it.
+    Unfit(String),
+}
+
+impl From<&'static str> for Problem {
+    fn from(problem: &'static str) -> Problem {
+        Problem::Damaged(problem)
+    }
 }
 
 /// The progress of a replay.
@@ -196,36 +213,55 @@ impl Player {
         }
     }
 
+    /// Moves a timeline to its next stamp; `polls` as in [`Port::begin_turn`].
+    fn turn(
+        &mut self,
+        timelines: &mut [Executor],
+        port: &mut Port,
+        (timeline, at): (u16, Time),
+        polls: Option<u64>,
+    ) -> Result<(), Problem> {
+        let (place, count) = (usize::from(timeline), timelines.len());
+        let Some(executor) = timelines.get_mut(place) else {
+            return Err(Problem::Unfit(format!("it is of timeline {place}; from 0 to {} are valid", count - 1)));
+        };
+        let now = executor.sim().now();
+        if at < now {
+            let (at, now) = (at.since(Time::ZERO), now.since(Time::ZERO));
+            return Err(Problem::Unfit(format!("its time, {at}, is before that of its drives, {now}")));
+        }
+        match polls {
+            None if !executor.advance(at, u32::MAX) => {
+                let (at, most) = (at.since(Time::ZERO), u32::MAX);
+                return Err(Problem::Unfit(format!("its drives do not reach its time, {at}, in {most} steps")));
+            }
+            Some(polls) if !executor.advance_to(at, polls) => {
+                let problem = "the drives have less to do at this time than those of the recorded run";
+                return Err(Problem::Unfit(problem.to_owned()));
+            }
+            _ => {}
+        }
+        executor.arrive(at);
+        port.begin_turn(place, polls);
+        self.reached = self.reached.max(at);
+        Ok(())
+    }
+
     /// Repeats a record. A refusal repeats too.
     ///
     /// # Errors
     /// The problem with the record.
-    fn play(&mut self, timelines: &mut [Executor], port: &mut Port, record: Record) -> Result<(), &'static str> {
+    fn play(&mut self, timelines: &mut [Executor], port: &mut Port, record: Record) -> Result<(), Problem> {
         const OTHER_NUMBER: &str = "a connection was opened that has another number now";
-        const NO_TIMELINE: &str = "it has more timelines than these drives";
         match record {
-            Record::Turn(timeline, at) => {
-                let executor = timelines.get_mut(usize::from(timeline)).ok_or(NO_TIMELINE)?;
-                executor.advance(at, u32::MAX);
-                executor.arrive(at);
-                port.begin_turn(timeline.into(), None);
-                self.reached = self.reached.max(at);
-            }
-            Record::TurnWithin(timeline, at, polls) => {
-                let executor = timelines.get_mut(usize::from(timeline)).ok_or(NO_TIMELINE)?;
-                if executor.sim().now() > at || !executor.advance_to(at, polls) {
-                    return Err("the drives have less to do at this time than those of the recorded run");
-                }
-                executor.arrive(at);
-                port.begin_turn(timeline.into(), Some(polls));
-                self.reached = self.reached.max(at);
-            }
+            Record::Turn(timeline, at) => self.turn(timelines, port, (timeline, at), None)?,
+            Record::TurnWithin(timeline, at, polls) => self.turn(timelines, port, (timeline, at), Some(polls))?,
             // Each timeline has a last turn before it.
             Record::End(_) => {}
             Record::Open { connection, export } => {
                 self.exports.insert(connection, export);
                 if port.open(export).is_ok_and(|id| id != connection) {
-                    return Err(OTHER_NUMBER);
+                    return Err(OTHER_NUMBER.into());
                 }
             }
             Record::Attach { connection, export, vectors, function } => {
@@ -234,18 +270,18 @@ impl Player {
                 let memory = Rc::new(access::Replayed { outcomes: self.outcomes.clone(), connection });
                 let attached = port.attach((export, function), memory, vectors, Rc::new(Unwatched));
                 if attached.is_ok_and(|id| id != connection) {
-                    return Err(OTHER_NUMBER);
+                    return Err(OTHER_NUMBER.into());
                 }
             }
             Record::ConnectQueue { connection, ask } => {
                 self.exports.insert(connection, ask.export);
                 if port.connect_queue(&ask).is_ok_and(|(id, _)| id != connection) {
-                    return Err(OTHER_NUMBER);
+                    return Err(OTHER_NUMBER.into());
                 }
             }
             Record::Command { connection, entry, len, data } => {
                 if !port.is_drive(connection) {
-                    return Err("a command came from a connection that is not open");
+                    return Err("a command came from a connection that is not open".into());
                 }
                 let offset = self.place(connection, &entry);
                 self.without_data += u64::from(data == Data::LeftOut);
@@ -261,19 +297,19 @@ impl Player {
             }
             Record::Arrival { connection, arrival } => {
                 if !port.is_host(connection) {
-                    return Err("an arrival came from a host that is not connected");
+                    return Err("an arrival came from a host that is not connected".into());
                 }
                 port.arrive(connection, arrival);
             }
             Record::Answer { connection, number, answer } => {
                 if !port.is_asked(connection) {
-                    return Err("an answer came from a host that is not connected");
+                    return Err("an answer came from a host that is not connected".into());
                 }
                 port.answer(connection, number, answer);
             }
             Record::Refusal { connection, entry, status } => {
                 if !port.is_message_queue(connection) {
-                    return Err("a refused command came from a connection that is no message queue");
+                    return Err("a refused command came from a connection that is no message queue".into());
                 }
                 port.refuse(connection, &entry, status);
             }

@@ -104,6 +104,38 @@ fn a_recording_has_its_commands_as_requests() {
     }
 }
 
+/// The requests of a drive that is behind keep their times, and their distances, next to those of another drive.
+#[test]
+fn drives_with_separate_timelines_have_their_own_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.rec");
+    let mut executors = Executor::apart(2);
+    let sims: Vec<_> = executors.iter().map(Executor::sim).collect();
+    let mut port = Port::apart(&sims, vec![Rc::new(Instant), Rc::new(Instant)]);
+    port.record(Recorder::create(&path, r#"{"drives": [{"name": "behind"}, {"name": "other"}]}"#).unwrap());
+    let connections = [0, 1].map(|export| port.open(export).unwrap());
+    for turn in 1..=4 {
+        for (drive, us) in [turn, 100 * turn].into_iter().enumerate() {
+            let at = Time::from_ns(us * 1_000);
+            executors[drive].advance(at, u32::MAX);
+            executors[drive].arrive(at);
+            port.begin_turn(drive, None);
+        }
+        // The other drive's command is recorded first.
+        for drive in [1, 0] {
+            let entry = SubmissionEntry::blocks(IoOpcode::READ, 1, turn, 8);
+            port.submit(connections[drive], 0, entry, HostMem::zeroed(4_096));
+        }
+    }
+    port.end_recording().unwrap();
+    let found: Vec<(u64, String)> =
+        requests(&open(path).unwrap()).into_iter().map(|(at, disk, ..)| (at, disk)).collect();
+    let of = |us: u64, disk: &str| ((us - 1) * 1_000, disk.to_owned());
+    let behind = (1..=4).map(|us| of(us, "behind"));
+    let other = (1..=4).map(|turn| of(100 * turn, "other"));
+    assert_eq!(found, behind.chain(other).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_torn_recording_is_read_as_far_as_it_goes_and_a_damaged_one_refused() {
     let folder = tempfile::tempdir().unwrap();

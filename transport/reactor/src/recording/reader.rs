@@ -132,4 +132,9 @@ impl Reader {
         let (path, number, offset) = (self.path.clone(), self.number, self.chunks.offset());
         RecordingError::Damaged { path, number, offset, problem: problem.to_owned() }
     }
+
+    /// An error about the next record: it is whole, and other drives recorded it.
+    pub(crate) fn unfit(&self, problem: String) -> RecordingError {
+        RecordingError::Unfit { path: self.path.clone(), number: self.number, problem }
+    }
 }

@@ -2,8 +2,8 @@
 //! other drives, and for traces.
 //!
 //! A controller fetches the commands of a host with its own queues some time after they arrived, and reads the ranges
-//! of a Dataset Management later still. Such commands are put in order within [`HORIZON`]; a later command gets the
-//! time of the last one before it.
+//! of a Dataset Management later still. A drive that is behind has earlier times than the others. Such commands are put in order
+//! within [`HORIZON`], which keeps them in memory for that time; a later command gets the time of the last one before it.
 //!
 //! Left out: admin commands, and commands that their transport refused, which are counted; the flush with which a
 //! server ends.
@@ -67,12 +67,15 @@ pub struct Requests {
     reader: Reader,
     connections: BTreeMap<ConnectionId, Connection>,
     block_bytes: BTreeMap<(u16, u32), u32>,
+    /// The latest stamp.
     now: Time,
+    /// The last stamp of each timeline.
+    turns: BTreeMap<u16, Time>,
     /// By arrival, then by place in the recording.
     waiting: BTreeMap<(Time, u64), Event>,
     number: u64,
-    /// Hosts with their own queues were connected.
-    has_hosts: bool,
+    /// Records are not in the order of their times: hosts with their own queues were connected, or there are several timelines.
+    is_mixed: bool,
     last: Time,
     ended: Option<bool>,
     timing: Option<RunTiming>,
@@ -101,9 +104,10 @@ impl Requests {
             connections: BTreeMap::new(),
             block_bytes: BTreeMap::new(),
             now: Time::ZERO,
+            turns: BTreeMap::new(),
             waiting: BTreeMap::new(),
             number: 0,
-            has_hosts: false,
+            is_mixed: false,
             last: Time::ZERO,
             ended: None,
             timing: None,
@@ -117,11 +121,7 @@ impl Requests {
     /// When the recording is damaged.
     #[expect(clippy::should_implement_trait, reason = "an iterator of results would have to end after an error")]
     pub fn next(&mut self) -> Result<Option<(Time, Event)>, RecordingError> {
-        let horizon = || if self.has_hosts { HORIZON } else { Span::ZERO };
-        let is_due = |first: &(Time, u64)| first.0 + horizon() <= self.now;
-        if !self.waiting.keys().next().is_some_and(is_due) {
-            self.read_on()?;
-        }
+        self.read_on()?;
         let Some(((at, _), event)) = self.waiting.pop_first() else { return Ok(None) };
         self.last = self.last.max(at);
         Ok(Some((self.last, event)))
@@ -154,31 +154,41 @@ impl Requests {
 
     /// Reads until an event is due or the recording ends.
     fn read_on(&mut self) -> Result<(), RecordingError> {
-        while self.ended.is_none() {
+        while self.ended.is_none() && !self.is_due() {
             match self.reader.next() {
                 Ok(Some(record)) => self.take(record)?,
                 Ok(None) | Err(RecordingError::Torn { .. }) => self.ended = Some(false),
                 Err(error) => return Err(error),
             }
-            let horizon = if self.has_hosts { HORIZON } else { Span::ZERO };
-            if self.waiting.keys().next().is_some_and(|(at, _)| *at + horizon <= self.now) {
-                break;
-            }
         }
         Ok(())
     }
 
+    /// Whether no record to come has an earlier event than the first that waits.
+    fn is_due(&self) -> bool {
+        let horizon = if self.is_mixed { HORIZON } else { Span::ZERO };
+        self.waiting.keys().next().is_some_and(|(at, _)| *at <= self.now && self.now.since(*at) >= horizon)
+    }
+
+    /// The stamp of a drive's arrivals. A single timeline is that of all drives.
+    fn stamp(&self, export: u16) -> Time {
+        self.turns.range(..=export).next_back().map_or(Time::ZERO, |(_, at)| *at)
+    }
+
     fn take(&mut self, record: Record) -> Result<(), RecordingError> {
         match record {
-            // A drive that is behind stamps its arrivals with an earlier time than the others.
-            Record::Turn(_, at) | Record::TurnWithin(_, at, _) => self.now = self.now.max(at),
+            Record::Turn(timeline, at) | Record::TurnWithin(timeline, at, _) => {
+                self.turns.insert(timeline, at);
+                self.now = self.now.max(at);
+                self.is_mixed |= timeline > 0;
+            }
             Record::End(at) => (self.now, self.ended) = (at, Some(true)),
             Record::Timing(timing) => self.timing = Some(timing),
             // All clients have disconnected: the server flushes its drives.
             _ if self.timing.is_some() => {}
             Record::Open { connection, export } => self.open(connection, export, false),
             Record::Attach { connection, export, .. } => {
-                self.has_hosts = true;
+                self.is_mixed = true;
                 self.open(connection, export, false);
             }
             Record::ConnectQueue { connection, ask } => {
@@ -186,7 +196,7 @@ impl Requests {
             }
             Record::Close { connection } => drop(self.connections.remove(&connection)),
             Record::BlockBytes { export, nsid, bytes } => drop(self.block_bytes.insert((export, nsid), bytes)),
-            Record::Order { export, order } => self.put(self.now, Event::Order { export, order }),
+            Record::Order { export, order } => self.put(self.stamp(export), Event::Order { export, order }),
             Record::Refusal { .. } => self.left_out.refused += 1,
             Record::Command { connection, entry, data, .. } => {
                 let Some(of) = self.connections.get(&connection) else {
@@ -196,8 +206,9 @@ impl Requests {
                     self.left_out.admin += 1;
                 } else {
                     let data = if let Data::Kept(data) = data { Some(data) } else { None };
+                    let at = self.stamp(of.export);
                     let request = self.request(connection, of.export, *entry, data);
-                    self.put(self.now, request);
+                    self.put(at, request);
                 }
             }
             Record::Fetched { connection, submitted, entry, .. } => self.fetched(connection, submitted, *entry),

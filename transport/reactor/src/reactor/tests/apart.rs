@@ -88,5 +88,22 @@ fn a_recording_of_more_timelines_than_drives_is_refused() {
     let mut port = Port::new(&executor.sim(), vec![traced(&executor.sim()), traced(&executor.sim())]);
     rounds(&executor.sim());
     let error = replay(&mut [executor], &mut port, &mut Reader::open(&path).unwrap(), |_, _| {}).unwrap_err();
-    assert!(error.to_string().contains("more timelines than these drives"), "{error}");
+    assert!(
+        error.to_string().contains("does not fit these drives: it is of timeline 1; from 0 to 0 are valid"),
+        "{error}"
+    );
+}
+
+/// Such a recording is of no run: its first turn is before the drives have opened.
+#[test]
+fn a_turn_before_the_time_of_its_drives_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.rec");
+    served(Some(&path));
+    let (mut executors, mut port) = models();
+    let late = Time::ZERO + Span::from_s(100);
+    executors[1].advance(late, u32::MAX);
+    executors[1].arrive(late);
+    let error = replay(&mut executors, &mut port, &mut Reader::open(&path).unwrap(), |_, _| {}).unwrap_err();
+    assert!(error.to_string().contains("is before that of its drives, 100s"), "{error}");
 }
