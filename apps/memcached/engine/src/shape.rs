@@ -200,7 +200,7 @@ pub(crate) fn is_left(drive: u32, all: &[Super]) -> Result<bool, usize> {
     }
 }
 
-/// The record that a store goes on from, and whether all of its drives have this one. `whole` is a drive that has all items.
+/// The record that a store continues from, and whether all of its drives have this one. `whole` is a drive that has all items.
 pub(crate) fn latest(all: &[Super], is_whole: impl Fn(u32) -> bool) -> Option<(Super, bool)> {
     let mut latest = *all.iter().rev().max_by_key(|one| one.generation)?;
     let is_even = all.len() == latest.drives as usize && all.iter().all(|one| one.generation == latest.generation);

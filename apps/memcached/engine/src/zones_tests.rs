@@ -121,7 +121,7 @@ fn an_append_behind_what_a_crash_tore_is_rejected() {
     let ran = executor.block_on(async {
         let drive = QueueingDrive::new(&sim, &disk, Times::FLASH);
         let [knowing, other] = [member(&sim, drive.clone()).await, member(&sim, drive).await];
-        // The mistake: an engine that goes on where the last whole chunk ends, and does not look where the zone is written next.
+        // The mistake: an engine that continues where the last whole chunk ends, and does not look where the zone is written next.
         other.write_in_order(ZONE + 3 * BLOCK as u64, &[9; BLOCK]).await.unwrap();
         let rejected = EngineError::Drive { drive: 0, error: StoreError::Drive(Status::ZONE_INVALID_WRITE) };
         assert_eq!(knowing.write_in_order(ZONE + 3 * BLOCK as u64, &[8; BLOCK]).await, Err(rejected.clone()));
