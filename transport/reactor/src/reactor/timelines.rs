@@ -102,7 +102,7 @@ impl Timelines {
     /// The last share took this long.
     pub(super) fn charge(&mut self, time: Span) {
         let used = &mut self.all[self.last].used;
-        *used = *used + time;
+        *used += time;
     }
 
     /// Moves the clock of each timeline to the stamp of its arrivals: `until`, or the time that it has reached if it is behind.

@@ -48,7 +48,7 @@ enum Came {
     /// A drive may be about to take the place of another one: the sender hears whether it may, and whether it is connected to already.
     Claim(Claim, Sender<Result<bool, String>>),
     /// A drive is to take the place of another one: the sender hears whether it does.
-    Replace(Wanted, Sender<Result<String, String>>),
+    Replace(Box<Wanted>, Sender<Result<String, String>>),
     /// No drive is about to take the place of the one of a number any more.
     Release(usize),
 }
@@ -119,7 +119,7 @@ impl Door {
     /// A drive is to take the place of another one.
     pub(super) fn replace(&self, wanted: Wanted) -> Receiver<Result<String, String>> {
         let (sender, receiver) = channel();
-        self.send(Came::Replace(wanted, sender));
+        self.send(Came::Replace(Box::new(wanted), sender));
         receiver
     }
 
