@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 use crate::memcached::Client;
 use crate::remote::{ALL, Drive, check, end, over, refused, set, start, statistic, until_lost};
@@ -90,16 +89,24 @@ fn a_server_ends_during_a_replacement() {
     set(&mut client, 0..100, 1);
     until_lost(&mut client, 1);
     let new = Drive::start_large(9);
-    let mut first = order(folder.path(), "d1", &new.url);
-    let mut first = first.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(1));
-    refused(replace(folder.path(), "d1", &new.url), &format!("drive d1 is being replaced with {} already", new.url));
+    let begin = || {
+        let mut order = order(folder.path(), "d1", &new.url);
+        order.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    // Whichever comes later is rejected while the other one looks at the drive.
+    let mut orders = vec![begin(), begin()];
+    let ended = loop {
+        match orders.iter_mut().position(|order| order.try_wait().unwrap().is_some()) {
+            Some(ended) => break orders.remove(ended),
+            None => std::thread::yield_now(),
+        }
+    };
+    refused(ended.wait_with_output(), &format!("drive d1 is being replaced with {} already", new.url));
     check(&mut client, 0..100, 1);
-    assert!(first.try_wait().unwrap().is_none(), "8 GiB were read within a second");
     drop(client);
     let noted = end(server);
     assert!(!noted.contains("drive 1 is replaced"), "{noted}");
-    assert!(!first.wait().unwrap().success());
+    assert!(!orders.remove(0).wait().unwrap().success());
 }
 
 #[test]
