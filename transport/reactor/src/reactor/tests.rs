@@ -49,14 +49,13 @@ fn reactor() -> (Reactor, Handle) {
     let sim = executor.sim();
     let drive = FakeDrive::new(&sim, DriveInfo { blocks: 1 << 40, ..INFO }, Servers::Unlimited, Delays);
     let port = Port::new(&sim, vec![Rc::new(DelaysExport(drive))]);
-    let setup = Setup {
-        timelines: vec![executor],
-        port,
-        names: vec!["only".to_owned()],
-        poll: PollMode::Busy,
-        log: Box::new(|_| {}),
-    };
-    Reactor::new(setup).unwrap()
+    reactor_of(executor, port)
+}
+
+/// The same of a port with one drive.
+fn reactor_of(executor: Executor, port: Port) -> (Reactor, Handle) {
+    let (timelines, names) = (vec![executor], vec!["only".to_owned()]);
+    Reactor::new(Setup { timelines, port, names, poll: PollMode::Busy, log: Box::new(|_| {}) }).unwrap()
 }
 
 /// The only timeline of a reactor.

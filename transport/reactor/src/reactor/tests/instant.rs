@@ -101,14 +101,7 @@ pub(super) fn finish(mut reactor: Reactor) -> Vec<Executor> {
 fn recorded(path: &Path) -> String {
     let (executor, mut port) = model();
     port.record(Recorder::create(path, "a test").unwrap());
-    let setup = Setup {
-        timelines: vec![executor],
-        port,
-        names: vec!["only".to_owned()],
-        poll: PollMode::Busy,
-        log: Box::new(|_| {}),
-    };
-    let (mut reactor, handle) = Reactor::new(setup).unwrap();
+    let (mut reactor, handle) = reactor_of(executor, port);
     let answered = sends_always(&handle, 0);
     while reactor.clock.now() < Time::ZERO + Span::from_ms(1) {}
     for turn in 1..=10 * PARTS {
