@@ -8,7 +8,7 @@ use nandscape_device_ssd::Resolved;
 use nandscape_host_block::{Config, PredictorKind};
 use nandscape_host_path::Config as HostConfig;
 use nandscape_lab_report::format::{bytes, count, rounded, seconds};
-use nandscape_lab_run::chain::{BlockOver, LayerWords, check_over, drives_below};
+use nandscape_lab_run::chain::{BlockOver, LayerWords, drives_below};
 use nandscape_lab_run::wall::{Endpoint, InProcess, WallError, WallReport, WallRun};
 use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, LiveReport, Precondition, name_of_drive};
 use nandscape_sim::Span;
@@ -19,6 +19,7 @@ use crate::numbers::whole;
 use crate::pages::{self, Page};
 use crate::serve::PollArg;
 use crate::sim::{StoreArg, if_unseen, resolve};
+use crate::sim_layers::check_live;
 use crate::state_words::live_state;
 use crate::trace::TraceWords;
 use crate::workload_words::{JOB_WORDS, WorkloadWords};
@@ -249,7 +250,7 @@ fn below(chain: &Chain, drive: &Resolved) -> Result<(Chain, usize), Failure> {
         return Ok((Chain::default(), 1));
     }
     let layers = chain.resolve().map_err(refused)?;
-    check_over(&layers, drive).map_err(refused)?;
+    check_live(&layers, (&drive.name, drive))?;
     Ok((chain.clone(), drives_below(&layers)))
 }
 

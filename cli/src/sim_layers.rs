@@ -39,6 +39,19 @@ pub(crate) fn check_windows(config: &Config, drive: (&str, &Resolved)) -> Result
     nandscape_lab_run::takes_windows(config, drive).map_err(|problem| Failure::Input(anyhow::anyhow!(problem)))
 }
 
+/// Whether layers work in real time, over such a drive.
+pub(crate) fn check_live(layers: &[Named], drive: (&str, &Resolved)) -> Result<(), Failure> {
+    let mut arrays = layers.iter().filter_map(|one| one.layer.array());
+    if arrays.any(|array| array.config.technique == Technique::Rails) {
+        return Err(Failure::Input(anyhow::anyhow!(
+            "array.technique=rails keeps writes of seconds in the host's memory, and is for nandscape sim"
+        )));
+    }
+    check_over(layers, drive.1).map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))?;
+    let lowest = layers.first().and_then(|lowest| lowest.layer.array());
+    lowest.map_or(Ok(()), |array| check_windows(&array.config, drive))
+}
+
 fn name_of(number: usize) -> String {
     nandscape_lab_run::name_of_drive(number)
 }

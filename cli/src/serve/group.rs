@@ -1,9 +1,8 @@
 //! Arrays of arrays, and arrays that are recorded: models in memory under the layers of a simulation, served as one drive.
 
 use nandscape_lab_run::GroupSpec;
-use nandscape_lab_run::chain::{Chain, Named as NamedLayer, check_over, drives_below};
+use nandscape_lab_run::chain::{Chain, Named as NamedLayer, drives_below};
 use nandscape_lab_run::notes_of_each;
-use nandscape_layers_array::Technique;
 
 use super::args::{ServeArgs, input};
 use super::drives::{self, PlannedDrive as _};
@@ -12,7 +11,7 @@ use super::stores::StoreArg;
 use super::{assign, faults, layers, memory};
 use crate::failure::Failure;
 use crate::sim::resolve_with;
-use crate::sim_layers::check_windows;
+use crate::sim_layers::check_live;
 
 /// What else is valid.
 const VALID: &str = "models in memory (--store ram or none) are valid below several arrays, and below a recorded one; one array without \
@@ -71,12 +70,6 @@ impl ServeArgs {
             chain.without_delay();
         }
         let layers = group.resolve(&chain)?;
-        let arrays = layers.iter().filter_map(|one| one.layer.array());
-        if arrays.into_iter().any(|array| array.config.technique == Technique::Rails) {
-            return input(
-                "array.technique=rails keeps writes of seconds in the host's memory, and is for nandscape sim",
-            );
-        }
         let (mut drives, mut decided) = (Vec::new(), Vec::new());
         for (number, (name, what)) in named.into_iter().enumerate() {
             let refused = |where_it_is: &str| input(format!("drive {name} is {where_it_is}: {VALID}"));
@@ -88,10 +81,7 @@ impl ServeArgs {
                 (Named::Stored(_), _) => return refused("in a file"),
             };
             let resolved = resolve_with(profile, &set, &faults[number])?;
-            check_over(&layers, &resolved).map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))?;
-            if let Some(array) = layers.first().and_then(|lowest| lowest.layer.array()) {
-                check_windows(&array.config, (&name, &resolved))?;
-            }
+            check_live(&layers, (&name, &resolved))?;
             let (spec, notes) = self.spec(name, resolved, (number as u64, &stores[number]));
             decided.push((spec.name.clone(), notes));
             drives.push(spec);

@@ -230,3 +230,15 @@ fn what_was_decided_for_all_drives_is_said_once() {
     assert!(ran.code == 2 && told(&ran.err) == 1, "{}", ran.err);
     assert!(ran.err.contains("note: each of 4 drives: geometry.channels x"), "{}", ran.err);
 }
+
+/// An array of `bench` works in real time, with the checks of one that is served.
+#[test]
+fn arrays_of_bench_are_checked_as_those_of_a_server() {
+    let bench = ["bench", "--to", "ring://default", "--rw", "randread", "--io-count", "1", "--set", "capacity=64MiB"];
+    for (over, parts) in [
+        (["--over", "raid1:2,technique=rails"], &["array.technique=rails", "is for nandscape sim"][..]),
+        (["--over", "raid5:4,ranges=2"], &["array.ranges=2", "1 is valid, and 2 with ftl.windows.ranges=2"]),
+    ] {
+        refuse(&[&bench[..], &over].concat(), parts);
+    }
+}

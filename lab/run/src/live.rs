@@ -302,6 +302,15 @@ impl LiveDrives {
         Executor::apart(if self.group().is_some() { 1 } else { self.drives.len().max(1) })
     }
 
+    /// The rules for the clients of a drive: those that it is given, or those of its profile if no layer is between.
+    pub(crate) fn rules_of(&self, number: usize) -> Assignments {
+        let given = self.assign.get(number).filter(|rules| !rules.0.is_empty());
+        let is_plain = given.is_none() && self.layers.is_empty();
+        let profile = self.drives.get(number).filter(|_| is_plain).and_then(|spec| spec.resolve().ok());
+        let of_profile = || profile.map_or_else(Assignments::default, |profile| profile.assignments().clone());
+        given.map_or_else(of_profile, |rules| rules.0.clone())
+    }
+
     /// Builds the drives, each with its layers: each on its timeline, or all on the only one.
     ///
     /// # Errors

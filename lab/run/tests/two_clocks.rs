@@ -15,15 +15,20 @@ use std::thread;
 use std::time::Duration;
 
 use nandscape_device_ssd::Profile;
+use nandscape_drive::HostMem;
 use nandscape_lab_run::chain::drives_below;
-use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, Phase, Precondition, Progress, Replay, Rules, WhatIf};
-use nandscape_sim::{Rng, Seed};
+use nandscape_lab_run::{
+    Chain, DriveSpec, LiveDrive, LiveDrives, Phase, Precondition, Progress, Replay, Rules, WhatIf,
+};
+use nandscape_sim::{Executor, Rng, Seed, Time};
 use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
-use nandscape_transport_reactor::{Handle, Order, PollMode};
+use nandscape_transport_reactor::recording::Recorder;
+use nandscape_transport_reactor::{Handle, Order, PollMode, Port};
 use nandscape_wire_nbd::{
     OPTION_MAGIC, OptionHeader, REQUEST_MAGIC, Request, SimpleReply, command, error, flag, option,
 };
+use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::kinds::KINDS;
@@ -315,6 +320,38 @@ fn with_the_ftl_of_a_host_over_open_channel_drives() {
         assert!(found.abs_diff(recorded) * 20 < recorded, "{what}: {found} of {recorded}");
         std::fs::remove_file(record).unwrap();
     }
+}
+
+/// A recording whose requests begin before its drives are open, as of no run: it is refused. A what-if, in which several drives
+/// open one after the other, has the requests later.
+#[test]
+fn with_requests_from_before_the_drives_are_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("run.rec");
+    let (plain, layers) = (drives("through", 3), "ftl,buffer.size=1MiB".parse().unwrap());
+    let header = LiveDrives { layers, ..drives_of_chunks(3) };
+    let mut timelines = plain.timelines();
+    let sims: Vec<_> = timelines.iter().map(Executor::sim).collect();
+    let built = plain.build(&mut timelines, &()).unwrap();
+    let mut port = Port::apart(&sims, built.iter().map(LiveDrive::export).collect());
+    port.record(Recorder::create(&recording, &serde_json::to_string(&header).unwrap()).unwrap());
+    let block = port.exports()[0].info().lba_bytes as usize;
+    for export in 0..2 {
+        let connection = port.open(export).unwrap();
+        for slba in 0..4 {
+            port.submit(connection, 0, SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 1), HostMem::zeroed(block));
+        }
+    }
+    for timeline in &mut timelines {
+        assert!(timeline.advance(Time::from_ns(1_000_000_000), u32::MAX));
+    }
+    assert_eq!(port.outstanding(), 0);
+    port.end_recording().unwrap();
+    let replay = |what_if| Replay { recording: recording.clone(), what_if, ..Replay::default() }.run(&());
+    let error = replay(None).err().expect("it is of other drives").to_string();
+    assert!(error.contains("does not fit these drives: its time, 0ns, is before that of its drives"), "{error}");
+    let again = replay(Some(WhatIf::default())).unwrap();
+    assert_eq!(again.drives.iter().map(|drive| drive.report.requests).collect::<Vec<_>>(), [4, 4]);
 }
 
 /// A stripe over mirrors over drives, served as one, with rules for its clients: the replay has the report of a simulation, in which the times of all layers sum

@@ -24,7 +24,7 @@ use std::io;
 pub use reader::Reader;
 pub use record::{Data, Record, RunTiming, Times};
 pub use recorder::Recorder;
-pub use requests::{Event, LeftOut, Request, Requests};
+pub use requests::{Event, Issuer, LeftOut, Request, Requests};
 
 /// Which data of commands is recorded.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]

@@ -35,17 +35,25 @@ pub struct Wants {
 /// The data gathered since the previous look.
 #[derive(Clone, Default, Debug)]
 pub struct Look {
-    /// Drive time.
-    pub now: Time,
     /// By drive, in the order of the setup.
     pub drives: Vec<DriveLook>,
-    /// Single operations of all drives, if requested and if there was an earlier look.
-    pub capture: Option<Capture>,
+    /// Single operations of all drives, or of each if they have separate timelines. Empty unless requested, and unless there was an
+    /// earlier look.
+    pub captures: Vec<Capture>,
+}
+
+impl Look {
+    /// The capture with the operations of a drive.
+    pub fn capture(&self, drive: usize) -> Option<&Capture> {
+        self.captures.get(drive).or(self.captures.last())
+    }
 }
 
 /// The same of one drive.
 #[derive(Clone, Default, Debug)]
 pub struct DriveLook {
+    /// Its time: a drive that is behind has an earlier one than the others.
+    pub now: Time,
     /// Reads, compares, verifies that succeeded.
     pub reads: Went,
     /// Writes of any kind that succeeded.
@@ -80,13 +88,14 @@ pub struct Capture {
 pub(crate) struct Watch {
     /// By drive: reads, writes.
     went: Vec<[Went; 2]>,
-    scope: Rc<Scope>,
+    /// By timeline.
+    scopes: Vec<Rc<Scope>>,
 }
 
 impl Watch {
-    /// Of so many drives.
-    pub(crate) fn new(drives: usize) -> Watch {
-        Watch { went: vec![Default::default(); drives], scope: Rc::default() }
+    /// Of so many drives on so many timelines.
+    pub(crate) fn new(drives: usize, timelines: usize) -> Watch {
+        Watch { went: vec![Default::default(); drives], scopes: (0..timelines).map(|_| Rc::default()).collect() }
     }
 
     /// Adds the times of completed commands.
@@ -109,16 +118,14 @@ impl Watch {
         self.went.iter_mut().map(std::mem::take).collect()
     }
 
-    /// Takes the last capture, if there is one, and begins the next.
-    pub(crate) fn capture(&self, timelines: &[Sim]) -> Option<Capture> {
-        // Those that are behind have operations before that.
-        let now = timelines.iter().map(Sim::now).max()?;
-        let mut last = self.scope.restart(now);
-        timelines.iter().for_each(|sim| sim.trace().listen(self.scope.clone()));
-        if timelines.len() > 1 {
-            last.iter_mut().for_each(|last| last.operations.sort_by_key(|event| event.end));
-        }
-        last
+    /// Takes the last capture of each timeline, if there is one, and begins the next.
+    pub(crate) fn capture(&self, timelines: &[Sim]) -> Vec<Capture> {
+        let restart = |(scope, sim): (&Rc<Scope>, &Sim)| {
+            let last = scope.restart(sim.now());
+            sim.trace().listen(scope.clone());
+            last
+        };
+        self.scopes.iter().zip(timelines).filter_map(restart).collect()
     }
 }
 
@@ -171,6 +178,31 @@ mod tests {
         let executor = nandscape_sim::Executor::new();
         let track = executor.sim().trace().track("die".to_owned());
         Event { track, name: "read", start: Time::ZERO, end, detail: 0 }
+    }
+
+    #[test]
+    fn each_timeline_has_its_capture_in_its_own_time() {
+        let mut executors = nandscape_sim::Executor::apart(2);
+        let sims: Vec<Sim> = executors.iter().map(nandscape_sim::Executor::sim).collect();
+        let tracks: Vec<_> = sims.iter().map(|sim| sim.trace().track("die".to_owned())).collect();
+        let at = |us: u64| Time::ZERO + Span::from_us(us);
+        // The first drive is behind.
+        let times = [at(10), at(90_000)];
+        executors.iter_mut().zip(times).for_each(|(executor, at)| executor.arrive(at));
+        let watch = Watch::new(2, 2);
+        assert!(watch.capture(&sims).is_empty());
+        for ((executor, track), from) in executors.iter_mut().zip(&tracks).zip(times) {
+            let (sim, track, start) = (executor.sim(), *track, from);
+            executor.arrive(from + Span::from_us(5));
+            sim.trace_event(|end| Event { track, name: "read", start, end, detail: 0 });
+        }
+        let look = Look { drives: Vec::new(), captures: watch.capture(&sims) };
+        for (number, from) in times.into_iter().enumerate() {
+            let capture = look.capture(number).unwrap();
+            assert_eq!((capture.from, capture.to), (from, from + Span::from_us(5)));
+            let [event] = capture.operations[..] else { panic!("{capture:?}") };
+            assert_eq!((event.track, event.start, event.end), (tracks[number], from, capture.to));
+        }
     }
 
     #[test]

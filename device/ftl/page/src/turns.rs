@@ -269,6 +269,10 @@ impl PageFtl {
         let mut state = self.state.borrow_mut();
         state.turns.generation += 1;
         state.turns.is_in_force = state.turns.schedule.is_some() || state.turns.mode;
+        if state.turns.is_in_force && state.turns.track.is_none() {
+            // Several drives number their tracks together. The first windows open in the order of the wall clock, or of a replay.
+            state.turns.track = Some((self.sim.trace().track("windows".to_owned()), now));
+        }
         let (generation, next) = (state.turns.generation, state.turns.next_turn(now));
         drop(state);
         self.look_at_turns(now);
@@ -320,11 +324,7 @@ impl PageFtl {
     fn trace_window(&self, state: &mut State, was_open: bool, now: Time) {
         let is_open = state.turns.is_any_open();
         match (was_open, is_open) {
-            (false, true) => {
-                let track = state.turns.track.map(|(track, _)| track);
-                let track = track.unwrap_or_else(|| self.sim.trace().track("windows".to_owned()));
-                state.turns.track = Some((track, now));
-            }
+            (false, true) => state.turns.track = state.turns.track.map(|(track, _)| (track, now)),
             (true, false) => {
                 if let Some((track, start)) = state.turns.track {
                     self.sim.trace_event(|end| Event { track, name: "window", start, end, detail: 0 });

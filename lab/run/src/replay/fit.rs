@@ -1,13 +1,20 @@
 //! Recorded commands for a drive with another capacity, other logical blocks or other limits. For the recorded drive
 //! they stay unchanged.
 //!
+//! A command keeps its class, tenant and deadline. A command that states no class or tenant gets those of the rules for the client
+//! that issued it: on the drive, all clients are in this process.
+//!
 //! A command covers whole logical blocks, as many as it touched. A command that ends beyond the capacity is moved into it. A
 //! Compare becomes a Read, since the drive may not have the data. Left out, and counted: Copy, reservations and vendor commands,
 //! and commands on namespaces that the run does not have.
 
-use nandscape_drive::{DriveInfo, HostMem};
+use std::collections::BTreeMap;
+
+use nandscape_drive::{Assignments, DriveInfo, HostMem};
+use nandscape_transport_reactor::ConnectionId;
 use nandscape_transport_reactor::recording::Request;
 use nandscape_wire_nvme::io::{DEAC, DSM_DEALLOCATE, DsmRange, FUA, LIMITED_RETRY};
+use nandscape_wire_nvme::vendor::Attributes;
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -23,22 +30,37 @@ pub(super) struct Fitted {
 pub(super) struct Fit {
     /// By number.
     namespaces: Vec<DriveInfo>,
+    rules: Assignments,
+    /// The rules that concern each client.
+    of_clients: BTreeMap<ConnectionId, Assignments>,
     pub(super) moved: u64,
     pub(super) shortened: u64,
     pub(super) left_out: u64,
 }
 
 impl Fit {
-    /// For a drive with these namespaces, at least one.
-    pub(super) fn new(namespaces: Vec<DriveInfo>) -> Fit {
-        Fit { namespaces, moved: 0, shortened: 0, left_out: 0 }
+    /// For a drive with these namespaces, at least one, and rules for its clients.
+    pub(super) fn new(namespaces: Vec<DriveInfo>, rules: Assignments) -> Fit {
+        Fit { namespaces, rules, of_clients: BTreeMap::new(), moved: 0, shortened: 0, left_out: 0 }
     }
 
     /// A command for the drive; `None` if it is left out.
     pub(super) fn fit(&mut self, request: &Request) -> Option<Fitted> {
-        let fitted = self.command(request);
+        let mut fitted = self.command(request);
         self.left_out += u64::from(fitted.is_none());
+        fitted.iter_mut().for_each(|fitted| self.attribute(request, &mut fitted.entry));
         fitted
+    }
+
+    fn attribute(&mut self, request: &Request, entry: &mut SubmissionEntry) {
+        let own = &request.entry;
+        if [IoOpcode::READ, IoOpcode::WRITE].contains(&IoOpcode(own.opcode)) {
+            entry.cdw3 = own.cdw3;
+        }
+        let (all, issuer) = (&self.rules, &request.issuer);
+        let rules = self.of_clients.entry(request.connection);
+        let rules = rules.or_insert_with(|| all.of_client(&issuer.host, issuer.model));
+        entry.cdw2 = rules.complete(request.queue, entry.nsid.get(), Attributes(own.cdw2.get())).0.into();
     }
 
     fn command(&mut self, request: &Request) -> Option<Fitted> {
@@ -123,7 +145,10 @@ impl Fit {
 
 #[cfg(test)]
 mod tests {
-    use nandscape_transport_reactor::ConnectionId;
+    use std::sync::Arc;
+
+    use nandscape_drive::{HostIdentity, QueueId, TransportModel};
+    use nandscape_transport_reactor::recording::Issuer;
 
     use super::*;
 
@@ -142,17 +167,45 @@ mod tests {
     }
 
     fn request(entry: SubmissionEntry, data: Option<Vec<u8>>) -> Request {
-        Request { connection: ConnectionId(0), export: 0, entry, block_bytes: 512, data }
+        let issuer = Issuer { host: HostIdentity::default(), model: TransportModel::InProcess };
+        let (connection, queue) = (ConnectionId(0), QueueId(1));
+        Request { connection, issuer: Arc::new(issuer), queue, export: 0, entry, block_bytes: 512, data }
+    }
+
+    fn fit_to(namespaces: Vec<DriveInfo>) -> Fit {
+        Fit::new(namespaces, Assignments::default())
+    }
+
+    #[test]
+    fn rules_are_of_the_recorded_client_and_come_after_what_a_command_states() {
+        let rules = "class=15 via=nvme-tcp,class=9 host=nqn.a:x,class=3 function=2,tenant=7 queue=4,tenant=8";
+        let mut fit = Fit::new(vec![info(1_000, 512)], rules.parse().unwrap());
+        let mut of = |number, (nqn, function): (&str, Option<u16>), model, queue, stated: (u32, u32)| {
+            let mut entry = SubmissionEntry::blocks(IoOpcode::READ, 1, 0, 1);
+            (entry.cdw2, entry.cdw3) = (stated.0.into(), stated.1.into());
+            let host = HostIdentity { hostnqn: nqn.to_owned(), function, ..HostIdentity::default() };
+            let (connection, issuer) = (ConnectionId(number), Arc::new(Issuer { host, model }));
+            let request = Request { connection, issuer, queue: QueueId(queue), ..request(entry, None) };
+            let entry = fit.fit(&request).unwrap().entry;
+            let attributes = Attributes(entry.cdw2.get());
+            (attributes.class(), attributes.tenant(), entry.cdw3.get())
+        };
+        let (nbd, tcp, user) = (TransportModel::InProcess, TransportModel::Message, TransportModel::Memory);
+        assert_eq!(of(0, ("", None), nbd, 1, (0, 0)), (15, 0, 0));
+        assert_eq!(of(0, ("", None), nbd, 1, (5 | 6 << 4, 250)), (5, 6, 250), "what a command states comes first");
+        assert_eq!(of(1, ("nqn.a:x", None), tcp, 4, (0, 0)), (3, 8, 0));
+        assert_eq!(of(2, ("nqn.a:y", None), tcp, 1, (0, 0)), (9, 0, 0));
+        assert_eq!(of(3, ("", Some(2)), user, 1, (0, 0)), (15, 7, 0));
     }
 
     #[test]
     fn commands_stay_or_cover_the_blocks_they_touched_and_lie_in_the_drive() {
         let read = |slba, blocks| request(SubmissionEntry::blocks(IoOpcode::READ, 1, slba, blocks), None);
-        let mut same = Fit::new(vec![info(1_000, 512)]);
+        let mut same = fit_to(vec![info(1_000, 512)]);
         let fitted = same.fit(&read(992, 8)).unwrap();
         assert_eq!((fitted.entry, fitted.mem.len(), fitted.offset), (read(992, 8).entry, 4_096, 992 * 512));
         assert_eq!((same.moved, same.shortened, same.left_out), (0, 0, 0));
-        let mut coarse = Fit::new(vec![info(100, 4_096)]);
+        let mut coarse = fit_to(vec![info(100, 4_096)]);
         let fitted = coarse.fit(&read(7, 2)).unwrap();
         assert_eq!((fitted.entry.slba(), fitted.mem.len()), (0, 8_192), "it touches two blocks");
         let moved = coarse.fit(&read(8 * 150, 16)).unwrap();
@@ -165,7 +218,7 @@ mod tests {
 
     #[test]
     fn ranges_are_fitted_and_commands_that_say_nothing_are_left_out() {
-        let mut fit = Fit::new(vec![info(100, 4_096)]);
+        let mut fit = fit_to(vec![info(100, 4_096)]);
         let range =
             |slba: u64, blocks: u32| DsmRange { slba: slba.into(), blocks: blocks.into(), ..DsmRange::default() };
         let ranges = [range(8, 16), range(0, 0)];

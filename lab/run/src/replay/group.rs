@@ -7,6 +7,7 @@ use nandscape_sim::Executor;
 use nandscape_transport_reactor::recording::Reader;
 use nandscape_transport_reactor::{Export, Released};
 
+use super::open_loop::Target;
 use super::{Replay, ReplayError, ReplayReport, Replayed, exactly, file_name};
 use crate::chain::LayerSettings;
 use crate::host::Moment;
@@ -58,8 +59,9 @@ impl Replay {
         let ended = match self.what_if {
             None => exactly(std::slice::from_mut(&mut executor), exports, reader, on_release, goes_on)?,
             Some(_) => {
-                let named = vec![(spec.name.clone(), export.clone() as Rc<dyn Export>)];
-                self.differently(&mut executor, &named, reader, &[&watched.outcome], on_release, goes_on)?
+                let (name, export) = (spec.name.clone(), export.clone() as Rc<dyn Export>);
+                let target = Target { name, export, rules: live.rules_of(0) };
+                self.differently(&mut executor, &[target], reader, &[&watched.outcome], on_release, goes_on)?
             }
         };
         watched.outcome.borrow_mut().interrupted = ended.interrupted;

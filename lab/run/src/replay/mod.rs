@@ -29,8 +29,10 @@ pub use group::ReplayedGroup;
 pub use report::{Lag, ReplayReport};
 pub use what_if::WhatIf;
 
+use open_loop::Target;
+
 use crate::host::Moment;
-use crate::live::{BuildError, DriveSpec, LiveDrive, LiveDrives, Rules};
+use crate::live::{BuildError, DriveSpec, LiveDrive, LiveDrives};
 use crate::percentile::Percentile;
 use crate::record::{Details, Recorder};
 use crate::report::Report;
@@ -208,10 +210,14 @@ impl Replay {
                 exactly(&mut timelines, exports, reader, on_release, self.goes_on(progress))?
             }
             Some(_) => {
-                let (goes_on, named) = (self.goes_on(progress), live.drives.iter().map(|spec| spec.name.clone()));
-                let named: Vec<_> = named.zip(drives.iter().map(LiveDrive::export)).collect();
+                let goes_on = self.goes_on(progress);
+                let target = |(number, drive): (usize, &LiveDrive)| {
+                    let (name, export) = (live.drives[number].name.clone(), drive.export());
+                    Target { name, export, rules: live.rules_of(number) }
+                };
+                let targets: Vec<Target> = drives.iter().enumerate().map(target).collect();
                 let outcomes: Vec<&RefCell<Outcome>> = watched.iter().map(|drive| &drive.outcome).collect();
-                self.differently(&mut timelines[0], &named, reader, &outcomes, on_release, goes_on)?
+                self.differently(&mut timelines[0], &targets, reader, &outcomes, on_release, goes_on)?
             }
         };
         watched.iter().for_each(|drive| drive.outcome.borrow_mut().interrupted = ended.interrupted);
@@ -252,25 +258,11 @@ impl Replay {
             let (path, names) = (self.recording.display().to_string(), names.join(", "));
             return Err(ReplayError::NoDrive { path, name: name.clone(), names });
         }
-        // Rules for class and tenant are of what clients connect to.
-        let is_rule = |change: &&String| change.trim_start().starts_with("controller.assign=");
-        let (rules, set): (Vec<&String>, Vec<&String>) = what_if.set.iter().partition(is_rule);
-        let assign = match rules.last().and_then(|rules| rules.split_once('=')) {
-            None => live.assign.clone(),
-            Some((_, text)) => {
-                let rules = text.parse().map(Rules);
-                let rules = rules.map_err(|problem| self.unplayable(format!("--set controller.assign: {problem}")))?;
-                vec![rules; live.drives.len()]
-            }
-        };
-        let (mut layers, set) = (live.layers.clone(), set.into_iter().cloned().collect::<Vec<_>>());
-        let set = layers.take(&set);
-        let set = set.map_err(|problem| self.unplayable(problem))?;
+        let mut layers = live.layers.clone();
+        let set = layers.take(&what_if.set).map_err(|problem| self.unplayable(problem))?;
         let of_drives = WhatIf { set, ..what_if.clone() };
-        let apply = |spec: &DriveSpec| {
-            of_drives.apply(spec).map_err(|error| ReplayError::Change { drive: spec.name.clone(), error })
-        };
-        let drives = live.drives.iter().map(apply).collect::<Result<_, _>>()?;
+        let changed = of_drives.apply_to(&live);
+        let (drives, assign) = changed.map_err(|(drive, error)| ReplayError::Change { drive, error })?;
         Ok(LiveDrives { drives, layers, assign, ..live })
     }
 
@@ -281,7 +273,7 @@ impl Replay {
     fn differently(
         &self,
         executor: &mut Executor,
-        named: &[(String, Rc<dyn Export>)],
+        targets: &[Target],
         reader: Reader,
         outcomes: &[&RefCell<Outcome>],
         on_release: impl FnMut(Released, u64),
@@ -294,7 +286,7 @@ impl Replay {
             }
         };
         let mut requests = Requests::new(reader);
-        let player = open_loop::Player::new(executor, named).map_err(failed)?;
+        let player = open_loop::Player::new(executor, targets).map_err(failed)?;
         let (is_whole, played) = player.play(&mut requests, on_release, goes_on).map_err(failed)?;
         let mut notes = Vec::new();
         for (played, outcome) in played.into_iter().zip(outcomes) {

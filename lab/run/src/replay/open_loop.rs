@@ -2,13 +2,17 @@
 //! waited for their completions, so on another drive they would have issued at other times; a note reports this.
 //!
 //! Each recorded connection has its own queue pair while the drive has any left; further connections share them. Connections
-//! are not closed, so that every command completes.
+//! are not closed, so that every command completes. Rules for class and tenant see the recorded clients and their queues.
+//!
+//! If the first request would arrive before the drives are open, all requests are later by that time: opening may take longer than in
+//! the recorded run, and several drives open one after the other.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use nandscape_drive::Assignments;
 use nandscape_lab_workload::Backlog;
-use nandscape_sim::{Executor, Time};
+use nandscape_sim::{Executor, Span, Time};
 use nandscape_transport_reactor::recording::{Event, RecordingError, Request, Requests};
 use nandscape_transport_reactor::{ConnectionId, Export, Port, Released};
 
@@ -30,6 +34,14 @@ impl From<RecordingError> for Failure {
     }
 }
 
+/// A drive to play requests on.
+pub(super) struct Target {
+    pub(super) name: String,
+    pub(super) export: Rc<dyn Export>,
+    /// The rules for class and tenant of its recorded clients, in place of those that it has for the clients of this run.
+    pub(super) rules: Assignments,
+}
+
 /// See the module.
 pub(super) struct Player<'a> {
     executor: &'a mut Executor,
@@ -38,6 +50,8 @@ pub(super) struct Player<'a> {
     /// By recorded connection.
     connections: BTreeMap<ConnectionId, ConnectionId>,
     time: Time,
+    /// By how much the requests are later than recorded; `None` before the first.
+    later: Option<Span>,
 }
 
 /// What is known of one drive.
@@ -57,12 +71,12 @@ pub(super) struct Played {
 }
 
 impl<'a> Player<'a> {
-    /// On these drives, by name.
-    pub(super) fn new(executor: &'a mut Executor, drives: &[(String, Rc<dyn Export>)]) -> Result<Player<'a>, Failure> {
+    /// On these drives.
+    pub(super) fn new(executor: &'a mut Executor, targets: &[Target]) -> Result<Player<'a>, Failure> {
         let sim = executor.sim();
-        let exports = drives.iter().map(|(_, drive)| drive.clone()).collect();
-        let of_drive = |(name, drive): &(String, Rc<dyn Export>)| {
-            let namespaces = drive.namespaces();
+        let exports = targets.iter().map(|target| target.export.clone()).collect();
+        let of_drive = |Target { name, export, rules }: &Target| {
+            let namespaces = export.namespaces();
             if let Some(info) = namespaces.iter().find(|info| info.metadata_bytes > 0) {
                 return Err(Failure::Drive(format!(
                     "drive {name}: namespace {} has {} bytes of metadata a logical block, which recorded requests do not \
@@ -70,12 +84,13 @@ impl<'a> Player<'a> {
                     info.nsid, info.metadata_bytes
                 )));
             }
-            let (name, fit) = (name.clone(), Fit::new(namespaces));
+            export.subsystem().iter().for_each(|subsystem| subsystem.assign(&Assignments::default()));
+            let (name, fit) = (name.clone(), Fit::new(namespaces, rules.clone()));
             Ok(OfDrive { name, fit, connections: Vec::new(), sharing: 0, outstanding: 0, backlog: None })
         };
-        let drives = drives.iter().map(of_drive).collect::<Result<_, Failure>>()?;
-        let port = Port::new(&sim, exports);
-        Ok(Player { executor, port, drives, connections: BTreeMap::new(), time: Time::ZERO })
+        let drives = targets.iter().map(of_drive).collect::<Result<_, Failure>>()?;
+        let (time, port) = (sim.now(), Port::new(&sim, exports));
+        Ok(Player { executor, port, drives, connections: BTreeMap::new(), time, later: None })
     }
 
     /// Plays all requests, while `goes_on` returns true; it is called now and then. Returns whether the replay reached the end,
@@ -93,7 +108,7 @@ impl<'a> Player<'a> {
                 break;
             }
             played += 1;
-            self.advance(at);
+            self.advance(at)?;
             self.deliver(&mut released, &mut on_release);
             match event {
                 Event::Request(request) => self.submit(&request)?,
@@ -101,26 +116,39 @@ impl<'a> Player<'a> {
                 Event::Order { export, order } => drop(self.port.order(export, &order)),
             }
         }
-        self.advance(requests.now());
+        self.advance(requests.now())?;
         self.deliver(&mut released, &mut on_release);
         while self.port.outstanding() > 0 {
             let Some(due) = self.executor.next_due() else {
                 let left = self.port.outstanding();
                 return Err(Failure::Drive(format!("{left} requests are left in the drives, and nothing ends them")));
             };
-            self.executor.advance(due, u32::MAX);
+            self.run_to(due)?;
             self.deliver(&mut released, &mut on_release);
         }
         Ok((is_whole, self.drives.into_iter().map(OfDrive::played).collect()))
     }
 
-    fn advance(&mut self, at: Time) {
+    /// Runs the drives up to a recorded time.
+    fn advance(&mut self, recorded: Time) -> Result<(), Failure> {
+        let opened = self.time;
+        let later = *self.later.get_or_insert_with(|| opened.since(recorded.min(opened)));
+        let at = recorded + later;
         if at > self.time {
             self.time = at;
-            self.executor.advance(at, u32::MAX);
+            self.run_to(at)?;
         }
         self.executor.arrive(self.time);
         self.port.begin_turn(0, None);
+        Ok(())
+    }
+
+    fn run_to(&mut self, at: Time) -> Result<(), Failure> {
+        if self.executor.advance(at, u32::MAX) {
+            return Ok(());
+        }
+        let (at, most) = (at.since(Time::ZERO), u32::MAX);
+        Err(Failure::Drive(format!("the drives do not reach the time of a request, {at}, in {most} steps")))
     }
 
     fn deliver(&mut self, released: &mut Vec<Released>, on_release: &mut impl FnMut(Released, u64)) {

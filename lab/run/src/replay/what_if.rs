@@ -4,7 +4,10 @@ use nandscape_device_media::Rule;
 use nandscape_device_ssd::{Profile, ProfileError};
 
 use crate::build::Precondition;
-use crate::live::DriveSpec;
+use crate::live::{DriveSpec, LiveDrives, Rules};
+
+/// The key of rules for class and tenant.
+const RULES: &str = "controller.assign";
 
 /// What is other than in the recorded run.
 #[derive(Clone, Default, Debug)]
@@ -23,9 +26,36 @@ pub struct WhatIf {
     pub keeps_data: bool,
 }
 
+/// A drive that the changes do not fit, and why.
+pub(super) type Misfit = (String, ProfileError);
+
+fn of_drive(spec: &DriveSpec) -> impl FnOnce(ProfileError) -> Misfit {
+    |error| (spec.name.clone(), error)
+}
+
 impl WhatIf {
+    /// All drives of a run with the changes of theirs, and the rules for their clients. Under layers a drive keeps its rules: changed
+    /// rules are of what clients connect to.
+    pub(super) fn apply_to(&self, live: &LiveDrives) -> Result<(Vec<DriveSpec>, Vec<Rules>), Misfit> {
+        let all = |changes: &WhatIf| -> Result<Vec<DriveSpec>, Misfit> {
+            live.drives.iter().map(|spec| changes.apply(spec).map_err(of_drive(spec))).collect()
+        };
+        let is_rule = |change: &String| change.split_once('=').is_some_and(|(key, _)| key.trim() == RULES);
+        let drives = all(self)?;
+        if !self.set.iter().any(is_rule) {
+            return Ok((drives, live.assign.clone()));
+        }
+        let rules = |spec| DriveSpec::resolve(spec).map(|profile| Rules(profile.assignments().clone()));
+        let rules = drives.iter().map(|spec| rules(spec).map_err(of_drive(spec))).collect::<Result<_, Misfit>>()?;
+        if live.layers.is_empty() {
+            return Ok((drives, rules));
+        }
+        let set = self.set.iter().filter(|change| !is_rule(change)).cloned().collect();
+        Ok((all(&WhatIf { set, ..self.clone() })?, rules))
+    }
+
     /// A drive with the changes.
-    pub(super) fn apply(&self, spec: &DriveSpec) -> Result<DriveSpec, ProfileError> {
+    fn apply(&self, spec: &DriveSpec) -> Result<DriveSpec, ProfileError> {
         let mut profile = match &self.drive {
             Some((name, profile)) if name.as_ref().is_none_or(|name| *name == spec.name) => profile.clone(),
             _ => Profile::of_keys(&spec.profile_name, Profile::parse(&spec.profile_name, &spec.profile)?.keys),
@@ -63,5 +93,53 @@ impl WhatIf {
         let no_delay = self.no_delay.then(|| "no delay".to_owned());
         let precondition = self.precondition.map(|state| format!("precondition {}", state.name()));
         drive.chain(sets).chain(faults).chain(no_delay).chain(precondition).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::Chain;
+
+    fn live(layers: &str) -> LiveDrives {
+        let mut profile = Profile::load("default").unwrap();
+        profile.set("controller.assign=class=9").unwrap();
+        let drive = DriveSpec {
+            name: "small".to_owned(),
+            number: 0,
+            profile_name: "default".to_owned(),
+            profile: profile.resolve().unwrap().to_toml(),
+            keeps_data: false,
+            precondition: Precondition::None,
+            from_state: None,
+            is_shared: false,
+        };
+        let layers: Chain = if layers.is_empty() { Chain::default() } else { layers.parse().unwrap() };
+        let assign = vec![Rules("class=8".parse().unwrap())];
+        LiveDrives { version: "test".to_owned(), seed: 1, drives: vec![drive], layers, assign }
+    }
+
+    /// The rules for clients, and those of the drive's profile.
+    fn rules(live: &LiveDrives, set: &str) -> (String, String) {
+        let what_if = WhatIf { set: vec![set.to_owned()], ..WhatIf::default() };
+        let (drives, rules) = what_if.apply_to(live).unwrap();
+        (rules[0].0.to_string(), drives[0].resolve().unwrap().assignments().to_string())
+    }
+
+    #[test]
+    fn rules_are_read_as_a_profile_reads_them() {
+        let text = |text: &str| text.to_owned();
+        let (plain, layers) = (live(""), live("block,depth=8"));
+        assert_eq!(rules(&plain, "timing.read=50us"), (text("class=8"), text("class=9")));
+        for set in ["controller.assign=queue=2,class=15 class=3", "controller.assign = \"queue=2,class=15 class=3\""] {
+            let given = || text("queue=2,class=15 class=3");
+            assert_eq!(rules(&plain, set), (given(), given()), "{set}");
+            assert_eq!(rules(&layers, set), (given(), text("class=9")), "{set}");
+        }
+        assert_eq!(rules(&plain, "controller.assign="), (text(""), text("")));
+        assert_eq!(rules(&layers, "controller.assign=\"\""), (text(""), text("class=9")));
+        let wrong = WhatIf { set: vec!["controller.assign=class=16".to_owned()], ..WhatIf::default() };
+        let (name, error) = wrong.apply_to(&plain).unwrap_err();
+        assert!(name == "small" && error.to_string().contains("from 1 to 15 is valid"), "{error}");
     }
 }

@@ -210,11 +210,10 @@ impl Sampler {
     fn drives(&self, figures: &[Arc<Figures>], looks: &[Look], interval_s: f64) -> Vec<DriveFrame> {
         let reactors = figures.iter().zip(&self.figures).zip(looks.iter().zip(&self.looks));
         let of_reactor = |(figures, before): (&Arc<Figures>, &Arc<Figures>), (look, last): (&Look, &Look)| {
-            let passed = look.now.since(last.now);
             let exports = figures.exports.iter().zip(&before.exports);
             let drives = exports.zip(look.drives.iter().zip(&last.drives));
             let frames = drives.map(|((export, before), (drive, last))| {
-                let shares = Shares::of(drive, last, passed);
+                let shares = Shares::of(drive, last);
                 let (dies, channels) = shares.map_or((None, None), |(dies, channels)| (Some(dies), Some(channels)));
                 let went = [&drive.reads, &drive.writes].map(WentTold::of);
                 DriveFrame { went, dies, channels, ..DriveFrame::of(export, before, interval_s) }

@@ -4,7 +4,7 @@ use nandscape_drive::breakdown::cause;
 use nandscape_sim::Span;
 use nandscape_sim::trace::Event;
 use nandscape_transport_reactor::inside::{Busy, DieWear, Lane, Layout};
-use nandscape_transport_reactor::watch::{DriveLook, Look};
+use nandscape_transport_reactor::watch::{Capture, DriveLook, Look};
 use serde::Serialize;
 
 /// The most dies and channels that a page gets; more could not be distinguished on it.
@@ -45,7 +45,8 @@ pub(super) struct Shares {
 impl Shares {
     /// Shares of a drive's dies and channels between two samples; `None` if its flash is not in the
     /// server.
-    pub(super) fn of(now: &DriveLook, before: &DriveLook, passed: Span) -> Option<(Shares, Shares)> {
+    pub(super) fn of(now: &DriveLook, before: &DriveLook) -> Option<(Shares, Shares)> {
+        let passed = now.now.since(before.now);
         let (inside, last, layout) = (now.inside.as_ref()?, before.inside.as_ref()?, now.layout.as_ref()?);
         let dies = inside.dies.iter().zip(&last.dies).zip(layout.arrays.iter().copied());
         let channels = inside.channels.iter().zip(&last.channels).zip(std::iter::repeat(1));
@@ -134,14 +135,14 @@ struct DriveOperations {
 
 pub(super) fn operations(looks: &[Look]) -> OperationsTold {
     let of_reactor = |look: &Look| -> Vec<DriveOperations> {
-        look.drives.iter().map(|drive| DriveOperations::of(look, drive)).collect()
+        look.drives.iter().enumerate().map(|(number, drive)| DriveOperations::of(look.capture(number), drive)).collect()
     };
     OperationsTold { drives: looks.iter().flat_map(of_reactor).collect() }
 }
 
 impl DriveOperations {
-    fn of(look: &Look, drive: &DriveLook) -> DriveOperations {
-        let (Some(capture), Some(layout)) = (&look.capture, &drive.layout) else { return DriveOperations::default() };
+    fn of(capture: Option<&Capture>, drive: &DriveLook) -> DriveOperations {
+        let (Some(capture), Some(layout)) = (capture, &drive.layout) else { return DriveOperations::default() };
         let mut told = DriveOperations {
             from_s: capture.from.since(nandscape_sim::Time::ZERO).as_s(),
             length_us: capture.to.since(capture.from).as_us(),

@@ -124,17 +124,18 @@ impl Reactor {
     /// The events since the last look.
     fn look(&mut self, wants: Wants) -> Look {
         let drives = self.port.exports();
-        let watch = self.watch.get_or_insert_with(|| Watch::new(drives.len()));
-        let of_drive = |(drive, [reads, writes]): (&Rc<dyn Export>, [Went; 2])| DriveLook {
+        let sims: Vec<_> = self.timelines.executors().map(Executor::sim).collect();
+        let watch = self.watch.get_or_insert_with(|| Watch::new(drives.len(), sims.len()));
+        let of_drive = |((number, drive), [reads, writes]): ((usize, &Rc<dyn Export>), [Went; 2])| DriveLook {
+            now: sims[number.min(sims.len() - 1)].now(),
             reads,
             writes,
             inside: drive.inside(wants.wear),
             layout: if wants.layout { drive.layout() } else { None },
         };
-        let drives = drives.iter().zip(watch.take_went()).map(of_drive).collect();
-        let sims: Vec<_> = self.timelines.executors().map(Executor::sim).collect();
-        let capture = if wants.operations { watch.capture(&sims) } else { None };
-        Look { now: self.turn, drives, capture }
+        let drives = drives.iter().enumerate().zip(watch.take_went()).map(of_drive).collect();
+        let captures = if wants.operations { watch.capture(&sims) } else { Vec::new() };
+        Look { drives, captures }
     }
 
     fn look_away(&mut self) {

@@ -8,9 +8,10 @@
 //! Left out: admin commands, and commands that their transport refused, which are counted; the flush with which a
 //! server ends.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
-use nandscape_drive::QueueId;
+use nandscape_drive::{HostIdentity, QueueId, TransportModel};
 use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
@@ -24,11 +25,24 @@ const HORIZON: Span = Span::from_s(1);
 /// Bytes of a range to deallocate (NVM Command Set 3.2.3).
 const RANGE: usize = 16;
 
+/// The client of a connection, as rules for class and tenant see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Issuer {
+    /// Its name or PCI function.
+    pub host: HostIdentity,
+    /// How it reaches the drive.
+    pub model: TransportModel,
+}
+
 /// An I/O command as it arrived.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
     /// From which connection.
     pub connection: ConnectionId,
+    /// From which client.
+    pub issuer: Arc<Issuer>,
+    /// Through which queue. A client without own queues has the lowest that was free when it connected.
+    pub queue: QueueId,
     /// To which drive.
     pub export: u16,
     /// The command.
@@ -66,6 +80,8 @@ pub struct LeftOut {
 pub struct Requests {
     reader: Reader,
     connections: BTreeMap<ConnectionId, Connection>,
+    /// The queues of clients without own queues, by drive.
+    queues: BTreeMap<u16, Queues>,
     block_bytes: BTreeMap<(u16, u32), u32>,
     /// The latest stamp.
     now: Time,
@@ -84,12 +100,32 @@ pub struct Requests {
 
 struct Connection {
     export: u16,
-    is_admin: bool,
+    issuer: Arc<Issuer>,
+    queue: QueueId,
     /// Commands whose ranges have not been read yet.
     incomplete: VecDeque<Incomplete>,
 }
 
+/// Queues in use: all up to a number but the free ones.
+#[derive(Default)]
+struct Queues {
+    used: u16,
+    free: BTreeSet<u16>,
+}
+
+impl Queues {
+    /// The lowest that is free.
+    fn take(&mut self) -> QueueId {
+        let next = || {
+            self.used = self.used.saturating_add(1);
+            self.used
+        };
+        QueueId(self.free.pop_first().unwrap_or_else(next))
+    }
+}
+
 struct Incomplete {
+    queue: QueueId,
     at: Time,
     number: u64,
     entry: SubmissionEntry,
@@ -102,6 +138,7 @@ impl Requests {
         Requests {
             reader,
             connections: BTreeMap::new(),
+            queues: BTreeMap::new(),
             block_bytes: BTreeMap::new(),
             now: Time::ZERO,
             turns: BTreeMap::new(),
@@ -186,15 +223,20 @@ impl Requests {
             Record::Timing(timing) => self.timing = Some(timing),
             // All clients have disconnected: the server flushes its drives.
             _ if self.timing.is_some() => {}
-            Record::Open { connection, export } => self.open(connection, export, false),
-            Record::Attach { connection, export, .. } => {
+            Record::Open { connection, export } => {
+                let queue = self.queues.entry(export).or_default().take();
+                self.open(connection, export, queue, (HostIdentity::default(), TransportModel::InProcess));
+            }
+            Record::Attach { connection, export, function, .. } => {
                 self.is_mixed = true;
-                self.open(connection, export, false);
+                let host = HostIdentity { function: Some(function), ..HostIdentity::default() };
+                // Its commands have their queues.
+                self.open(connection, export, QueueId(1), (host, TransportModel::Memory));
             }
             Record::ConnectQueue { connection, ask } => {
-                self.open(connection, ask.export, ask.queue == QueueId::ADMIN);
+                self.open(connection, ask.export, ask.queue, (ask.host, TransportModel::Message));
             }
-            Record::Close { connection } => drop(self.connections.remove(&connection)),
+            Record::Close { connection } => self.close(connection),
             Record::BlockBytes { export, nsid, bytes } => drop(self.block_bytes.insert((export, nsid), bytes)),
             Record::Order { export, order } => self.put(self.stamp(export), Event::Order { export, order }),
             Record::Refusal { .. } => self.left_out.refused += 1,
@@ -202,16 +244,17 @@ impl Requests {
                 let Some(of) = self.connections.get(&connection) else {
                     return Err(self.reader.damaged("a command came from a connection that is not open"));
                 };
-                if of.is_admin {
+                if of.queue == QueueId::ADMIN {
                     self.left_out.admin += 1;
                 } else {
                     let data = if let Data::Kept(data) = data { Some(data) } else { None };
-                    let at = self.stamp(of.export);
-                    let request = self.request(connection, of.export, *entry, data);
+                    let (at, request) = (self.stamp(of.export), self.request((connection, of, of.queue), *entry, data));
                     self.put(at, request);
                 }
             }
-            Record::Fetched { connection, submitted, entry, .. } => self.fetched(connection, submitted, *entry),
+            Record::Fetched { connection, queue, submitted, entry } => {
+                self.fetched((connection, queue), submitted, *entry);
+            }
             Record::Access { connection, outcome: Outcome::Done(data), is_ranges: true } => {
                 self.ranges(connection, &data);
             }
@@ -220,13 +263,33 @@ impl Requests {
         Ok(())
     }
 
-    fn open(&mut self, connection: ConnectionId, export: u16, is_admin: bool) {
-        self.connections.insert(connection, Connection { export, is_admin, incomplete: VecDeque::new() });
+    fn open(
+        &mut self,
+        connection: ConnectionId,
+        export: u16,
+        queue: QueueId,
+        (host, model): (HostIdentity, TransportModel),
+    ) {
+        let issuer = Arc::new(Issuer { host, model });
+        self.connections.insert(connection, Connection { export, issuer, queue, incomplete: VecDeque::new() });
     }
 
-    fn request(&self, connection: ConnectionId, export: u16, entry: SubmissionEntry, data: Option<Vec<u8>>) -> Event {
+    fn close(&mut self, connection: ConnectionId) {
+        let Some(Connection { export, issuer, queue, .. }) = self.connections.remove(&connection) else { return };
+        if issuer.model == TransportModel::InProcess {
+            self.queues.entry(export).or_default().free.insert(queue.0);
+        }
+    }
+
+    fn request(
+        &self,
+        (connection, of, queue): (ConnectionId, &Connection, QueueId),
+        entry: SubmissionEntry,
+        data: Option<Vec<u8>>,
+    ) -> Event {
+        let (export, issuer) = (of.export, of.issuer.clone());
         let block_bytes = self.block_bytes.get(&(export, entry.nsid.get())).copied().unwrap_or_default();
-        Event::Request(Box::new(Request { connection, export, entry, block_bytes, data }))
+        Event::Request(Box::new(Request { connection, issuer, queue, export, entry, block_bytes, data }))
     }
 
     fn put(&mut self, at: Time, event: Event) {
@@ -235,16 +298,17 @@ impl Requests {
     }
 
     /// A host's command: one with ranges is complete when they have been read.
-    fn fetched(&mut self, connection: ConnectionId, submitted: Time, entry: SubmissionEntry) {
+    fn fetched(&mut self, (connection, queue): (ConnectionId, QueueId), submitted: Time, entry: SubmissionEntry) {
         let Some(of) = self.connections.get_mut(&connection) else { return };
+        self.number += 1;
+        let (at, number) = (submitted, self.number);
         if IoOpcode(entry.opcode) == IoOpcode::DATASET_MANAGEMENT {
-            self.number += 1;
-            let incomplete = Incomplete { at: submitted, number: self.number, entry, ranges: Vec::new() };
+            let incomplete = Incomplete { queue, at, number, entry, ranges: Vec::new() };
             return of.incomplete.push_back(incomplete);
         }
-        let export = of.export;
-        let request = self.request(connection, export, entry, None);
-        self.put(submitted, request);
+        let of = &self.connections[&connection];
+        let request = self.request((connection, of, queue), entry, None);
+        self.waiting.insert((at, number), request);
     }
 
     fn ranges(&mut self, connection: ConnectionId, data: &[u8]) {
@@ -254,9 +318,9 @@ impl Requests {
         if first.ranges.len() < RANGE * (1 + (first.entry.cdw10.get() & 0xff) as usize) {
             return;
         }
-        let Some(Incomplete { at, number, entry, ranges }) = of.incomplete.pop_front() else { return };
-        let export = of.export;
-        let request = self.request(connection, export, entry, Some(ranges));
+        let Some(Incomplete { queue, at, number, entry, ranges }) = of.incomplete.pop_front() else { return };
+        let of = &self.connections[&connection];
+        let request = self.request((connection, of, queue), entry, Some(ranges));
         self.waiting.insert((at, number), request);
     }
 }
