@@ -314,7 +314,7 @@ fn a_turn_ends_after_a_part_of_a_long_command_however_fast_the_machine_is() {
     let (mut reactor, handle) = reactor();
     parts(&sim_of(&reactor));
     let client = connect(&handle, false);
-    while reactor.clock.now() < Time::ZERO + Span::from_ms(1) {}
+    reactor.clock.stop_at(Time::ZERO + Span::from_ms(1));
     for turn in 1..=100 {
         reactor.turn();
         assert_eq!(work_of(&reactor), turn * WORK_A_TURN, "turn {turn}");
@@ -329,7 +329,7 @@ fn an_event_that_is_run_late_counts_as_behind() {
     let (mut reactor, _handle) = reactor();
     let sim = sim_of(&reactor);
     sim.clone().spawn(async move { sim.sleep(Span::from_ns(1)).await });
-    while reactor.clock.now() < Time::ZERO + Span::from_ms(3) {}
+    reactor.clock.stop_at(Time::ZERO + Span::from_ms(3));
     reactor.turn();
     assert!(reactor.timing.behind_max >= Span::from_ms(2), "{:?}", reactor.timing.behind_max);
 }
@@ -440,6 +440,7 @@ fn a_drive_that_stops_with_work_left_does_not_make_the_end_wait_for_ever() {
 #[test]
 fn all_who_ask_for_figures_during_a_turn_share_one_copy() {
     let (mut reactor, handle) = reactor();
+    reactor.clock.stop_at(Time::ZERO + Span::from_s(1));
     let ask = |not_before| {
         let (reply, answer) = std::sync::mpsc::channel();
         handle.ask(not_before, reply);
@@ -457,9 +458,10 @@ fn all_who_ask_for_figures_during_a_turn_share_one_copy() {
     let first = told(&mut reactor, &[Span::ZERO; 10]);
     let recent = told(&mut reactor, &[crate::handle::RECENT; 10]);
     assert!(Arc::ptr_eq(&first, &recent), "recent enough");
+    reactor.clock.put_forward(Span::from_ns(1));
     let fresh = told(&mut reactor, &[crate::handle::RECENT, Span::ZERO]);
     assert!(!Arc::ptr_eq(&first, &fresh) && fresh.timing.turns > first.timing.turns);
-    reactor.clock.put_forward(crate::handle::RECENT);
+    reactor.clock.put_forward(crate::handle::RECENT + Span::from_ns(1));
     let later = told(&mut reactor, &[crate::handle::RECENT]);
     assert!(!Arc::ptr_eq(&fresh, &later), "no longer recent");
 }

@@ -103,7 +103,7 @@ fn recorded(path: &Path) -> String {
     port.record(Recorder::create(path, "a test").unwrap());
     let (mut reactor, handle) = reactor_of(executor, port);
     let answered = sends_always(&handle, 0);
-    while reactor.clock.now() < Time::ZERO + Span::from_ms(1) {}
+    reactor.clock.stop_at(Time::ZERO + Span::from_ms(1));
     for turn in 1..=10 * PARTS {
         reactor.turn();
         assert_eq!(work_of(&reactor), turn * WORK_A_TURN, "turn {turn}: others wait for one part at most");
