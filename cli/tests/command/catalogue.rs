@@ -27,7 +27,7 @@ pub(crate) const DRIVES: [&str; 15] = [
 ];
 /// Those for hosts that know runs, zones, or chunks.
 const SPECIAL: [&str; 4] = ["lsm", "wd-zn540", "dfc-mlc", "cnex-westlake"];
-const JOBS: [&str; 5] = ["mixed", "noisy-neighbour", "bursts", "zipf-oltp", "log-and-compact"];
+const JOBS: [&str; 6] = ["mixed", "noisy-neighbour", "bursts", "zipf-oltp", "log-and-compact", "commit-log"];
 const PERSONALITIES: [&str; 7] = ["fileserver", "webserver", "varmail", "webproxy", "videoserver", "oltp", "networkfs"];
 const YCSB: [&str; 7] = ["ycsb-load", "ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"];
 const TEAFA: [&str; 9] = ["ast", "bidx", "bsel", "cosm", "dtrs", "est", "lmbe", "msnfs", "tpcc"];

@@ -51,6 +51,7 @@ builtin![
     "bursts",
     "zipf-oltp",
     "log-and-compact",
+    "commit-log",
     "fileserver",
     "webserver",
     "varmail",
