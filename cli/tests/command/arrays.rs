@@ -237,7 +237,10 @@ fn arrays_of_bench_are_checked_as_those_of_a_server() {
     let bench = ["bench", "--to", "ring://default", "--rw", "randread", "--io-count", "1", "--set", "capacity=64MiB"];
     for (over, parts) in [
         (["--over", "raid1:2,technique=rails"], &["array.technique=rails", "is for nandscape sim"][..]),
-        (["--over", "raid5:4,windows=static,ranges=2"], &["array.ranges=2", "1 is valid, and 2 with ftl.windows.ranges=2"]),
+        (
+            ["--over", "raid5:4,windows=static,ranges=2"],
+            &["array.ranges=2", "1 is valid, and 2 with ftl.windows.ranges=2"],
+        ),
     ] {
         refuse(&[&bench[..], &over].concat(), parts);
     }
