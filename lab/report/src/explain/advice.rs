@@ -19,7 +19,7 @@ const SUSPEND: &str = "20us";
 pub(super) fn sentences(report: &Value) -> Vec<Sentence> {
     let few = WAYS.iter().filter_map(|way| few(report, way));
     let rest = [overload(report), open_loop(report), suspend_programs(report), preempt(report), space(report)];
-    let more = [reads_behind_reads(report), buffer(report), one_die(report)];
+    let more = [padding(report), reads_behind_reads(report), buffer(report), one_die(report)];
     few.chain(rest.into_iter().chain(more).flatten()).collect()
 }
 
@@ -164,6 +164,21 @@ fn space(report: &Value) -> Option<Sentence> {
          moved {} units, and {waf:.2} units were programmed for each that the host wrote.",
         percent(share),
         count(moved as u64)
+    )))
+}
+
+/// Flushes that program pages before they are full.
+fn padding(report: &Value) -> Option<Sentence> {
+    let mut cite = Cite::of(report);
+    let flushes = cite.number("latency_us.flush.count").filter(|flushes| *flushes > 0.0)?;
+    let (padding, programmed) = (cite.number("flash.units_padding")?, cite.number("flash.units_programmed")?);
+    let share = Some(padding / programmed).filter(|share| *share >= WORTH)?;
+    Some(cite.advice(format!(
+        "Flush less often (--fsync with a larger number), write more between two flushes, or use a drive whose write buffer outlasts \
+         power (--set buffer.mode=capacitor): {} of the units that were programmed are padding, because each of {} flushes may \
+         program a page before it is full.",
+        percent(share),
+        count(flushes as u64)
     )))
 }
 
