@@ -20,6 +20,7 @@ mod layer_states;
 mod limits;
 mod md1;
 mod notices;
+mod opcodes;
 mod placed_jobs;
 mod served;
 mod stack;
