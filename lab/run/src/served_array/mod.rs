@@ -157,7 +157,7 @@ impl ArraySpec {
                 });
             }
         }
-        let offers = chain::placed(offers_of_model(&array.info()));
+        let offers = crate::chain::placed(offers_of_model(&array.info()));
         let front = Forwarded::new(&sim, array.clone(), offers, self.names(seed))?;
         Ok(ArrayExport { array, under, front, unmarked })
     }

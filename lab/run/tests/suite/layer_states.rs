@@ -130,7 +130,7 @@ const FTL: &str = "ftl,buffer.size=1MiB";
 /// All ordered pairs of kinds, and twenty chains of four that are drawn, every fourth over open-channel drives; three of these without
 /// `NANDSCAPE_TEST_WHOLE_GRID=1`.
 fn chains(rng: &mut Rng) -> Vec<String> {
-    let draw = |number: usize| kinds::drawn(rng, (number % 4 == 0).then_some(FTL)).join(" ");
+    let draw = |number: usize| kinds::drawn(rng, (number.is_multiple_of(4)).then_some(FTL)).join(" ");
     let mut drawn: Vec<String> = (0..20).map(draw).collect();
     if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_none() {
         drawn.truncate(3);
