@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `mod` | the kinds' trait, and how layers are opened over drives |
 //! | `words` | a chain as text: `raid5:4,technique=tea2` |
+//! | `file` | a chain in a TOML file |
 //! | `model` | the node at the bottom: a drive of this process |
 //! | `array` | arrays |
 //! | `ahci` | an AHCI controller over several drives |
@@ -21,6 +22,7 @@ mod ahci;
 mod array;
 mod block;
 mod cache;
+mod file;
 mod ftl;
 mod model;
 mod section;
