@@ -62,12 +62,13 @@ fn layers_of_a_file_are_those_of_the_words() {
     for part in ["latency_us", "layers_us", "chain", "profile"] {
         assert_eq!(of_file[part], words[part], "{part}");
     }
-    let sweep =
-        ["sweep", "--drive", "default", "--set", "rw=randread", "--over", &good, "--vary", "cache.memory=1MiB,2MiB"];
-    let list = succeed(&[&sweep[..], &["--list"]].concat());
-    assert!(list.contains("cache.memory"), "{list}");
+    let sweep = |file| {
+        ["sweep", "--drive", "default", "--set", "rw=randread", "--vary", "iodepth=1,2", "--list", "--over", file]
+    };
+    let list = succeed(&sweep(&good));
+    assert!(list.contains("iodepth 2"), "{list}");
     let bad = file("bad.toml", "version = 1\n[[layer]]\nkind = \"blok\"\n");
-    for command in [&with(&["--over", &bad])[..], &["sweep", "--drive", "default", "--over", &bad]] {
+    for command in [&with(&["--over", &bad])[..], &sweep(&bad)] {
         refuse(command, &["bad.toml: layer 1: \"blok\": there is no layer \"blok\"; valid are block, cache"]);
     }
     let serve = ["serve", "--drive", "default", "--nbd", "unix:none.sock", "--over", &bad];
