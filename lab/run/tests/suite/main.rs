@@ -8,6 +8,7 @@ mod arbitration;
 mod array;
 mod cancel;
 mod capacity;
+mod chain_files;
 mod chains;
 mod full_drive;
 mod host;
