@@ -8,7 +8,7 @@ use nandscape_device_ssd::Resolved;
 use nandscape_host_block::{Config, PredictorKind};
 use nandscape_host_path::Config as HostConfig;
 use nandscape_lab_report::format::{bytes, count, rounded, seconds};
-use nandscape_lab_run::chain::{BlockOver, LayerWords, drives_below};
+use nandscape_lab_run::chain::{BlockOver, drives_below};
 use nandscape_lab_run::wall::{Endpoint, InProcess, WallError, WallReport, WallRun};
 use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, LiveReport, Precondition, name_of_drive};
 use nandscape_sim::Span;
@@ -16,6 +16,7 @@ use nandscape_transport_reactor::PollMode;
 
 use crate::failure::Failure;
 use crate::numbers::whole;
+use crate::over::{self, Over};
 use crate::pages::{self, Page};
 use crate::serve::PollArg;
 use crate::sim::{StoreArg, if_unseen, resolve};
@@ -72,7 +73,7 @@ pub(crate) struct BenchArgs {
     /// Put a layer of a host over a ring:// drive: [NAME=]KIND[:N][,KEY=VALUE]..., as in `nandscape sim`; may be repeated, from the bottom
     /// up. The command builds as many drives as the layers need, all on one thread. --set NAME.KEY=VALUE changes a layer
     #[arg(long, value_name = "LAYER")]
-    over: Vec<LayerWords>,
+    over: Vec<Over>,
     /// Change a key of the profile of a ring:// drive; may be repeated. block.deadline=500us and other keys of block put the
     /// block layer of a host over any drive: docs/techniques/mittos.md. host.completion=hybrid and other policies decide how this
     /// program waits for completions: docs/bench.md
@@ -116,7 +117,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     let workload = args.words.workload_of(args.jobs.as_deref(), &args.trace_words, None)?;
     let (completion, set) = host_words::policy_of(&args.set)?;
     let refused = |problem: String| Failure::Input(anyhow::anyhow!("--over: {problem}"));
-    let mut chain = Chain { layers: args.over.clone() };
+    let mut chain = over::chain(&args.over);
     let set = if chain.is_empty() { set } else { chain.take(&set).map_err(refused)? };
     let (block, of_drive) = block_and_drive(&set)?;
     if let Some(folder) = &args.out {

@@ -36,6 +36,7 @@ mod memcached;
 mod mitt;
 mod numbers;
 mod output;
+mod over;
 mod pages;
 mod paper;
 mod precompletion_words;

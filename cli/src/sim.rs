@@ -19,6 +19,7 @@ use nandscape_layers_array::Shape;
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::numbers::whole;
+use crate::over::{self, Over};
 use crate::state_words::StateWords;
 use crate::trace::TraceWords;
 use crate::workload_words::{JOB_WORDS, WorkloadWords};
@@ -93,9 +94,10 @@ pub(crate) struct SimArgs {
     /// Put a layer of a host over the drives: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the bottom up. Kinds: block (a block
     /// layer with deadlines), cache (a page cache), ftl (the FTL of a host over open-channel drives, the lowest layer), ahci:N (an AHCI
     /// controller), raid0:N, raid1:N, raid5:N, raid6:N, raid10:N. A kind over one drive lies over each, one with N takes N drives or
-    /// layers; there are as many drives as that needs. --set NAME.KEY=VALUE changes a layer, too
+    /// layers; there are as many drives as that needs. --set NAME.KEY=VALUE changes a layer, too. FILE.toml is a list of layers:
+    /// docs/layers.md
     #[arg(long, value_name = "LAYER", conflicts_with_all = ["array", "replay"])]
-    pub(crate) over: Vec<LayerWords>,
+    pub(crate) over: Vec<Over>,
     /// Replay a recording of `nandscape serve --record` in simulated time: the same drives, arrivals and events, to the
     /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed
     /// drives
@@ -202,7 +204,7 @@ impl SimArgs {
     /// keys. Without layers, all changes are others.
     pub(crate) fn layers(&self, set: &[String], file: Option<&StateFile>) -> Result<(Layers, Vec<String>), Failure> {
         let array = self.array.map(|shape| LayerWords { name: None, kind: shape.to_string(), set: Vec::new() });
-        let given = Chain { layers: array.into_iter().chain(self.over.iter().cloned()).collect() };
+        let given = Chain { layers: array.into_iter().chain(over::chain(&self.over).layers).collect() };
         let of_file = file.and_then(StateFile::chain).filter(|_| given.layers.is_empty());
         let mut chain = of_file.cloned().unwrap_or(given);
         if chain.layers.is_empty() {

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 use nandscape_device_ssd::Resolved;
 use nandscape_lab_run::Below;
-use nandscape_lab_run::chain::{Chain, LayerWords, Named, drives_below};
+use nandscape_lab_run::chain::{Named, drives_below};
 
 use crate::failure::Failure;
+use crate::over::{self, Over};
 use crate::sim::{self, FaultWord};
 use crate::sim_layers::with_faults;
 
@@ -18,7 +19,7 @@ pub(crate) struct StoreLayers {
     /// Put a layer of a host below the store, over drives of the profile: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the
     /// bottom up, as in `nandscape sim`. --set NAME.KEY=VALUE changes a layer, too
     #[arg(long, value_name = "LAYER")]
-    over: Vec<LayerWords>,
+    over: Vec<Over>,
     /// Inject a fault into the flash, as in `nandscape sim`: a RULE for all drives, or for one of several: drive-1=RULE. May be repeated
     #[arg(long, value_name = "RULE")]
     fault: Vec<FaultWord>,
@@ -38,7 +39,7 @@ impl StoreLayers {
     /// # Errors
     /// Which layer or setting is not valid, and what would be.
     pub(crate) fn resolve(&self, set: &[String]) -> Result<(Vec<Named>, Vec<String>), Failure> {
-        let mut chain = Chain { layers: self.over.clone() };
+        let mut chain = over::chain(&self.over);
         let resolved = chain.take(set).and_then(|others| Ok((chain.resolve()?, others)));
         resolved.map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))
     }

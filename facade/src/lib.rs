@@ -289,8 +289,9 @@ pub mod layer {
     pub use nandscape_drive::node::{Node, Refused, Role, Use, view};
     pub use nandscape_lab_run::chain::{
         AhciLayer, ArrayLayer, BlockOver, CacheLayer, Chain, FtlLayer, Instance, Layer, LayerNode, LayerSettings,
-        LayerWords, Named, Opened, Opening, open,
+        LayerWords, Named, Opened, Opening, offers, open,
     };
+    pub use nandscape_lab_run::{Offers, offers_of_model};
 
     /// A host's block layer with deadlines (MittOS).
     pub mod block {

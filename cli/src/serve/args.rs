@@ -24,6 +24,7 @@ use super::stores::{self, StoreArg};
 use super::{assign, faults, memory, plan, states};
 use crate::failure::Failure;
 use crate::numbers::whole;
+use crate::over;
 use crate::sim::{if_unseen, resolve_profile, resolve_with};
 use crate::sim_layers;
 use crate::state_words::live_state;
@@ -274,6 +275,7 @@ impl From<PollArg> for PollMode {
 impl ServeArgs {
     /// Takes an array among the layers for that of `--array`.
     pub(super) fn arrange(&mut self) -> Result<(), Failure> {
+        self.over = over::words(&self.over)?;
         self.group = layers::group(&self.over, self.array.as_ref(), self.record.is_some());
         if self.group.is_some() {
             return Ok(());

@@ -17,16 +17,14 @@ use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use nandscape_lab_report::SweepReport;
-use nandscape_lab_sweep::{
-    Folder, Outcome, Plan, Process, Runner, Session, Stopper, Sweep, SweepError, Threads, Value,
-};
+use nandscape_lab_sweep::{Folder, Outcome, Plan, Process, Runner, Session, Stopper, Sweep, Threads, Value};
 
 use crate::failure::Failure;
 use crate::files::Files;
-use crate::output;
 use crate::sweep::screen::Screen;
 use crate::sweep::words::{Seeds, Setting, Varied};
 use crate::version;
+use crate::{output, over};
 
 /// Run a sweep: a simulation for every combination of chosen values, each with several seeds.
 ///
@@ -109,7 +107,7 @@ pub(crate) struct SweepArgs {
 
 /// Runs the sweep and prints the table.
 pub(crate) fn run(args: &SweepArgs) -> Result<(), Failure> {
-    let sweep = sweep(args).map_err(Failure::input)?;
+    let sweep = sweep(args)?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-results", folder_name(args, &sweep))));
     SweepReport::check(&sweep).map_err(|problem| Failure::Input(anyhow::anyhow!("{}: {problem}", sweep.name)))?;
     let plan = sweep.plan().map_err(Failure::input)?;
@@ -156,13 +154,13 @@ fn folder_name(args: &SweepArgs, sweep: &Sweep) -> String {
 }
 
 /// The sweep of the file, with the options on top.
-fn sweep(args: &SweepArgs) -> Result<Sweep, SweepError> {
+fn sweep(args: &SweepArgs) -> Result<Sweep, Failure> {
     let mut sweep = match &args.file {
-        Some(file) => Sweep::load(&file.to_string_lossy())?,
+        Some(file) => Sweep::load(&file.to_string_lossy()).map_err(Failure::input)?,
         None => Sweep::new("sweep"),
     };
     args.vary.iter().for_each(|Varied(axis)| sweep.vary(axis.clone()));
-    let over = Some(args.over.join(" ")).filter(|over| !over.is_empty());
+    let over = Some(over::words(&args.over)?.join(" ")).filter(|over| !over.is_empty());
     for (key, given) in [("drive", &args.drive), ("array", &args.array), ("over", &over), ("host", &args.host)] {
         given.iter().for_each(|text| sweep.set(key, Value(text.clone().into())));
     }

@@ -45,6 +45,38 @@ fn an_array_and_a_block_layer_are_the_same_by_their_old_names() {
 }
 
 #[test]
+fn layers_of_a_file_are_those_of_the_words() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.to_str().expect("a path in UTF-8").to_owned()
+    };
+    let good = file(
+        "good.toml",
+        "version = 1\n[[layer]]\nkind = \"raid1:2\"\nname = \"mirror\"\ntechnique = \"tea2\"\n[[layer]]\nkind = \"cache\"\n\
+         memory = \"4MiB\"\n",
+    );
+    let words = report(&["--over", "block", "--over", "mirror=raid1:2,technique=tea2", "--over", "cache,memory=4MiB"]);
+    let of_file = report(&["--over", "block", "--over", &good]);
+    for part in ["latency_us", "layers_us", "chain", "profile"] {
+        assert_eq!(of_file[part], words[part], "{part}");
+    }
+    let sweep = |file| {
+        ["sweep", "--drive", "default", "--set", "rw=randread", "--vary", "iodepth=1,2", "--list", "--over", file]
+    };
+    let list = succeed(&sweep(&good));
+    assert!(list.contains("iodepth 2"), "{list}");
+    let bad = file("bad.toml", "version = 1\n[[layer]]\nkind = \"blok\"\n");
+    for command in [&with(&["--over", &bad])[..], &sweep(&bad)] {
+        refuse(command, &["bad.toml: layer 1: \"blok\": there is no layer \"blok\"; valid are block, cache"]);
+    }
+    let serve = ["serve", "--drive", "default", "--nbd", "unix:none.sock", "--over", &bad];
+    refuse(&serve, &["bad.toml: layer 1"]);
+    refuse(&with(&["--over", "missing.toml"]), &["missing.toml"]);
+}
+
+#[test]
 fn a_table_under_layers_has_causes_outages_and_faults() {
     let cut = ["--fault", "power_cut nth=200 off=50ms"];
     let alone = succeed(&with(&[&["--over", "block"][..], &cut].concat()));

@@ -37,14 +37,11 @@ pub fn offers_of_model(info: &DriveInfo) -> Offers {
         deallocate: true,
         write_zeroes: true,
         verify: true,
+        write_uncorrectable: true,
+        copy: true,
         dlfeat: DLFEAT_ZEROS | DLFEAT_WRITE_ZEROES,
         ..Offers::default()
     }
-}
-
-/// The forwarded commands that an array takes. Deallocated blocks read as zeros; Write Zeroes writes.
-pub(crate) fn offers_of_array(info: &DriveInfo) -> Offers {
-    Offers { dlfeat: DLFEAT_ZEROS, ..offers_of_model(info) }
 }
 
 /// Entries of each client's queue pair, unless the controller's limit is lower.

@@ -94,6 +94,9 @@ fn offers(identity: &Identity) -> Offers {
         deallocate: has(identify::ONCS_DSM),
         write_zeroes: has(identify::ONCS_WRITE_ZEROES),
         verify: has(identify::ONCS_VERIFY),
+        write_uncorrectable: has(identify::ONCS_WRITE_UNCORRECTABLE),
+        // Its limits of a Copy may be lower than those of the controllers here.
+        copy: false,
         dlfeat: identity.deallocated,
         attributes: identity.attributes,
         hints: identity.hints,

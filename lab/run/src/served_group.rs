@@ -19,11 +19,11 @@ use nandscape_transport_reactor::{Connect, Export, FaultCount, Fronted, Order};
 use crate::build::Precondition;
 use crate::chain::{self, Chain, Instance, ModelNode, Opening, Section};
 use crate::forwarded::Forwarded;
-use crate::live::{DriveSpec, SsdExport, offers_of_array};
+use crate::live::{DriveSpec, SsdExport, offers_of_model};
 use crate::record::Turns;
 use crate::served_array::figures;
 use crate::served_array::orders::{drive_of, fault_of, is_scrub, obey, of_one, settings_of, unknown};
-use crate::served_layers::{counters, passed};
+use crate::served_layers::counters;
 use crate::simulation::Progress;
 use crate::tap::{Listener, Tail};
 
@@ -77,8 +77,8 @@ impl GroupSpec {
         };
         let top = top.connect(Use { role: Role::Any, entries: u32::MAX });
         let top = top.map_err(|refused| failed(refused.to_string()))?;
-        let offers = offers_of_array(&top.info());
-        let front = Forwarded::new(&sim, top, passed(offers, &layers), self.names(seed)).map_err(failed)?;
+        let offers = chain::offers(&opened.layers, offers_of_model(&top.info()));
+        let front = Forwarded::new(&sim, top, offers, self.names(seed)).map_err(failed)?;
         if self.drives.iter().any(|spec| spec.is_shared) {
             front.subsystem().iter().for_each(|subsystem| subsystem.report_several());
         }

@@ -4,8 +4,8 @@
 //! Clients put the deadline of a read into CDW3. A block layer completes a read that would be late with `BUSY` at once, and
 //! returns the wait in DW0. Reads without a deadline have that of `block.deadline`.
 //!
-//! Left out: drives with several namespaces, or whose blocks are written in order; commands that are not forwarded, such as Copy;
-//! arrays as layers, which [`served_array`](crate::ArraySpec) opens with their records, and which may lie below.
+//! Left out: drives with several namespaces, or whose blocks are written in order; commands that are not forwarded, such as those of a
+//! vendor; arrays as layers, which [`served_array`](crate::ArraySpec) opens with their records, and which may lie below.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
@@ -20,9 +20,8 @@ use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::inside::{Inside, Layout};
 use nandscape_transport_reactor::{Connect, Export, FaultCount, Fronted, Order, Source};
 use nandscape_wire_nvme::Status;
-use nandscape_wire_nvme::vendor::HINT_TIME;
 
-use crate::chain::{Chain, Instance, ManagedView, Named, Opening, Part, Section, open_in};
+use crate::chain::{self, Chain, Instance, ManagedView, Opening, Part, Section, open_in};
 use crate::forwarded::Forwarded;
 use crate::host_ftl::{HostedExport, HostedSpec};
 use crate::live::{DriveSpec, SsdExport, offers_of_model};
@@ -86,7 +85,8 @@ impl LayersExport {
         };
         let wanted = Use { role: Role::Any, entries: u32::MAX };
         let drive = top.connect(wanted).map_err(|refused| failed(refused.to_string()))?;
-        let front = Forwarded::new(sim, drive, passed(offers, &layers), names(seed, name)).map_err(failed)?;
+        let front =
+            Forwarded::new(sim, drive, chain::offers(&opened.layers, offers), names(seed, name)).map_err(failed)?;
         Ok(LayersExport { below, layers: opened.layers, chain: chain.clone(), front })
     }
 
@@ -157,14 +157,6 @@ pub(crate) fn held_in(path: &Path, chain: &Chain) -> Result<Vec<Vec<u8>>, String
     let resolved = chain.resolve()?;
     let held = StateFile::open(path).and_then(|file| file.load_held(&resolved));
     held.map_err(|error| format!("--from-state {error}"))
-}
-
-/// Commands that clients may send to the top: those of the drive, and deadlines where a layer answers them.
-pub(crate) fn passed(below: Offers, layers: &[Named]) -> Offers {
-    let answers = layers.iter().any(|one| one.layer.answers_deadlines());
-    let hints = if answers { below.hints | HINT_TIME } else { below.hints };
-    // Attributes of reads are for what serves them next.
-    Offers { attributes: 0, hints, deadlines: answers || below.deadlines, ..below }
 }
 
 fn names(seed: u64, name: &str) -> Names {

@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use nandscape_device_ssd::Profile;
 use nandscape_drive::HostMem;
-use nandscape_lab_run::chain::drives_below;
 use nandscape_lab_run::{
     Chain, DriveSpec, LiveDrive, LiveDrives, Phase, Precondition, Progress, Replay, Rules, WhatIf,
 };
@@ -30,8 +29,6 @@ use nandscape_wire_nbd::{
 };
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 use zerocopy::{FromBytes, IntoBytes};
-
-use crate::kinds::KINDS;
 
 const CAPACITY: u64 = 64 << 20;
 const CLIENTS: u64 = 4;
@@ -408,23 +405,14 @@ fn with_chains_that_are_drawn() {
     let mut rng = Seed::new(seed).child("served chains").rng();
     let folder = tempfile::tempdir().unwrap();
     for number in 0..if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_some() { 20 } else { 2 } {
-        let mut words = if number % 2 == 0 { vec!["ftl,buffer.size=1MiB"] } else { Vec::new() };
-        let takes = |words: &[&str]| {
-            let chain: Chain = words.join(" ").parse().unwrap();
-            drives_below(&chain.resolve().unwrap()) as u64
-        };
-        while words.len() < 4 {
-            words.push(KINDS[rng.below(KINDS.len() as u64) as usize]);
-            if takes(&words) > 6 {
-                words.pop();
-            }
-        }
+        let words = kinds::drawn(&mut rng, (number % 2 == 0).then_some("ftl,buffer.size=1MiB"));
+        let takes = kinds::takes(&words) as u64;
         let what = format!("{}, seed {seed}", words.join(" "));
         let layers: Chain = words.join(" ").parse().unwrap();
         let plain = if number % 2 == 0 { drives_of_chunks(seed) } else { drives("through", seed) };
         // Layers over one drive lie over each of two.
-        let count = takes(&words).max(2);
-        let names = |number: u64| match takes(&words) {
+        let count = takes.max(2);
+        let names = |number: u64| match takes {
             1 => NAMES[number as usize].to_owned(),
             _ => format!("drive-{number}"),
         };

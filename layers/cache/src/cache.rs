@@ -10,7 +10,7 @@ use std::rc::{Rc, Weak};
 
 use nandscape_drive::command::{Command, Extent};
 use nandscape_drive::io::Sink;
-use nandscape_drive::{Breakdown, CommandRef, Completion, Drive, DriveInfo, HostMem, Io, Token};
+use nandscape_drive::{Breakdown, CommandRef, Completion, Drive, DriveInfo, HostMem, Io, Issuer, Token};
 use nandscape_host_block::{Accuracy, BlockLayer, Busy, Request};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Span};
@@ -54,6 +54,8 @@ pub struct Cache {
     /// The block layer that `below` belongs to.
     layer: Option<Rc<BlockLayer>>,
     form: Form,
+    /// Of reads of blocks that cannot be read as pages.
+    issuer: Issuer,
     pages: RefCell<Pages>,
     loads: RefCell<Loads>,
     writes: RefCell<Writes>,
@@ -116,6 +118,7 @@ impl Cache {
             below,
             layer,
             form: Form { blocks: info.blocks, lba_bytes },
+            issuer: Issuer::new(sim),
             pages: RefCell::new(pages),
             loads: RefCell::default(),
             writes: RefCell::default(),
@@ -361,9 +364,21 @@ impl Cache {
                 _ => status = ended.status,
             }
         }
+        if !status.is_success() && self.is_part_of_pages(reading.extent) {
+            // Another block of its pages may be the one that cannot be read.
+            let entry = SubmissionEntry { cdw3: 0.into(), ..reading.entry };
+            let ended = self.issuer.execute(&*self.below, entry, reading.mem.clone()).await;
+            below += &ended.breakdown;
+            status = ended.status;
+        }
         let copying = self.copying(reading.extent);
         self.sim.sleep(copying).await;
         self.end(reading, status, below);
+    }
+
+    /// Whether the blocks are less than the pages that they lie in.
+    fn is_part_of_pages(&self, extent: Extent) -> bool {
+        self.form.blocks(self.form.pages(extent)) != extent
     }
 
     fn copy_loaded(&self, load: &Load, Reading { mem, extent, .. }: &Reading) {
@@ -394,6 +409,13 @@ impl Cache {
         }
         completion.breakdown.charge_rest(self.config.layer, took);
         token.complete(completion);
+    }
+
+    /// The blocks that a command names in a row; `None` if they are not all of the drive.
+    fn named(&self, entry: &SubmissionEntry) -> Option<Extent> {
+        let (slba, blocks) = (entry.slba(), entry.blocks_in_a_row());
+        let is_inside = slba.checked_add(blocks.into()).is_some_and(|end| end <= self.form.blocks);
+        (blocks > 0 && is_inside).then_some(Extent { slba, blocks })
     }
 
     /// A command that may change pages; `extent` is its extent, if it writes exactly one.
@@ -463,7 +485,11 @@ impl Drive for Cache {
             }
             Ok(Command::Write(extent) | Command::Zeroes(extent)) => self.write(io, Some(extent)),
             Ok(Command::Deallocate(_)) => self.write(io, None),
-            // An unknown command may change any page.
+            Err(_) if opcode == IoOpcode::WRITE_UNCORRECTABLE => {
+                let extent = self.named(&io.command);
+                self.write(io, extent);
+            }
+            // An unknown command may change any page, and so may a Copy, whose list the host may change meanwhile.
             Err(_) if ![IoOpcode::READ, IoOpcode::COMPARE, IoOpcode::VERIFY, IoOpcode::FLUSH].contains(&opcode) => {
                 self.write(io, None);
             }

@@ -5,13 +5,14 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_device_ahci::{Ahci, Config, Counters, Port};
+use nandscape_device_controller::Offers;
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use};
 use nandscape_layers_array::{Config as ArrayConfig, Shape};
 use nandscape_sim::units::Bytes;
 use nandscape_sim::{Sim, Time};
 use serde::Serialize;
 
-use super::{ArrayLayer, Layer, LayerNode, Opening, Part};
+use super::{ArrayLayer, Layer, LayerNode, Opening, Part, placed};
 
 /// See the file.
 #[derive(Clone, PartialEq, Debug)]
@@ -160,6 +161,11 @@ impl Node for AhciNode {
 }
 
 impl LayerNode for AhciNode {
+    /// Several ports lie below an array. ATA has neither Copy nor deadlines.
+    fn offers(&self, below: Offers) -> Offers {
+        placed(below)
+    }
+
     fn begin(&self) {
         self.begun.set((self.sim.now(), self.ahci.counters()));
     }

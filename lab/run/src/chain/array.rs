@@ -4,13 +4,14 @@ use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use nandscape_device_controller::Offers;
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use};
 use nandscape_layers_array::{Array, Config, Member, Rails, Schedule, Shape, Stats, Technique};
 use nandscape_sim::units::Bytes;
 use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::Status;
 
-use super::{Layer, LayerNode, Opening, Part};
+use super::{Layer, LayerNode, Opening, Part, placed};
 use crate::array::{ArrayReport, ENTRIES, RailsReport};
 use crate::array_history::History;
 use crate::record::Turns;
@@ -102,6 +103,10 @@ impl Node for ArrayNode {
 }
 
 impl LayerNode for ArrayNode {
+    fn offers(&self, below: Offers) -> Offers {
+        placed(below)
+    }
+
     fn begin(&self) {
         self.begun.replace((self.sim.now(), self.array.stats()));
     }
@@ -166,6 +171,10 @@ impl Node for RailsNode {
 }
 
 impl LayerNode for RailsNode {
+    fn offers(&self, below: Offers) -> Offers {
+        placed(below)
+    }
+
     /// Both drives have all writes.
     fn is_at_rest(&self) -> bool {
         self.rails.is_at_rest()

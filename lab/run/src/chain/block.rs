@@ -4,12 +4,13 @@
 use std::any::{Any, TypeId};
 use std::rc::Rc;
 
+use nandscape_device_controller::Offers;
 use nandscape_device_media::Priority;
 use nandscape_device_ssd::Ssd;
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use, node};
 use nandscape_host_block::{BlockLayer, Config, PredictorKind};
 
-use super::{Layer, LayerNode, Opening, Part};
+use super::{Layer, LayerNode, Opening, Part, answering};
 use crate::block::{self, BlockReport};
 
 /// What a block layer knows of a drive whose flash the host manages (Li 3.1.7).
@@ -30,10 +31,6 @@ pub struct BlockOver {
 impl Layer for BlockOver {
     fn kind(&self) -> &'static str {
         "block"
-    }
-
-    fn answers_deadlines(&self) -> bool {
-        self.config.predictor != PredictorKind::None
     }
 
     fn settings(&self) -> Vec<(&'static str, String)> {
@@ -89,6 +86,10 @@ impl Node for BlockNode {
 }
 
 impl LayerNode for BlockNode {
+    fn offers(&self, below: Offers) -> Offers {
+        if self.layer.config().predictor == PredictorKind::None { below } else { answering(below) }
+    }
+
     fn begin(&self) {
         self.layer.count_anew();
     }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use nandscape_device_controller::Offers;
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use, node};
 use nandscape_host_block::BlockLayer;
 use nandscape_layers_cache::{Cache, Config, Counters, PAGE};
@@ -105,6 +106,11 @@ impl Node for CacheNode {
 const HEAD: usize = 9;
 
 impl LayerNode for CacheNode {
+    /// Commands that change blocks pass, and the pages of the blocks are dropped.
+    fn offers(&self, below: Offers) -> Offers {
+        below
+    }
+
     fn is_at_rest(&self) -> bool {
         self.cache.is_at_rest()
     }

@@ -15,6 +15,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use nandscape_device_controller::Offers;
 use nandscape_device_ftl_core::Stats;
 use nandscape_device_media::BlockId;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
@@ -373,6 +374,11 @@ impl Node for FtlNode {
 }
 
 impl LayerNode for FtlNode {
+    /// Those of its own FTL, which are below it already: it is the lowest layer.
+    fn offers(&self, below: Offers) -> Offers {
+        below
+    }
+
     fn begin(&self) {
         self.begun.replace((self.ssd.ftl_stats(), self.flash.traffic()));
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `mod` | the kinds' trait, and how layers are opened over drives |
 //! | `words` | a chain as text: `raid5:4,technique=tea2` |
+//! | `file` | a chain in a TOML file |
 //! | `model` | the node at the bottom: a drive of this process |
 //! | `array` | arrays |
 //! | `ahci` | an AHCI controller over several drives |
@@ -21,22 +22,27 @@ mod ahci;
 mod array;
 mod block;
 mod cache;
+mod file;
 mod ftl;
 mod model;
 mod section;
 mod words;
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use nandscape_device_controller::Offers;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::Node;
 use nandscape_drive::breakdown::layer_name;
 use nandscape_layers_array::Schedule;
 use nandscape_sim::{Seed, Sim};
+use nandscape_wire_nvme::identify::DLFEAT_WRITE_ZEROES;
+use nandscape_wire_nvme::vendor::HINT_TIME;
 
 use crate::array_members::written_in_order;
 use crate::build::Precondition;
@@ -117,11 +123,6 @@ pub trait Layer: Debug + Send + Sync {
         false
     }
 
-    /// Whether it has reads that would miss their deadlines end at once.
-    fn answers_deadlines(&self) -> bool {
-        false
-    }
-
     /// Its settings with their values, by key.
     fn settings(&self) -> Vec<(&'static str, String)> {
         Vec::new()
@@ -139,6 +140,10 @@ pub type Rest<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + 'a>>;
 
 /// A layer that is open.
 pub trait LayerNode: Node {
+    /// Commands and fields that it passes, of those that the node below takes. The front of a chain completes all others with Invalid
+    /// Command Opcode. Below the lowest layer these are those of a model, also where a host's FTL lies over chunks.
+    fn offers(&self, below: Offers) -> Offers;
+
     /// The measured phase begins: what is counted is counted from here on.
     fn begin(&self) {}
 
@@ -270,6 +275,30 @@ pub fn layout(layers: &[Named]) -> Vec<String> {
     layers.iter().filter_map(|one| one.layer.layout()).collect()
 }
 
+/// The commands and fields that the highest of some layers takes, over drives that take `of_drive`.
+pub fn offers(layers: &[Instance], of_drive: Offers) -> Offers {
+    let (mut all, mut top) = (BTreeMap::<&str, Offers>::new(), of_drive);
+    for layer in layers {
+        let below = layer.over.first().and_then(|name| all.get(&**name)).unwrap_or(&of_drive);
+        top = layer.node.offers(*below);
+        all.insert(&layer.name, top);
+    }
+    // Attributes of reads are for what serves them next.
+    Offers { attributes: 0, ..top }
+}
+
+/// Of a layer that places data elsewhere. It would have to split a Copy or a Write Uncorrectable, and sends commands of its own, which
+/// have no deadline.
+pub(crate) fn placed(below: Offers) -> Offers {
+    let dlfeat = below.dlfeat & !DLFEAT_WRITE_ZEROES;
+    Offers { copy: false, write_uncorrectable: false, dlfeat, attributes: 0, hints: 0, deadlines: false, ..below }
+}
+
+/// Of a layer that also completes reads with `BUSY` that would be late.
+fn answering(below: Offers) -> Offers {
+    Offers { hints: below.hints | HINT_TIME, deadlines: true, ..below }
+}
+
 /// Drives that layers need below them: one at the top, where they take several.
 pub fn drives_below(layers: &[Named]) -> usize {
     layers.iter().map(|one| one.layer.takes()).product()
@@ -286,7 +315,11 @@ pub fn is_over_chunks(layers: &[Named]) -> bool {
 /// Why it cannot, and what would be valid.
 pub fn check_over(layers: &[Named], drive: &Resolved) -> Result<(), String> {
     let name = &drive.name;
+    let namespaces = drive.namespaces().len();
     match (is_over_chunks(layers), written_in_order(drive)) {
+        _ if namespaces > 1 => Err(format!(
+            "drive {name} has {namespaces} namespaces, and layers lie over one; a profile with one FTL is valid, such as default"
+        )),
         (true, _) if drive.open_channel().is_none() => Err(format!(
             "drive {name} has its own FTL, and ftl is that of an open-channel drive; a profile with ftl.kind=open_channel is valid, such as \
              dfc-mlc with buffer.mode=through"

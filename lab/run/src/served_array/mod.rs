@@ -42,7 +42,7 @@ use records::look_for_records;
 
 use crate::alone::{UNMARKED, User};
 use crate::forwarded::Forwarded;
-use crate::live::{SsdExport, offers_of_array};
+use crate::live::{SsdExport, offers_of_model};
 use crate::remote::RemoteSpec;
 use crate::simulation::Progress;
 use crate::wall::settle;
@@ -157,7 +157,7 @@ impl ArraySpec {
                 });
             }
         }
-        let offers = offers_of_array(&array.info());
+        let offers = crate::chain::placed(offers_of_model(&array.info()));
         let front = Forwarded::new(&sim, array.clone(), offers, self.names(seed))?;
         Ok(ArrayExport { array, under, front, unmarked })
     }

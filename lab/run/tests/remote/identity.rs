@@ -4,6 +4,7 @@ use nandscape_host_driver::nvme_tcp::Target;
 use nandscape_wire_nvme::identify::{self, Controller, Namespace, cns};
 use nandscape_wire_nvme::log::{COMMANDS_AND_EFFECTS, CommandsAndEffects, SANITIZE_STATUS};
 use nandscape_wire_nvme::tcp::Digests;
+use nandscape_wire_nvme::vendor::ATOMIC_WRITE;
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
 use zerocopy::FromBytes;
 
@@ -69,6 +70,7 @@ fn only_commands_that_the_drive_has_are_offered() {
         IoOpcode::FLUSH,
         IoOpcode::WRITE,
         IoOpcode::READ,
+        IoOpcode::WRITE_UNCORRECTABLE,
         IoOpcode::COMPARE,
         IoOpcode::WRITE_ZEROES,
         IoOpcode::DATASET_MANAGEMENT,
@@ -77,9 +79,10 @@ fn only_commands_that_the_drive_has_are_offered() {
         IoOpcode::RESERVATION_REPORT,
         IoOpcode::RESERVATION_ACQUIRE,
         IoOpcode::RESERVATION_RELEASE,
+        IoOpcode::COPY,
     ];
     assert_eq!(offered, right.map(|opcode| opcode.0));
-    for opcode in [IoOpcode::COPY, IoOpcode::WRITE_UNCORRECTABLE] {
+    for opcode in [IoOpcode::ZONE_APPEND, ATOMIC_WRITE] {
         let entry = SubmissionEntry { opcode: opcode.0, ..none };
         assert_eq!(queue.execute(entry).status().meaning(), Status::INVALID_OPCODE, "{opcode:?}");
     }

@@ -10,20 +10,18 @@ use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::conformance::{self, Load, Subject};
 use nandscape_drive::{Node, Role, Use};
 use nandscape_host_open_channel::{ChunkInfo, Geometry, Means, OpenChannel};
-use nandscape_lab_run::chain::{Chain, LayerNode, ModelNode, drives_below, is_over_chunks, open};
+use nandscape_lab_run::chain::{Chain, LayerNode, ModelNode, Opened, check_over, drives_below, is_over_chunks, open};
 use nandscape_lab_run::host_ftl::{self, Chunks};
 use nandscape_lab_run::{DRIVE, Precondition, RigDrive, Stack, StackFinished, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use nandscape_sim::{Executor, Rng, Seed, Sim};
 
-use crate::kinds::KINDS;
+use crate::kinds::{KINDS, drawn};
 
 /// The FTL of a host, the lowest layer of a chain over open-channel drives.
-const FTL: &str = "ftl,buffer.size=256KiB,controller.queue_pairs=8,controller.max_transfer=256KiB";
-/// Drives of a drawn chain at most.
-const MOST_DRIVES: usize = 6;
+pub(crate) const FTL: &str = "ftl,buffer.size=256KiB,controller.queue_pairs=8,controller.max_transfer=256KiB";
 
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     std::env::var("NANDSCAPE_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
@@ -32,7 +30,7 @@ fn chain(words: &[&str]) -> Chain {
 }
 
 /// A drive of some MiB, as the tests of arrays have it.
-fn profile() -> Resolved {
+pub(crate) fn profile() -> Resolved {
     let small = [
         "capacity=8MiB",
         "geometry.channels=2",
@@ -48,7 +46,7 @@ fn profile() -> Resolved {
 }
 
 /// An open-channel drive of four parallel units, with chunks of 16 strips of 16 KiB.
-fn profile_of_chunks() -> Resolved {
+pub(crate) fn profile_of_chunks() -> Resolved {
     let small = [
         "lba_size=4KiB",
         "geometry.channels=2",
@@ -89,8 +87,8 @@ fn lowest(sim: &Sim, ssd: &Rc<Ssd>, profile: &Resolved) -> Rc<dyn Node> {
     Rc::new(node.with_chunks(Chunks::of_model(ssd, host, report)))
 }
 
-/// The top of a chain over drives that keep data.
-fn make(sim: &Sim, chain: &Chain) -> Subject {
+/// A chain over drives that keep data.
+pub(crate) fn opened(sim: &Sim, chain: &Chain) -> (Vec<Rc<Ssd>>, Opened) {
     let layers = chain.resolve().expect("valid layers");
     let profile = if is_over_chunks(&layers) { profile_of_chunks() } else { profile() };
     let ssd = |number: usize| Ssd::new(sim, &profile, StoreKind::Ram, Seed::new(3).nth(number as u64)).expect("memory");
@@ -99,6 +97,12 @@ fn make(sim: &Sim, chain: &Chain) -> Subject {
         (format!("drive-{number}"), lowest(sim, ssd, &profile))
     };
     let opened = open(sim, &layers, ssds.iter().enumerate().map(node).collect()).expect("it fits");
+    (ssds, opened)
+}
+
+/// The top of it.
+fn make(sim: &Sim, chain: &Chain) -> Subject {
+    let (ssds, opened) = opened(sim, chain);
     let drive = opened.tops[0].connect(Use { role: Role::Any, entries: 33 }).expect("a free queue pair");
     let nodes: Vec<Rc<dyn LayerNode>> = opened.layers.iter().map(|layer| layer.node.clone()).collect();
     let check = move || {
@@ -155,13 +159,7 @@ fn drawn_chains_of_four_pass_the_checks_of_a_drive() {
     let mut rng: Rng = Seed::new(seed()).child("chains").rng();
     for number in 0..20 {
         // Every fourth lies over open-channel drives.
-        let mut words: Vec<&str> = if number % 4 == 0 { vec![FTL] } else { Vec::new() };
-        while words.len() < 4 {
-            words.push(KINDS[rng.below(KINDS.len() as u64) as usize]);
-            let fits = drives_below(&chain(&words).resolve().expect("valid")) <= MOST_DRIVES;
-            words.truncate(if fits { words.len() } else { words.len() - 1 });
-        }
-        passes(&words);
+        passes(&drawn(&mut rng, (number % 4 == 0).then_some(FTL)));
     }
 }
 
@@ -211,6 +209,15 @@ fn times_of_all_layers_sum_and_each_has_its_section() {
     assert_eq!(finished.called("default"), "cache over raid1:2 over block of default");
     let again = run(&words);
     assert_eq!(serde_json::to_value(host).unwrap(), serde_json::to_value(&again.host).unwrap());
+}
+
+#[test]
+fn a_drive_of_several_namespaces_is_refused() {
+    let drive = Profile::load("two-ftls").unwrap().resolve().unwrap();
+    for words in [&["block"][..], &["raid0:2"]] {
+        let refused = check_over(&chain(words).resolve().unwrap(), &drive).unwrap_err();
+        assert!(refused.contains("two-ftls has 2 namespaces, and layers lie over one"), "{refused}");
+    }
 }
 
 #[test]

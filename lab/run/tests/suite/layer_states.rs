@@ -13,7 +13,7 @@ use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use nandscape_sim::{Executor, Rng, Seed};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
-use crate::kinds::KINDS;
+use crate::kinds::{self, KINDS};
 
 /// What makes dfc-mlc small, and without a volatile write cache.
 const CHUNKS: [&str; 6] = [
@@ -126,31 +126,22 @@ fn a_run_from_a_state_of_layers_is_the_run_that_wrote_it() {
 
 /// The FTL of a host, the lowest layer of a chain over open-channel drives.
 const FTL: &str = "ftl,buffer.size=1MiB";
-/// Drives of a chain at most.
-const MOST_DRIVES: usize = 6;
 
 /// All ordered pairs of kinds, and twenty chains of four that are drawn, every fourth over open-channel drives; three of these without
 /// `NANDSCAPE_TEST_WHOLE_GRID=1`.
 fn chains(rng: &mut Rng) -> Vec<String> {
-    let takes = |words: &[&str]| drives_below(&chain(&words.join(" ")).resolve().expect("valid layers"));
-    let mut drawn = Vec::new();
-    for number in 0..20 {
-        let mut words = if number % 4 == 0 { vec![FTL] } else { Vec::new() };
-        while words.len() < 4 {
-            words.push(KINDS[rng.below(KINDS.len() as u64) as usize]);
-            if takes(&words) > MOST_DRIVES {
-                words.pop();
-            }
-        }
-        drawn.push(words.join(" "));
-    }
+    let draw = |number: usize| kinds::drawn(rng, (number.is_multiple_of(4)).then_some(FTL)).join(" ");
+    let mut drawn: Vec<String> = (0..20).map(draw).collect();
     if std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_none() {
         drawn.truncate(3);
         return drawn;
     }
     let lower = KINDS.iter().chain([&FTL]);
     let pairs = lower.flat_map(|below| KINDS.map(|above| format!("{below} {above}")));
-    drawn.into_iter().chain(pairs.filter(|pair| takes(&pair.split(' ').collect::<Vec<_>>()) <= MOST_DRIVES)).collect()
+    drawn
+        .into_iter()
+        .chain(pairs.filter(|pair| kinds::takes(&pair.split(' ').collect::<Vec<_>>()) <= kinds::MOST_DRIVES))
+        .collect()
 }
 
 #[test]

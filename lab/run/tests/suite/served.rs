@@ -5,16 +5,15 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
-use nandscape_drive::{Drive, HostMem, Issuer, Stage};
+use nandscape_drive::{Drive, Stage};
 use nandscape_lab_run::{
-    ArraySpec, Chain, DriveSpec, LayersExport, MemberSpec, Offers, Precondition, Rig, RigDrive, Rules, Wanted,
-    array_on, block_layer, offers_of_model,
+    ArraySpec, Chain, DriveSpec, LayersExport, MemberSpec, Precondition, Rig, RigDrive, Rules, Wanted, array_on,
+    block_layer, offers_of_model,
 };
 use nandscape_lab_workload::{Direction, JobSpec, Limit, Outcome, Runner, Workload};
 use nandscape_layers_array::Config;
 use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::{Connect, Export};
-use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 const SEED: u64 = 5;
 const MEMBERS: u64 = 3;
@@ -185,9 +184,6 @@ fn a_served_block_layer_prefers_the_client_that_a_rule_makes_urgent() {
     assert!(urgent > 0.3 && plain < 0.15, "{urgent} and {plain}");
 }
 
-/// Layers of a served drive, and of each drive of a served array.
-const CHAINS: [&str; 5] = ["block", "cache", "block cache", "cache block", "block a=cache cache"];
-
 fn array_over(chain: &Chain) -> ArraySpec {
     let member = |number| MemberSpec::Layered(Box::new(MemberSpec::Model(spec(number))), chain.clone());
     ArraySpec {
@@ -198,47 +194,6 @@ fn array_over(chain: &Chain) -> ArraySpec {
         creates: false,
         is_degraded: false,
         overwrites: false,
-    }
-}
-
-/// Whether a drive with these offers takes a command of the I/O command set.
-fn takes(offers: &Offers, opcode: u8) -> bool {
-    match IoOpcode(opcode) {
-        IoOpcode::READ | IoOpcode::WRITE | IoOpcode::FLUSH => true,
-        IoOpcode::COMPARE => offers.compare,
-        IoOpcode::DATASET_MANAGEMENT => offers.deallocate,
-        IoOpcode::WRITE_ZEROES => offers.write_zeroes,
-        IoOpcode::VERIFY => offers.verify,
-        _ => false,
-    }
-}
-
-/// Reservations are of the controllers in front, whatever lies behind.
-const RESERVATIONS: [u8; 4] = [0x0d, 0x0e, 0x11, 0x15];
-
-async fn every_opcode(sim: Sim, drive: Rc<dyn Drive>, offers: Offers, of: String) {
-    let issuer = Issuer::new(&sim);
-    for opcode in (0..=u8::MAX).filter(|opcode| !RESERVATIONS.contains(opcode)) {
-        let entry = SubmissionEntry::blocks(IoOpcode(opcode), drive.info().nsid, 0, 1);
-        let status = issuer.execute(&*drive, entry, HostMem::zeroed(4_096)).await.status.meaning();
-        assert_eq!(status != Status::INVALID_OPCODE, takes(&offers, opcode), "{of}, opcode {opcode:#04x}: {status}");
-    }
-}
-
-#[test]
-fn every_opcode_outside_what_layers_offer_is_invalid() {
-    for text in CHAINS {
-        let chain: Chain = text.parse().unwrap();
-        let mut executor = Executor::new();
-        let sim = executor.sim();
-        let spec = spec(0);
-        let model = Rc::new(spec.build(&sim, SEED, &()).unwrap());
-        let export = LayersExport::over_model((&sim, SEED), (&spec, &model), &chain).unwrap();
-        let run = every_opcode(sim.clone(), export.connect().unwrap(), export.offers(), text.to_owned());
-        executor.block_on(run).unwrap();
-        let export = array_over(&chain).build(&mut executor, SEED, (0..MEMBERS).map(|_| None).collect(), &()).unwrap();
-        let of = format!("an array over {text}");
-        executor.block_on(every_opcode(sim, export.connect().unwrap(), export.offers(), of)).unwrap();
     }
 }
 

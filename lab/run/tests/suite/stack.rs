@@ -7,7 +7,7 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer, Node, Refused, Use};
 use nandscape_lab_run::chain::{Layer, LayerNode, Opening};
-use nandscape_lab_run::{DRIVE, Precondition, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted};
+use nandscape_lab_run::{DRIVE, Offers, Precondition, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
 use nandscape_sim::{Seed, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
@@ -59,7 +59,11 @@ impl Node for StripeNode {
     }
 }
 
-impl LayerNode for StripeNode {}
+impl LayerNode for StripeNode {
+    fn offers(&self, _: Offers) -> Offers {
+        Offers::default()
+    }
+}
 
 impl Striped {
     /// The drive and the command for each chunk that a command touches; commands begin and end with chunks.

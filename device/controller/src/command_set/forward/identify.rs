@@ -7,10 +7,11 @@ use nandscape_wire_nvme::vendor::{self, Capabilities};
 use zerocopy::IntoBytes;
 
 use super::Forward;
+use crate::command_set::nvm::copy;
 use crate::namespace::Namespace;
 
 /// The possible I/O commands, and whether they change data.
-const COMMANDS: [(IoOpcode, bool); 7] = [
+const COMMANDS: [(IoOpcode, bool); 9] = [
     (IoOpcode::READ, false),
     (IoOpcode::FLUSH, false),
     (IoOpcode::COMPARE, false),
@@ -18,6 +19,8 @@ const COMMANDS: [(IoOpcode, bool); 7] = [
     (IoOpcode::WRITE, true),
     (IoOpcode::WRITE_ZEROES, true),
     (IoOpcode::DATASET_MANAGEMENT, true),
+    (IoOpcode::WRITE_UNCORRECTABLE, true),
+    (IoOpcode::COPY, true),
 ];
 /// Commands that the controller itself serves.
 const RESERVATIONS: [IoOpcode; 4] = [
@@ -34,10 +37,12 @@ impl Forward {
             (self.offers.deallocate, identify::ONCS_DSM),
             (self.offers.write_zeroes, identify::ONCS_WRITE_ZEROES),
             (self.offers.verify, identify::ONCS_VERIFY),
+            (self.offers.write_uncorrectable, identify::ONCS_WRITE_UNCORRECTABLE),
         ];
         let optional = optional.iter().filter(|(is_there, _)| *is_there).fold(0, |all, (_, bit)| all | bit);
         let of_controller = identify::ONCS_SAVE | identify::ONCS_TIMESTAMP | identify::ONCS_RESERVATIONS;
-        data.oncs = (optional | of_controller).into();
+        data.oncs = (optional | of_controller | identify::ONCS_COPY).into();
+        data.copy_formats = copy::FORMATS.into();
         let volatile = if self.info.volatile_cache { identify::VWC_PRESENT } else { 0 };
         data.vwc = volatile | identify::VWC_FLUSH_ALL;
         let capabilities = Capabilities {
@@ -67,6 +72,10 @@ impl Forward {
         for field in [&mut data.npwg_z, &mut data.npwa_z, &mut data.npdg_z, &mut data.npda_z, &mut data.nows_z] {
             *field = (unit_z as u16).into();
         }
+        let most = self.max_copy(namespace);
+        let most_of_one = u32::from(namespace.max_source()).min(most) as u16;
+        (data.mssrl, data.mcl) = (most_of_one.into(), most.into());
+        data.msrc_z = (copy::MAX_RANGES - 1) as u8;
         (data.nguid, data.eui64) = (namespace.identifiers.nguid, namespace.identifiers.eui64);
         data
     }

@@ -5,12 +5,15 @@
 //! | file | what |
 //! |---|---|
 //! | `mod` | serving commands |
+//! | `copy` | Copy by reads and writes |
 //! | `identify` | Identify and log pages |
+//! | `storage` | counts, and the drive as it is tested and flushed |
 //!
-//! Left out, and not offered by Identify: Copy, Write Uncorrectable, fused operations, and commands that change namespaces or
-//! drop their data. Reservations hold among the hosts of this subsystem; hosts that reach the drive by another path do not
-//! see them.
+//! Left out, and not offered by Identify: fused operations, vendor commands, several namespaces, metadata, and commands that change
+//! namespaces or drop their data. Reservations hold among the hosts of this subsystem; hosts that reach the drive by another path do
+//! not see them.
 
+mod copy;
 mod identify;
 mod storage;
 
@@ -20,6 +23,7 @@ use std::rc::Rc;
 use nandscape_device_ftl_core::address::SECTOR;
 use nandscape_device_media::Priority;
 use nandscape_drive::{Assignments, Breakdown, Completion, Drive, DriveInfo, HostMem, Issuer};
+use nandscape_sim::credits::Credits;
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
@@ -50,6 +54,10 @@ pub struct Offers {
     pub write_zeroes: bool,
     /// Verify.
     pub verify: bool,
+    /// Write Uncorrectable.
+    pub write_uncorrectable: bool,
+    /// Copy. Without it, the controller copies by reads and writes.
+    pub copy: bool,
     /// How deallocated blocks read (DLFEAT of Identify Namespace).
     pub dlfeat: u8,
     /// Bits of CDW2 that it honours ([`Capabilities`](nandscape_wire_nvme::vendor::Capabilities)), which are passed on with reads. The
@@ -68,6 +76,8 @@ pub struct Forward {
     info: DriveInfo,
     offers: Offers,
     issuer: Issuer,
+    /// KiB for the data of copies by reads and writes.
+    copies: Credits,
     counts: Cell<Counts>,
 }
 
@@ -83,6 +93,9 @@ struct Counts {
 /// The part of a breakdown for the drive behind the controllers: its time that it does not account for itself.
 pub const BELOW: &str = "below";
 
+/// Ranges and Descriptor Format, in CDW12 of Copy.
+const COPY_LIST: u32 = 0xfff;
+
 /// I/O queue pairs of each controller, and entries of a queue.
 const QUEUE_PAIRS: u16 = 64;
 const QUEUE_ENTRIES: u32 = 4_096;
@@ -96,7 +109,7 @@ impl Forward {
     /// The commands of `drive`.
     pub fn new(sim: &Sim, drive: Rc<dyn Drive>, offers: Offers) -> Forward {
         let (info, issuer) = (drive.info(), Issuer::new(sim));
-        Forward { sim: sim.clone(), drive, info, offers, issuer, counts: Cell::default() }
+        Forward { sim: sim.clone(), drive, info, offers, issuer, copies: copy::memory(sim), counts: Cell::default() }
     }
 
     /// The configuration of controllers in front of a drive. They add no time.
@@ -109,6 +122,12 @@ impl Forward {
             let formats: Vec<String> = formats.iter().map(|format| format.data.to_string()).collect();
             let formats = formats.join(" and ");
             return Err(format!("its logical blocks have {} bytes; {formats} can be served", info.lba_bytes));
+        }
+        if info.metadata_bytes > 0 {
+            return Err(format!(
+                "its blocks have {} bytes of metadata; blocks without can be served",
+                info.metadata_bytes
+            ));
         }
         if info.blocks == 0 {
             return Err("it has no blocks".to_owned());
@@ -143,7 +162,8 @@ impl Forward {
 
     fn takes(&self, opcode: IoOpcode) -> bool {
         match opcode {
-            IoOpcode::READ | IoOpcode::WRITE | IoOpcode::FLUSH => true,
+            IoOpcode::READ | IoOpcode::WRITE | IoOpcode::FLUSH | IoOpcode::COPY => true,
+            IoOpcode::WRITE_UNCORRECTABLE => self.offers.write_uncorrectable,
             IoOpcode::COMPARE => self.offers.compare,
             IoOpcode::DATASET_MANAGEMENT => self.offers.deallocate,
             IoOpcode::WRITE_ZEROES => self.offers.write_zeroes,
@@ -161,11 +181,13 @@ impl Forward {
         NvmCommand::parse(entry, command.mem, command.namespace)?;
         let mut forward = SubmissionEntry::io(IoOpcode(entry.opcode), self.info.nsid);
         (forward.cdw10, forward.cdw11) = (entry.cdw10, entry.cdw11);
-        if IoOpcode(entry.opcode) != IoOpcode::DATASET_MANAGEMENT {
-            // Without protection information and directives, the other bits are empty.
-            let bits = 0xffff | DEAC | FUA | LIMITED_RETRY;
-            forward.cdw12 = (entry.cdw12.get() & bits).into();
-        }
+        // Without protection information and directives, the other bits are empty.
+        let bits = match IoOpcode(entry.opcode) {
+            IoOpcode::DATASET_MANAGEMENT => 0,
+            IoOpcode::COPY => COPY_LIST | FUA | LIMITED_RETRY,
+            _ => 0xffff | DEAC | FUA | LIMITED_RETRY,
+        };
+        forward.cdw12 = (entry.cdw12.get() & bits).into();
         let (opcode, passed) = (IoOpcode(entry.opcode), self.offers.attributes | CLASS_AND_TENANT);
         let passed = if opcode == IoOpcode::READ { passed } else { CLASS_AND_TENANT };
         forward.cdw2 = (entry.cdw2.get() & passed).into();
@@ -180,10 +202,9 @@ impl Forward {
     async fn execute(
         &self,
         command: &Command<'_>,
-        entry: SubmissionEntry,
+        (entry, mem): (SubmissionEntry, HostMem),
         breakdown: &mut Breakdown,
     ) -> Result<Completion, Status> {
-        let mem = if Transfer::of(entry.opcode) == Transfer::None { HostMem::none() } else { command.mem.clone() };
         let mut execution = self.issuer.execute(&*self.drive, entry, mem);
         match command.stop.or_stopped(&mut execution).await {
             Ok(completion) => {
@@ -275,7 +296,15 @@ impl Forward {
         };
         self.count(&entry);
         let (begun, before) = (self.sim.now(), breakdown.total());
-        let completion = self.execute(command, entry, breakdown).await;
+        let completion = match IoOpcode(entry.opcode) {
+            // Boxed: it is rare, and larger than the other commands.
+            IoOpcode::COPY if !self.offers.copy => Box::pin(self.copy(command, entry, breakdown)).await,
+            _ => {
+                let has_data = Transfer::of(entry.opcode) != Transfer::None;
+                let mem = if has_data { command.mem.clone() } else { HostMem::none() };
+                self.execute(command, (entry, mem), breakdown).await
+            }
+        };
         breakdown.charge_rest(BELOW, before + (self.sim.now() - begun));
         match completion {
             Ok(completion) => reply(&completion),

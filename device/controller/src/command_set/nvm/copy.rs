@@ -30,7 +30,7 @@ impl Namespace {
     }
 
     /// The most blocks of a command (MCL).
-    pub(super) fn max_copy(&self) -> u32 {
+    pub(in crate::command_set) fn max_copy(&self) -> u32 {
         self.max_blocks * MAX_TRANSFERS
     }
 

@@ -23,7 +23,7 @@
 
 mod atomic;
 pub(super) mod command;
-mod copy;
+pub(super) mod copy;
 mod deallocate;
 mod drive_log;
 mod exclusive;
