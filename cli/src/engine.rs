@@ -181,9 +181,9 @@ pub(crate) fn check_drives(drives: u64, placement: Placement, name: &str) -> Res
         Placement::Parity if replicas == 1 => wrong(format!(
             "--policy {name}: it has no second drive to read; with --placement parity any other policy is valid"
         )),
-        Placement::Parity if policy(name).is_some_and(|policy| policy.needs() == Need::Zones) => {
-            wrong(format!("--placement parity: with --policy {name} copies are valid"))
-        }
+        Placement::Parity if policy(name).is_some_and(|policy| policy.needs() == Need::Zones) => wrong(format!(
+            "--placement parity: a zone takes each block once, so a row that a crash leaves unfinished could not be written again; with --policy {name} copies are valid"
+        )),
         Placement::Parity if !placement.fits(drives as usize, replicas) => {
             let [least, most] = PARITY_DRIVES;
             wrong(format!("--drives {drives}: with --placement parity {least} to {most} are valid"))

@@ -21,19 +21,21 @@ pub(super) struct MemcachedArgs {
 
 #[derive(Subcommand)]
 enum MemcachedOrder {
-    /// Put another remote drive in the place of a lost one, and rebuild it while clients are served
+    /// Put another drive in the place of a lost one, and rebuild it while clients are served
     Replace(ReplaceArgs),
 }
 
 #[derive(Args)]
 #[command(after_help = "\
-The server is nandscape memcached --control SOCKET with remote drives. The lost drive is missing, or has failed: `stats` counts it in
-engine_lost_drives, and a note of the server names it. The new drive is empty, or the lost one itself. The order returns once the rebuild
-has begun; engine_rebuild_bytes_left in `stats` is what remains. At its next start name the new drive in the place of the lost one.
+The server is nandscape memcached --control SOCKET. The lost drive is missing, or has failed: `stats` counts it in
+engine_lost_drives, and a note of the server names it. A remote drive in its place is empty, or the lost one itself; at its next start
+name it in the place of the lost one. Where the server has the drives itself, `new` makes one: remove the file of the lost one first. The
+order returns once the rebuild has begun; engine_rebuild_bytes_left in `stats` is what remains.
 
 Examples:
   nandscape ctl memcached replace m.control d1 \\
       nvme-tcp://127.0.0.1:4422/NQN
+  nandscape ctl memcached replace m.control d1 new
 
 Exit status: 0 when the rebuild has begun, 1 when the server has ended or does not answer in time, 2 for bad usage, a path at which no
 server listens, or a drive that cannot take the place.")]
@@ -43,8 +45,8 @@ struct ReplaceArgs {
     /// The lost drive: d0, d1 and so on, in the order of the server's --drive
     #[arg(value_name = "DRIVE")]
     drive: String,
-    /// The drive in its place
-    #[arg(value_name = "URL")]
+    /// The drive in its place: the URL of a remote drive, or `new`
+    #[arg(value_name = "URL|new")]
     with: String,
 }
 

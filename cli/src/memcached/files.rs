@@ -46,14 +46,7 @@ impl MemcachedArgs {
             places.push(match file {
                 Some(file) => Place::File(drive, path, Box::new(file)),
                 None if is_used && !self.rebuild => Place::Missing(path),
-                None => {
-                    let stores = drive.store_specs(self.seed).map_err(Failure::input)?;
-                    profile.check_store(&stores[0]).map_err(|problem| wrong(&path, &problem.to_string()))?;
-                    let made = StoreFile::create_all(&path, stores, self.store_sync);
-                    let file = made.map_err(|error| wrong(&path, &error.to_string()))?;
-                    new.add(&path);
-                    Place::File(drive, path, Box::new(file))
-                }
+                None => made((drive, profile), path, (self.seed, self.store_sync), new)?,
             });
         }
         Ok(places)
@@ -112,6 +105,49 @@ impl MemcachedArgs {
         let fits = profile.check_store(file.spec());
         fits.map_err(|problem| wrong(path, &format!("it holds another drive: {problem}")))?;
         Ok(Some(file))
+    }
+}
+
+/// Makes the file of a drive.
+fn made(
+    (drive, profile): (DriveSpec, &Resolved),
+    path: PathBuf,
+    (seed, syncs): (u64, bool),
+    new: &mut NewFiles,
+) -> Result<Place, Failure> {
+    let stores = drive.store_specs(seed).map_err(Failure::input)?;
+    profile.check_store(&stores[0]).map_err(|problem| wrong(&path, &problem.to_string()))?;
+    let file = StoreFile::create_all(&path, stores, syncs).map_err(|error| wrong(&path, &error.to_string()))?;
+    new.add(&path);
+    Ok(Place::File(drive, path, Box::new(file)))
+}
+
+/// How drives of this process are made anew while the others are served.
+pub(super) struct Anew {
+    profile: Resolved,
+    folder: Option<PathBuf>,
+    seed: u64,
+    syncs: bool,
+}
+
+impl Anew {
+    pub(super) fn of(args: &MemcachedArgs, profile: Resolved) -> Anew {
+        Anew { profile, folder: args.store.clone(), seed: args.seed, syncs: args.store_sync }
+    }
+
+    /// A new drive in the place of a number. Its file is added to `new`.
+    ///
+    /// # Errors
+    /// When its file exists, or cannot be made.
+    pub(super) fn make(&self, number: usize, new: &mut NewFiles) -> Result<Place, Failure> {
+        let drive = MemcachedArgs::model(number as u64, &self.profile);
+        let Some(folder) = &self.folder else { return Ok(Place::Memory(drive)) };
+        let path = folder.join(format!("{}.nand", drive.name));
+        if StoreFile::exists(&path).map_err(|error| wrong(&path, &error.to_string()))? {
+            let problem = "the lost drive has this file; remove it, so that a new drive can have its place";
+            return Err(wrong(&path, problem));
+        }
+        made((drive, &self.profile), path, (self.seed, self.syncs), new)
     }
 }
 

@@ -27,6 +27,7 @@ use crate::numbers::whole;
 use crate::output;
 use crate::serve::stores::NewFiles;
 use crate::serve::{descriptors, watch_signals};
+use files::Anew;
 
 /// Serve memcached's protocols over a storage engine on several drives, in real time.
 ///
@@ -80,7 +81,7 @@ pub(crate) struct MemcachedArgs {
     /// Where clients connect: unix:PATH or HOST:PORT; may be repeated
     #[arg(long, value_name = "ADDR", required = true)]
     listen: Vec<Address>,
-    /// Take orders at a unix socket: `nandscape ctl` replaces lost remote drives, prints statistics and ends the server
+    /// Take orders at a unix socket: `nandscape ctl` replaces lost drives, prints statistics and ends the server
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
     /// Allow TCP addresses that other machines can reach. There is no authentication
@@ -157,7 +158,7 @@ impl MemcachedArgs {
         }
         if self.store.is_some() && self.needs_zones() {
             return wrong(format!(
-                "--store: drives with zones are not kept in files; another --policy than {} is valid, or leave --store out",
+                "--store: a drive with zones cannot be in a file, only one whose FTL is \"page\" or \"ox_block\"; another --policy than {} is valid, or leave --store out",
                 self.policy
             ));
         }
@@ -210,17 +211,17 @@ impl MemcachedArgs {
         }
     }
 
-    /// The drives, and the settings of the engine on them.
-    fn all(&self, new: &mut NewFiles) -> Result<(Vec<Place>, Config), Failure> {
+    /// The drives, the settings of the engine on them, and how drives of this process are made anew.
+    fn all(&self, new: &mut NewFiles) -> Result<(Vec<Place>, Config, Option<Anew>), Failure> {
         if self.is_remote() {
             let targets = self.targets()?;
             let patience = targets.iter().map(|target| target.patience).max().unwrap_or_default();
             let config = Config { patience_ms: patience.ns() / 1_000_000, ..self.config() };
-            return Ok((targets.into_iter().map(Place::Remote).collect(), config));
+            return Ok((targets.into_iter().map(Place::Remote).collect(), config, None));
         }
         let profile = drive_of(&self.drive[0], &self.set, self.defaults(), &self.policy)?;
         profile.notes.iter().for_each(|note| output::note(note));
-        Ok((self.places(&profile, new)?, self.config()))
+        Ok((self.places(&profile, new)?, self.config(), Some(Anew::of(self, profile))))
     }
 
     /// Why nothing is served.
@@ -273,7 +274,7 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     let watched = watch_signals(move || asked.send(Ending::Asked).is_ok(), is_serving.clone(), args.store.is_some());
     watched.map_err(Failure::Run)?;
     let mut new = NewFiles::default();
-    let (places, config) = args.all(&mut new)?;
+    let (places, config, anew) = args.all(&mut new)?;
     let is_missing = |place: &&Place| matches!(place, Place::Missing(_));
     let missing = places.iter().filter(is_missing).count();
     let policy = POLICIES.into_iter().find(|known| *known == args.policy).unwrap_or(POLICIES[0]);
@@ -301,7 +302,7 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     new.keep();
     // The one who waits for the end may have left.
     let on_stop = move || drop(ordered.send(Ending::Asked));
-    let control = match listening.map(|listening| remote::control(listening, &serving, on_stop)).transpose() {
+    let control = match listening.map(|listening| remote::control(listening, (&serving, anew), on_stop)).transpose() {
         Ok(control) => control,
         Err(error) => {
             // Clients may have been served already.
@@ -311,7 +312,7 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
         }
     };
     if missing > 0 {
-        output::note("a start with --rebuild makes missing drives anew");
+        output::note("a start with --rebuild makes missing drives anew, and so does nandscape ctl memcached replace");
     }
     is_serving.store(true, Ordering::SeqCst);
     let (items, limit) = (serving.items, Bytes(serving.item_limit as u64));

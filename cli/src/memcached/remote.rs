@@ -1,14 +1,16 @@
 //! The drives of a server that are remote, and orders about them over its control socket.
 
 use nandscape_apps_memcached_engine::PATIENCE_MS;
-use nandscape_apps_memcached_run::live::Serving;
+use nandscape_apps_memcached_run::live::{NEW, Serving};
 use nandscape_lab_run::Target;
 use nandscape_sim::Span;
 use nandscape_transport_control::ControlServer;
 use nandscape_transport_reactor::socket::Listening;
 
 use super::MemcachedArgs;
+use super::files::Anew;
 use crate::failure::Failure;
+use crate::serve::stores::NewFiles;
 
 impl MemcachedArgs {
     /// Checks what is said of remote drives and models.
@@ -75,15 +77,21 @@ fn parse(url: &str) -> Result<Target, String> {
 /// Takes orders at a socket that listens. `on_stop` is called when the server is to end.
 pub(super) fn control(
     listening: Listening,
-    serving: &Serving,
+    (serving, anew): (&Serving, Option<Anew>),
     on_stop: impl Fn() + Send + Sync + 'static,
 ) -> std::io::Result<ControlServer> {
     let replacer = serving.replacer();
-    let replace = move |drive: &str, with: &str| {
-        if !Target::is_one(with) {
-            return Err(format!("{with:?}: nvme-tcp://HOST:PORT/NQN is valid"));
+    let replace = move |drive: &str, with: &str| match &anew {
+        Some(anew) if with == NEW => {
+            let mut files = NewFiles::default();
+            let made = |number| anew.make(number, &mut files).map_err(|failure| failure.to_string());
+            let done = replacer.renew(drive, made)?;
+            files.keep();
+            Ok(done)
         }
-        replacer.replace(drive, parse(with)?)
+        _ if Target::is_one(with) => replacer.replace(drive, parse(with)?),
+        Some(_) => Err(format!("{with:?}: {NEW} is valid, for a new drive of the server's process")),
+        None => Err(format!("{with:?}: nvme-tcp://HOST:PORT/NQN is valid")),
     };
     ControlServer::start_with(listening, vec![serving.handle()], on_stop, Box::new(replace))
 }

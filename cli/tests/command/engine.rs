@@ -156,7 +156,7 @@ fn a_server_refuses_what_it_cannot_serve() {
         ),
         (&["--policy", "zoned", "--set", "ftl.kind=page"], "has no zones, and --policy zoned needs them"),
         (&["--policy", "zoned", "--placement", "parity"], "with --policy zoned copies are valid"),
-        (&["--policy", "zoned", "--store", "cache"], "drives with zones are not kept in files"),
+        (&["--policy", "zoned", "--store", "cache"], "a drive with zones cannot be in a file, only one whose FTL is"),
         (&["--policy", "zoned", "--set", "ftl.zone.width=6"], "19 or more are valid"),
     ] {
         let all = [&["memcached", "--listen", "unix:refused.sock"][..], words].concat();

@@ -21,7 +21,7 @@ fn command(folder: &Path, limit: &str, args: &[&str]) -> Command {
 
 impl Server {
     /// A server, and what it prints once clients can connect.
-    fn start(folder: &Path, args: &[&str]) -> (Server, String) {
+    pub(crate) fn start(folder: &Path, args: &[&str]) -> (Server, String) {
         Server::start_by(command(folder, ":", args).stdout(Stdio::piped()))
     }
 
@@ -41,6 +41,17 @@ impl Server {
     pub(crate) fn signal(&self, signal: &str) {
         let status = Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap();
         assert!(status.success(), "kill {signal}");
+    }
+
+    /// Descriptors that it has open, once no more are than `most`, or after some seconds: an attempt to connect may still hold some.
+    pub(crate) fn descriptors(&self, most: usize) -> usize {
+        let folder = format!("/proc/{}/fd", self.0.id());
+        let count = || std::fs::read_dir(&folder).unwrap().count();
+        let mut tries = 0..50_000;
+        while count() > most && tries.next().is_some() {
+            std::thread::yield_now();
+        }
+        count()
     }
 
     /// What it prints on standard error, if that was piped.
@@ -270,6 +281,8 @@ fn clients_that_finish_no_command_keep_nobody_out() {
     // The server has descriptors for 40 clients.
     let mut limited = command(folder.path(), "ulimit -n 200", &["--drives", "2"]);
     let (server, _) = Server::start_by(limited.stdout(Stdio::piped()));
+    let mut idle = Client::connect(folder.path());
+    assert_eq!(idle.ask("mn\r\n", "MN"), "MN\r\n");
     let mut crowd = Vec::new();
     for _ in 0..60 {
         let mut client = Client::connect(folder.path());
@@ -278,6 +291,8 @@ fn clients_that_finish_no_command_keep_nobody_out() {
     }
     let mut good = Client::connect(folder.path());
     assert_eq!(good.ask("mn\r\n", "MN"), "MN\r\n");
+    // One that has been served before stays, although it sends nothing.
+    assert_eq!(idle.ask("mn\r\n", "MN"), "MN\r\n");
     // Neither do they keep the server from its end.
     server.end("-TERM");
 }

@@ -1,9 +1,9 @@
-//! A lost remote drive of `nandscape memcached` is replaced with `nandscape ctl` while clients are served.
+//! A lost drive of `nandscape memcached` is replaced with `nandscape ctl` while clients are served.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::memcached::Client;
+use crate::memcached::{Client, Server};
 use crate::remote::{ALL, Drive, check, end, over, refused, set, start, statistic, until_lost};
 
 /// The order to replace a drive.
@@ -36,9 +36,11 @@ fn a_lost_remote_drive_is_replaced_while_clients_are_served() {
         );
         refused(replace(folder.path(), "d7", &new.url), "there is no drive \"d7\"");
         drop(drives.remove(1).kill());
-        // A change notices it.
-        set(&mut client, 0..100, 1);
+        // The server is idle: the end of the connection is noticed.
+        while statistic(&mut client, "engine_unreachable_drives") != 1 {}
         until_lost(&mut client, 1);
+        assert_eq!(statistic(&mut client, "engine_unreachable_drives"), 0);
+        set(&mut client, 0..100, 1);
         refused(replace(folder.path(), "d1", "nvme-tcp://127.0.0.1:1/nqn.x"), "Connection refused");
         refused(replace(folder.path(), "d1", "d1.nand"), "nvme-tcp://HOST:PORT/NQN is valid");
         refused(replace(folder.path(), "d1", &drives[0].url), "is drive d0; another drive is valid");
@@ -69,11 +71,38 @@ fn a_lost_remote_drive_is_replaced_while_clients_are_served() {
         }
         let gone = "nvme-tcp://127.0.0.1:1/nqn.x";
         let urls: Vec<&str> = [gone, &new.url].into_iter().chain(drives.iter().map(|drive| &*drive.url)).collect();
-        let output = crate::memcached::Server::start_by(&mut over(folder.path(), &urls, more));
+        let output = Server::start_by(&mut over(folder.path(), &urls, more));
         assert!(output.1.contains(": 1000 items found"), "{}", output.1);
         check(&mut Client::connect(folder.path()), 200..300, 1);
         output.0.end("-KILL");
     }
+}
+
+/// The connections of replaced drives are closed, and so is all that served them. A drive of the start keeps the three descriptors by which the
+/// loop knows it.
+#[test]
+fn replaced_drives_leave_no_descriptors() {
+    let (folder, mut drives) = (tempfile::tempdir().unwrap(), [1, 2].map(Drive::start).into_iter().collect::<Vec<_>>());
+    let control = folder.path().join("m.control");
+    let args = [&ALL[..], &["--policy", "mixed", "--control", control.to_str().unwrap()]].concat();
+    let (server, _) = start(folder.path(), &drives.iter().collect::<Vec<_>>(), 1, &args);
+    let mut client = Client::connect(folder.path());
+    set(&mut client, 0..50, 0);
+    let before = server.descriptors(usize::MAX);
+    let mut most = before + 3;
+    for round in 0..5 {
+        drop(drives.remove(1).kill());
+        until_lost(&mut client, 1);
+        drives.push(Drive::start(10 + round));
+        let done = replace(folder.path(), "d1", &drives[1].url).unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        until_lost(&mut client, 0);
+        let now = server.descriptors(most);
+        assert!((before..=most).contains(&now), "round {round}: {now} descriptors are open, {before} were before");
+        most = now;
+    }
+    check(&mut client, 0..50, 0);
+    end(server);
 }
 
 /// The look at a large empty drive takes long. A second order does not join it, and the server does not wait for its end.
@@ -107,6 +136,53 @@ fn a_server_ends_during_a_replacement() {
     let noted = end(server);
     assert!(!noted.contains("drive 1 is replaced"), "{noted}");
     assert!(!orders.remove(0).wait().unwrap().success());
+}
+
+/// A drive in a file of the server's folder is made anew. Afterwards it has all items, also after `kill -9`.
+#[test]
+fn a_lost_drive_of_the_process_is_made_anew_while_clients_are_served() {
+    for more in [&["--drives", "2"][..], &["--drives", "3", "--placement", "parity"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, control) = (folder.path().join("store"), folder.path().join("m.control"));
+        let args = ["--store", store.to_str().unwrap(), "--memory", "1MiB", "--control", control.to_str().unwrap()];
+        let args = [&ALL[..], &args, more].concat();
+        let (server, _) = Server::start(folder.path(), &args);
+        set(&mut Client::connect(folder.path()), 0..500, 0);
+        server.end("-TERM");
+        let lost = store.join("d1.nand");
+        std::fs::remove_file(&lost).unwrap();
+        let (server, _) = Server::start(folder.path(), &args);
+        let mut client = Client::connect(folder.path());
+        until_lost(&mut client, 1);
+        set(&mut client, 0..100, 1);
+        let url = "nvme-tcp://127.0.0.1:1/nqn.x";
+        refused(replace(folder.path(), "d1", url), "drive d1 is of this process; new is valid");
+        refused(replace(folder.path(), "d1", "anew"), "\"anew\": new is valid");
+        refused(
+            replace(folder.path(), "d0", "new"),
+            "drive 0 is in use; a drive that is missing or has failed is valid",
+        );
+        std::fs::write(&lost, "the lost drive").unwrap();
+        refused(replace(folder.path(), "d1", "new"), "the lost drive has this file; remove it");
+        std::fs::remove_file(&lost).unwrap();
+        let done = replace(folder.path(), "d1", "new").unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert_eq!(String::from_utf8_lossy(&done.stdout), "drive d1 is a new drive now, and is being rebuilt\n");
+        while statistic(&mut client, "engine_lost_drives") > 0 {
+            check(&mut client, 200..210, 0);
+            set(&mut client, 100..110, 1);
+        }
+        set(&mut client, 110..200, 1);
+        server.end("-KILL");
+        // Without a drive that it was made from.
+        std::fs::remove_file(store.join("d0.nand")).unwrap();
+        let (server, line) = Server::start(folder.path(), &args);
+        assert!(line.contains(": 500 items found"), "{more:?}: {line}");
+        let mut client = Client::connect(folder.path());
+        check(&mut client, 0..200, 1);
+        check(&mut client, 200..500, 0);
+        server.end("-TERM");
+    }
 }
 
 #[test]

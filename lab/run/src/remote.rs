@@ -148,6 +148,11 @@ impl RemoteExport {
     pub fn on_loss(&self, act: impl Fn() + 'static) {
         self.far.on_loss.replace(Some(Box::new(act)));
     }
+
+    /// Calls `act` each time that commands begin to fail: the drive is offline for longer than its patience, or is rejected.
+    pub fn on_end(&self, act: impl Fn() + 'static) {
+        self.far.on_end.replace(Some(Box::new(act)));
+    }
 }
 
 impl Fronted for RemoteExport {
@@ -189,6 +194,8 @@ pub(crate) struct Far {
     refused: Cell<bool>,
     /// Is called when the connection is lost.
     on_loss: RefCell<Option<Box<dyn Fn()>>>,
+    /// Is called when commands begin to fail.
+    on_end: RefCell<Option<Box<dyn Fn()>>>,
     /// Is called when there is a connection again. Returns a warning for its user.
     on_return: RefCell<Option<Box<OnReturn>>>,
 }
@@ -219,6 +226,7 @@ impl Far {
             given_up: Cell::new(false),
             refused: Cell::new(false),
             on_loss: RefCell::default(),
+            on_end: RefCell::default(),
             on_return: RefCell::default(),
         })
     }
@@ -310,12 +318,14 @@ impl Source for Far {
         let is_new = self.refused.replace(refusal.is_some()) != refusal.is_some();
         if let Some(refusal) = refusal {
             self.lost.set(is_lost);
+            self.on_end.borrow().iter().filter(|_| is_new).for_each(|act| act());
             return is_new.then(|| format!("{} is not used any more: {refusal}", self.url));
         }
         if is_lost == self.lost.get() {
             let has_given_up = self.drive.has_given_up();
             let is_new = self.given_up.replace(has_given_up) != has_given_up && has_given_up;
             let reason = self.drive.problem().filter(|_| is_new)?;
+            self.on_end.borrow().iter().for_each(|act| act());
             return Some(format!("{} is not connected to yet: {reason}; its commands fail until it is", self.url));
         }
         self.losses.set(self.losses.get() + u64::from(is_lost));

@@ -125,7 +125,7 @@ pub(crate) fn help() -> Value {
             or a text",
         "settings": "the settings of all drives that can be changed, as they are now",
         "replace": "put another drive in the place of a lost one, and rebuild it (nandscape memcached). `drive`: the lost drive; `with`: the URL of \
-            the other one",
+            the other one, or \"new\" for a new drive of the process",
     })
 }
 

@@ -17,6 +17,7 @@ use crate::error::EngineError;
 use crate::hedge::Pace;
 use crate::offer::Offer;
 use crate::policy::{Need, Windows, again};
+use crate::reach::Reach;
 use crate::witness::Recorded;
 use crate::zones::{Reading, Zoned};
 
@@ -46,6 +47,7 @@ pub struct Member {
     /// How long it may be without power, or out of reach, if its data is needed.
     pub(crate) patience: Span,
     pub(crate) pace: Pace,
+    pub(crate) reach: Reach,
     /// The record of the store on it.
     pub(crate) recorded: Arc<Recorded>,
 }
@@ -112,6 +114,7 @@ impl Member {
             timeline,
             patience,
             pace: Pace::default(),
+            reach: Reach::default(),
             recorded: Arc::default(),
         };
         member.open_zones().await?;

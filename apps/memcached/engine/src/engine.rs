@@ -121,6 +121,7 @@ impl Engine {
             read_bytes: past_read + sum(|member| member.disk().map_or(0, |disk| disk.read_bytes.get())),
             written_bytes: past_written + sum(|member| member.disk().map_or(0, |disk| disk.written_bytes.get())),
             lost_drives: sum(|member| member.is_incomplete().into()),
+            away_drives: sum(|member| (!member.is_gone() && member.reach.is_away()).into()),
             rebuilt_drives: self.rebuilds.borrow().len() as u64,
             rebuild_bytes,
             rebuild_bytes_left,

@@ -237,6 +237,11 @@ pub enum OpenError {
         /// The other one.
         other: usize,
     },
+    /// A drive of the store was replaced many times since.
+    #[error(
+        "drive {0} has been replaced so often that its record does not show any more whether it was used without the others; an empty drive, or none, is valid in its place"
+    )]
+    Forgotten(usize),
     /// The store was made otherwise.
     #[error("drive {drive}: the store has {what}")]
     Other {

@@ -57,8 +57,14 @@ impl Engine {
         // Each drive has had its turn.
         let round = self.replicas().max(2);
         while self.failure().is_none() {
-            self.begin_replacements();
-            if let Err(error) = self.join_rebuilt().await {
+            let begun = match self.lose_ended().await {
+                Ok(()) => {
+                    self.begin_replacements();
+                    self.join_rebuilt().await
+                }
+                failed => failed,
+            };
+            if let Err(error) = begun {
                 self.failed.borrow_mut().get_or_insert(error);
                 break;
             }

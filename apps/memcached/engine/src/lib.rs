@@ -18,9 +18,9 @@
 //! | `reclaim` | old segments are given up; eviction |
 //! | `small` | items that share a record, and have no entry in the index |
 //! | `open`, `recover`, `replay` | making a store, and finding its items again |
-//! | `shape`, `membership` | the record of the store on each drive, and what a drive is for it |
+//! | `shape`, `lives`, `membership` | the record of the store on each drive, and what a drive is for it |
 //! | `room` | the room of drives for segments |
-//! | `lost` | drives that are missing or fail |
+//! | `lost`, `reach` | drives that are missing or fail, or are out of reach |
 //! | `witness` | whether a drive that was out of reach is as the engine left it |
 //! | `rebuild`, `replace` | drives that are made anew from the others of their group, also in the place of lost ones |
 //! | `record` | records and chunks as bytes |
@@ -47,6 +47,7 @@ mod flush;
 mod hedge;
 mod in_order;
 mod item;
+mod lives;
 mod lock;
 mod log;
 mod lost;
@@ -59,6 +60,7 @@ mod pack;
 mod pack_tests;
 mod placement;
 pub mod policy;
+mod reach;
 mod read;
 mod rebuild;
 mod reclaim;

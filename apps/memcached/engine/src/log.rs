@@ -361,6 +361,14 @@ impl Log {
         self.segments.iter().map(|(number, segment)| (*number, segment.slot)).collect()
     }
 
+    /// The log continues in other slots than those that are free together with the ones written last.
+    pub(crate) fn leave_zone(&mut self) {
+        let together = self.together;
+        while let Some(slot) = self.free.pop_front_if(|slot| !slot.is_multiple_of(together)) {
+            self.give_back(slot);
+        }
+    }
+
     /// A replica that is rebuilt has a segment, or is not rebuilt any more.
     pub(crate) fn has_copy(&mut self, number: u64) {
         self.segments.get_mut(&number).into_iter().for_each(|segment| segment.pending -= 1);

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::config::Config;
 use crate::drives::Member;
 use crate::error::OpenError;
+use crate::lives::Lives;
 use crate::open::LEAST_BLOCK;
 use crate::placement::Layout;
 use crate::record::CHUNK_HEADER;
@@ -68,7 +69,8 @@ pub(crate) async fn shape(
         _ => {
             let drives = members.len() as u32;
             let (id, number, generation, lost, known) = (config.id, 0, 0, 0, [Known::default(); MOST_DRIVES]);
-            let shape = Super { id, segment, slots, drives, number, replicas, generation, lost, known };
+            let lives = Lives::default();
+            let shape = Super { id, segment, slots, drives, number, replicas, generation, lost, known, lives };
             make(members, &found, (shape, room.slots(segment).start(0)))
                 .await
                 .map(|()| (shape, vec![Part::Whole; members.len()], true))
@@ -129,13 +131,19 @@ async fn is_used(members: &[Rc<Member>], found: &[Option<Super>], start: u64) ->
 impl Super {
     /// Checks that this is the record of a drive of a store.
     pub(crate) fn check_is(&self, drive: usize, store: &Super) -> Result<(), OpenError> {
-        let Super { generation, lost, known, .. } = *self;
-        if *self == (Super { number: drive as u32, generation, lost, known, ..*store }) {
+        let Super { generation, lost, known, lives, .. } = *self;
+        if *self == (Super { number: drive as u32, generation, lost, known, lives, ..*store }) {
             return Ok(());
         }
         let what = format!("another drive here: it is number {} of store {:016x}", self.number, self.id);
         Err(OpenError::Other { drive, what })
     }
+}
+
+/// Checks that it is known of each drive until when it was one of the store.
+pub(crate) fn check_lives(all: &[Super]) -> Result<(), OpenError> {
+    let forgotten = all.iter().find(|one| all.iter().any(|other| other.has_forgotten(one)));
+    forgotten.map_or(Ok(()), |one| Err(OpenError::Forgotten(one.number as usize)))
 }
 
 /// What each drive is for a store.
@@ -159,6 +167,7 @@ fn check_parts(
         return Err(OpenError::Other { drive: first.number as usize, what });
     }
     let all: Vec<Super> = found.iter().flatten().copied().collect();
+    check_lives(&all)?;
     let mut parts = Vec::new();
     for (drive, there) in found.iter().enumerate() {
         parts.push(match (there, members[drive].disk()) {

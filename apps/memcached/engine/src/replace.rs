@@ -3,7 +3,7 @@
 //! The new drive is empty, or was this drive of this store, unless it was used without the others since. First it records that it lacks items: until it is rebuilt it is never used alone. Then
 //! its slots are cleared. It joins between two epochs, once the others have all that was packed, and gets what is packed from then on.
 //!
-//! Left out: drives with zones. They join when the store is opened: the log has to begin another zone on each drive.
+//! On drives with zones the log begins another zone then, as after a crash: the new drive gets old segments and new chunks at the same time.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,8 +13,8 @@ use nandscape_sim::Span;
 use crate::drives::{Given, Member};
 use crate::engine::Engine;
 use crate::error::{EngineError, Event, OpenError};
-use crate::membership::found_on;
-use crate::policy::Need;
+use crate::membership::{check_lives, found_on};
+use crate::room::Room;
 use crate::shape::{Super, is_left};
 
 /// Why a drive does not take the place of another one.
@@ -34,9 +34,6 @@ pub enum ReplaceError {
     /// Another one takes its place already.
     #[error("drive {0} is being replaced by another drive already")]
     Begun(usize),
-    /// The drives have zones.
-    #[error("drive {0} has zones; a replacement at the next start is valid")]
-    Zones(usize),
     /// The new drive does not fit.
     #[error("the new drive {drive} {what}")]
     Unfit {
@@ -84,9 +81,6 @@ impl Engine {
         if drive > last {
             return Err(ReplaceError::Unknown { drive, last });
         }
-        if self.policy.needs() == Need::Zones {
-            return Err(ReplaceError::Zones(drive));
-        }
         self.check_open()?;
         if !self.member(drive).is_gone() {
             return Err(ReplaceError::InUse(drive));
@@ -121,6 +115,9 @@ impl Engine {
         let member = Rc::new(Member::new(&self.host, drive, Some(given), wanted).await?);
         self.check_fits(&member)?;
         let found = found_on(&member).await?;
+        if found.is_none() && member.has_written_zones() {
+            return Err(OpenError::Foreign(drive).into());
+        }
         if let Some(found) = found {
             found.check_is(drive, &self.shape.get())?;
             self.check_was_not_alone(found)?;
@@ -129,8 +126,10 @@ impl Engine {
         self.check_open()?;
         self.begin_life(drive, found.map(|found| found.own()).unwrap_or_default());
         self.record(&member).await?;
-        let slots = self.shape.get().slots as u32;
-        self.wipe_slots(&member, 0..slots).await?;
+        match member.zoned() {
+            Some(_) => member.reset_all().await?,
+            None => self.wipe_slots(&member, 0..self.shape.get().slots as u32).await?,
+        }
         let replacement = Rc::new(Replacement { member, has_begun: Cell::new(false) });
         self.replacements.borrow_mut().push(replacement.clone());
         self.changed.notify();
@@ -152,6 +151,7 @@ impl Engine {
         let mut all: Vec<Super> = whole.map(|member| shape.taken_by(member.number())).collect();
         let other = all.first().map_or(drive, |one| one.number as usize);
         all.push(found);
+        check_lives(&all)?;
         if let Err(other) = is_left(found.number, &all) {
             return Err(OpenError::Split { drive, other });
         }
@@ -163,7 +163,7 @@ impl Engine {
     }
 
     /// Checks that a drive has room for the segments and blocks of the store.
-    fn check_fits(&self, member: &Member) -> Result<(), ReplaceError> {
+    fn check_fits(&self, member: &Rc<Member>) -> Result<(), ReplaceError> {
         let (drive, shape) = (member.number(), self.shape.get());
         let info = member.in_use()?.info;
         if !info.keeps_data {
@@ -174,6 +174,9 @@ impl Engine {
             let what = format!("has {} bytes; {least} or more are valid", info.bytes());
             return Err(ReplaceError::Unfit { drive, what });
         }
+        // Their zones are equal.
+        let other = self.members().iter().find(|other| !other.is_gone()).cloned();
+        Room::of(&other.into_iter().chain([member.clone()]).collect::<Vec<_>>())?;
         let unit = info.unit_bytes.max(info.lba_bytes) as usize;
         if unit == 0 || !self.block.is_multiple_of(unit) {
             let what =
@@ -200,6 +203,7 @@ impl Engine {
             }
             self.members.replace(members.into());
             self.begin_rebuild(drive);
+            self.state.borrow_mut().logs[drive / self.replicas()].leave_zone();
             has_begun.set(true);
             self.event(Event::Replaced { drive, twin: self.twin(drive) });
             self.changed.notify();

@@ -8,8 +8,7 @@
 //! A drive that is rebuilt records first that it is lost itself, and at the end that it is not, before the other drives do. So it is never used
 //! alone while it lacks items, and may be once it has all. With that first record it begins another *life* under its number, which the vector
 //! names as well. So the drive that had the number before is known when it returns: it lacks items, and if it was used alone since, the store is split.
-//!
-//! Left out: that a drive was used alone which was replaced twice, if fewer rounds were recorded without it than with its first replacement.
+//! A number may have had several drives: [`Lives`] has when the life of each ended.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -18,13 +17,14 @@ use nandscape_apps_store::bytes::{Put as _, Reader, is_sealed, seal};
 use crate::drives::Member;
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::lives::{LIVES, Lives};
 
 /// The first bytes of a drive of a store; the digit of its format follows.
 const MAGIC: &[u8; 7] = b"NDENGIN";
 /// Bytes of the structure that begins with them. A drive writes a block as a whole, and has blocks of 512 bytes at least.
-pub(crate) const SUPER: usize = 64 + 2 * KNOWN * MOST_DRIVES;
+pub(crate) const SUPER: usize = 64 + 2 * KNOWN * MOST_DRIVES + LIVES;
 /// Bytes of each number that is known of a drive, and the greatest: later rounds are not distinguished.
-const KNOWN: usize = 3;
+pub(crate) const KNOWN: usize = 3;
 const MOST_KNOWN: u32 = (1 << (8 * KNOWN)) - 1;
 /// Where its checksum is.
 const SUPER_CRC: usize = 8;
@@ -37,7 +37,7 @@ pub struct Format(u8);
 
 impl Format {
     /// The one that this program reads and writes.
-    pub const OWN: Format = Format(b'4');
+    pub const OWN: Format = Format(b'5');
 
     /// That of a drive, by its first bytes; `None` if it has no store.
     pub(crate) fn of(bytes: &[u8]) -> Option<Format> {
@@ -76,6 +76,8 @@ pub(crate) struct Super {
     pub(crate) lost: u64,
     /// What is known of each drive.
     pub(crate) known: [Known; 64],
+    /// The lives before the last one of each.
+    pub(crate) lives: Lives,
 }
 
 impl Super {
@@ -87,6 +89,7 @@ impl Super {
         numbers.into_iter().for_each(|number| bytes.u64(number));
         let known = self.known.into_iter().flat_map(|Known { life, taken }| [life, taken]);
         known.for_each(|number| bytes.extend(&number.to_le_bytes()[..KNOWN]));
+        self.lives.put(&mut bytes);
         seal(&mut bytes[..SUPER], SUPER_CRC);
         bytes
     }
@@ -105,8 +108,9 @@ impl Super {
             let mut number = || reader.take(KNOWN).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]));
             *one = Known { life: number()?, taken: number()? };
         }
+        let lives = Lives::read(&mut reader)?;
         let is_drive = (number as usize) < MOST_DRIVES && drives as usize <= MOST_DRIVES;
-        is_drive.then_some(Super { drives, number, replicas, id, segment, slots, generation, lost, known })
+        is_drive.then_some(Super { drives, number, replicas, id, segment, slots, generation, lost, known, lives })
     }
 
     /// The same of another drive, which takes it now.
@@ -122,8 +126,18 @@ impl Super {
         self.known[drive].taken = self.known[drive].taken.max(taken);
     }
 
+    /// More may be known of a drive.
+    fn learns(&mut self, drive: usize, known: Known) {
+        let before = self.known[drive];
+        if known.life > before.life {
+            self.lives.add(drive, before.life);
+        }
+        self.known[drive] = known.max(before);
+    }
+
     /// A drive begins another life: it gets all that it lacks. `found` is what it has recorded of itself.
     fn begins_life(&mut self, drive: usize, found: Known) {
+        self.lives.add(drive, self.known[drive].life);
         let before = self.known[drive].max(found);
         let life = before.life.max(before.taken) + 1;
         self.known[drive] = Known { life: life.min(MOST_KNOWN), taken: 0 };
@@ -151,13 +165,19 @@ impl Super {
     fn knows(&self, other: &Super) -> bool {
         let (known, own) = (self.known[other.number as usize], other.own());
         // Of a drive that another one replaced, what it had taken until then.
-        let is_before = known.life > own.life && known.life > own.taken;
+        let end = self.lives.end(other.number as usize, own.life, known.life);
+        let is_before = known.life > own.life && end > own.taken;
         self.number == other.number || is_before || known.life == own.life && known.taken >= own.taken
     }
 
     /// Whether another drive has taken a later record than it has now, or was replaced.
     fn supersedes(&self, other: &Super) -> bool {
         self.number != other.number && self.known[other.number as usize] > other.own()
+    }
+
+    /// Whether it is not known any more when another drive was replaced.
+    pub(crate) fn has_forgotten(&self, other: &Super) -> bool {
+        self.supersedes(other) && self.lives.has_forgotten(other.number as usize, other.own().life)
     }
 
     /// Whether this drive has taken another one's record, or that of a later round.
@@ -205,13 +225,10 @@ pub(crate) fn latest(all: &[Super], is_whole: impl Fn(u32) -> bool) -> Option<(S
     let mut latest = *all.iter().rev().max_by_key(|one| one.generation)?;
     let is_even = all.len() == latest.drives as usize && all.iter().all(|one| one.generation == latest.generation);
     for one in all.iter().filter(|one| is_whole(one.number)) {
-        let of_all = latest.known.iter_mut().zip(one.known);
-        of_all.for_each(|(latest, known)| *latest = known.max(*latest));
+        latest.lives.add_all(&one.lives);
+        (0..MOST_DRIVES).for_each(|drive| latest.learns(drive, one.known[drive]));
     }
-    for one in all {
-        let known = &mut latest.known[one.number as usize];
-        *known = one.own().max(*known);
-    }
+    all.iter().for_each(|one| latest.learns(one.number as usize, one.own()));
     Some((latest, is_even))
 }
 
@@ -261,6 +278,7 @@ mod tests {
                 generation,
                 lost,
                 known: [Known::default(); MOST_DRIVES],
+                lives: Lives::default(),
             };
             Drives((0..count).map(record).collect())
         }
@@ -316,6 +334,7 @@ mod tests {
         let mut record = Drives::new(4).0[3];
         (record.generation, record.lost) = (1 << 40, 5);
         (record.known[2].life, record.known[63].taken) = (9, MOST_KNOWN);
+        record.lives.add(63, 7);
         let bytes = record.to_bytes();
         assert!(bytes.len() == SUPER && SUPER <= 512);
         assert_eq!(Super::of(&bytes), Some(record));
@@ -390,6 +409,34 @@ mod tests {
         drives.open(&[0, 1, 2], ALL);
         drives.0[1] = old;
         assert_eq!(drives.left(&[0, 1, 2, 3]), Ok(vec![1, 3]));
+    }
+
+    /// Any of the drives that have had a number may return, however often it was replaced, and whether or not it was used alone since.
+    #[test]
+    fn a_drive_is_known_that_was_replaced_several_times() {
+        for (rounds, replaced) in [(1, 2), (3, 2), (2, 5)] {
+            let mut drives = Drives::new(4);
+            let mut before = vec![drives.0[1]];
+            for _ in 0..replaced {
+                (0..rounds).for_each(|_| _ = drives.open(&[0, 2, 3], ALL));
+                let shape = drives.open(&[0, 1, 2, 3], ALL);
+                drives.join(shape, 1, &[0, 2, 3], ALL);
+                before.push(drives.0[1]);
+            }
+            before.pop();
+            for (life, old) in before.into_iter().enumerate() {
+                let mut drives = Drives(drives.0.clone());
+                drives.0[1] = old;
+                for alone in 0..30 {
+                    for there in [&[0, 1, 2, 3][..], &[0, 1], &[1, 2, 3], &[1, 3]] {
+                        let left = drives.left(there);
+                        let is_right = if alone == 0 { left == Ok(vec![1]) } else { left.is_err() };
+                        assert!(is_right, "{rounds} {replaced}, life {life}, alone {alone} times, {there:?}: {left:?}");
+                    }
+                    drives.open(&[1], ALL);
+                }
+            }
+        }
     }
 
     /// With parity, or with other pairs: nothing was served by a round that a drive in use has not taken.

@@ -55,7 +55,9 @@ pub struct Stats {
     pub dropped: u64,
     /// Drives that are missing, have failed, or are being rebuilt.
     pub lost_drives: u64,
-    /// Of those, drives that are being rebuilt.
+    /// Drives that are out of reach, and are waited for.
+    pub away_drives: u64,
+    /// Of those that are lost, drives that are being rebuilt.
     pub rebuilt_drives: u64,
     /// Bytes that are copied to these in all.
     pub rebuild_bytes: u64,

@@ -100,12 +100,15 @@ pub async fn clear(host: &Host, drive: Rc<dyn Drive>) -> Result<(), StoreError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lives::Lives;
     use crate::shape::{Known, MOST_DRIVES};
 
     #[test]
     fn a_drive_has_the_record_that_was_written_last() {
         let (replicas, generation, lost, known) = (2, 4, 0, [Known::default(); MOST_DRIVES]);
-        let shape = Super { id: 7, segment: 1, slots: 1, drives: 2, number: 1, replicas, generation, lost, known };
+        let lives = Lives::default();
+        let shape =
+            Super { id: 7, segment: 1, slots: 1, drives: 2, number: 1, replicas, generation, lost, known, lives };
         let block = |shape: Super| shape.to_bytes();
         let witness = Witness { id: 7, number: 1, recorded: Arc::default() };
         assert!(witness.look(&block(shape)).is_err_and(|why| why.contains("no record")));

@@ -133,6 +133,7 @@ impl Server {
             ("engine_hedged_reads", engine.hedged),
             ("engine_unreadable", engine.unreadable),
             ("engine_lost_drives", engine.lost_drives),
+            ("engine_unreachable_drives", engine.away_drives),
             ("engine_rebuilt_drives", engine.rebuilt_drives),
             ("engine_rebuild_bytes", engine.rebuild_bytes),
             ("engine_rebuild_bytes_left", engine.rebuild_bytes_left),

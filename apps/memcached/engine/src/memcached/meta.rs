@@ -36,7 +36,13 @@ impl<'a> Meta<'a> {
             }
         }
         let meta = Meta { word, key: word.to_vec(), flags };
-        let key = if meta.has(b'b') { base64::decode(word).unwrap_or_default() } else { meta.key.clone() };
+        // A longer word is no key: it is not worth decoding.
+        let is_short = word.len() <= MOST_KEY.div_ceil(3) * 4;
+        let key = match meta.has(b'b') {
+            true if is_short => base64::decode(word).unwrap_or_default(),
+            true => Vec::new(),
+            false => meta.key.clone(),
+        };
         let is_right = if meta.has(b'b') { !key.is_empty() && key.len() <= MOST_KEY } else { is_key(&key) };
         if is_right { Ok(Meta { key, ..meta }) } else { Err("CLIENT_ERROR bad command line format") }
     }

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `wire` | a client's bytes, with bounds |
+//! | `wire`, `queue` | a client's bytes, with bounds |
 //! | `line` | a command line in words |
 //! | `text` | the text protocol |
 //! | `meta` | the meta protocol |
@@ -21,6 +21,7 @@ mod lease;
 mod line;
 mod meta;
 mod prefixes;
+mod queue;
 mod text;
 mod wire;
 
@@ -114,6 +115,7 @@ impl Server {
                 if then == Then::Close || !wire.room().await {
                     break;
                 }
+                wire.share().await;
             }
             wire.end();
             server.count_bytes(&wire);

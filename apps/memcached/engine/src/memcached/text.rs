@@ -124,6 +124,7 @@ impl Server {
             if !wire.room().await {
                 return Then::Close;
             }
+            wire.share().await;
         }
         Then::GoOn
     }

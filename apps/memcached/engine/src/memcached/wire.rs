@@ -1,24 +1,30 @@
 //! A client's bytes. What a client sends is read as far as its command needs, and what it does not take stops its commands: so a client
-//! holds a bounded amount of memory.
+//! holds a bounded amount of memory. After some work for a client, all others have their turn.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_sim::Sim;
 use nandscape_sim::signal::Signal;
+use nandscape_sim::{Sim, Span, Time};
 
 use super::line::Part;
+use super::queue::Queue;
 use crate::engine::Engine;
 
 /// The longest command line; of a longer `get` or `gets`, the longest part.
 pub const MOST_LINE: usize = 64 << 10;
 /// Bytes that may wait for a client before its next command is served.
 const MOST_UNSENT: usize = 256 << 10;
+/// The most work for a client in a turn: commands, keys, and pieces of answers, some tens of microseconds in all.
+const WORK: u32 = 128;
+/// Bytes of an answer that are as much work as a piece of it.
+const PIECE: usize = 4 << 10;
 
 /// See the file.
 pub struct Wire {
-    input: RefCell<Vec<u8>>,
-    output: RefCell<Vec<u8>>,
+    sim: Sim,
+    input: RefCell<Queue>,
+    output: RefCell<Queue>,
     /// Bytes at the beginning of the input that are no line's end.
     looked: Cell<usize>,
     /// What becomes of the rest of a line of which a part was served.
@@ -31,6 +37,12 @@ pub struct Wire {
     changed: Signal,
     /// A command is in work.
     is_busy: Cell<bool>,
+    /// It waits for the rest of its data.
+    is_partial: Cell<bool>,
+    /// Commands that have ended.
+    commands: Cell<u64>,
+    /// The work for it at a time.
+    work: Cell<(Time, u32)>,
     /// It waits for room in the engine, with its data.
     is_throttled: Cell<bool>,
     /// Bytes of data that the present command has taken.
@@ -66,6 +78,7 @@ impl Wire {
     /// A client that has sent nothing yet. `notice` is set when there is something to do for whoever moves its bytes.
     pub fn new(sim: &Sim, notice: &Rc<Cell<bool>>) -> Rc<Wire> {
         Rc::new(Wire {
+            sim: sim.clone(),
             input: RefCell::default(),
             output: RefCell::default(),
             looked: Cell::new(0),
@@ -74,6 +87,9 @@ impl Wire {
             needs: Cell::new(MOST_LINE),
             changed: Signal::new(sim),
             is_busy: Cell::new(false),
+            is_partial: Cell::new(false),
+            commands: Cell::new(0),
+            work: Cell::default(),
             is_throttled: Cell::new(false),
             taken: Cell::new(0),
             is_gone: Cell::new(false),
@@ -93,7 +109,7 @@ impl Wire {
 
     /// The client has sent bytes.
     pub fn received(&self, bytes: &[u8]) {
-        self.input.borrow_mut().extend_from_slice(bytes);
+        self.input.borrow_mut().append(bytes);
         let [received, sent] = self.counts.get();
         self.counts.set([received + bytes.len() as u64, sent]);
         self.changed.notify();
@@ -128,7 +144,7 @@ impl Wire {
 
     /// Bytes of memory that it holds.
     pub fn held(&self) -> usize {
-        self.input.borrow().len() + self.output.borrow().len() + self.taken.get()
+        self.input.borrow().held() + self.output.borrow().held() + self.taken.get()
     }
 
     /// Whether its command waits for room in the engine: it is the server that it waits for.
@@ -136,21 +152,26 @@ impl Wire {
         self.is_throttled.get()
     }
 
-    /// Whether nothing of it is in work.
-    pub fn is_idle(&self) -> bool {
-        self.held() == 0 && !self.is_busy.get()
+    /// Whether it waits for the server: a command of it is in work, and whole.
+    pub fn is_served(&self) -> bool {
+        self.is_busy.get() && !self.is_partial.get()
+    }
+
+    /// Commands of it that have ended.
+    pub fn commands(&self) -> u64 {
+        self.commands.get()
     }
 
     /// Whether there is something to send.
     pub fn has_output(&self) -> bool {
-        !self.output.borrow().is_empty()
+        self.output.borrow().len() > 0
     }
 
     /// Has bytes sent: `send` takes some and returns how many.
     pub fn send<E>(&self, send: impl FnOnce(&[u8]) -> Result<usize, E>) -> Result<usize, E> {
         let mut output = self.output.borrow_mut();
-        let sent = send(&output)?;
-        output.drain(..sent);
+        let sent = send(output.rest())?;
+        output.pass(sent);
         let [received, before] = self.counts.get();
         self.counts.set([received, before + sent as u64]);
         self.changed.notify();
@@ -185,7 +206,8 @@ impl Wire {
         if self.is_deaf.get() {
             return;
         }
-        self.output.borrow_mut().extend_from_slice(bytes);
+        self.output.borrow_mut().append(bytes);
+        self.count_work(1 + (bytes.len() / PIECE) as u32);
         self.notice.set(true);
         self.answered.notify();
     }
@@ -194,6 +216,20 @@ impl Wire {
     pub(crate) fn put_line(&self, line: &str) {
         self.put(line.as_bytes());
         self.put(b"\r\n");
+    }
+
+    fn count_work(&self, more: u32) {
+        let (at, work) = self.work.get();
+        let now = self.sim.now();
+        self.work.set((now, if at == now { work.saturating_add(more) } else { more }));
+    }
+
+    /// A command or a key of one was served. Waits for the others if that was much at a time.
+    pub(crate) async fn share(&self) {
+        self.count_work(1);
+        if self.work.get().1 > WORK {
+            self.sim.sleep(Span::from_ns(1)).await;
+        }
     }
 
     /// Notes how many bytes the present command needs at once.
@@ -216,15 +252,17 @@ impl Wire {
     /// The next command line without its end, or a part of a longer one; `None` when there is none any more.
     pub(crate) async fn line(&self) -> Option<(Vec<u8>, Part)> {
         self.need(MOST_LINE);
-        self.is_busy.set(false);
+        if self.is_busy.replace(false) {
+            self.commands.set(self.commands.get() + 1);
+        }
         self.taken.set(0);
         loop {
-            let found = self.input.borrow()[self.looked.get()..].iter().position(|byte| *byte == b'\n');
+            let found = self.input.borrow().rest()[self.looked.get()..].iter().position(|byte| *byte == b'\n');
             if let Some(found) = found {
                 let end = self.looked.take() + found;
                 self.is_busy.set(true);
-                let mut line: Vec<u8> = self.input.borrow_mut().drain(..=end).collect();
-                line.pop();
+                let mut line = self.input.borrow().rest()[..end].to_vec();
+                self.input.borrow_mut().pass(end + 1);
                 if line.last() == Some(&b'\r') {
                     line.pop();
                 }
@@ -241,7 +279,7 @@ impl Wire {
             }
             self.looked.set(self.input.borrow().len());
             if let Rest::Dropped = self.rest.get() {
-                self.input.borrow_mut().clear();
+                self.input.take();
                 self.looked.set(0);
                 self.notice.set(true);
             }
@@ -264,13 +302,14 @@ impl Wire {
         let mut input = self.input.borrow_mut();
         let (follows, command): (bool, &'static [u8]) = match self.rest.get() {
             Rest::Keys(command) => (true, command),
-            _ if input.starts_with(b"get ") => (false, b"get "),
-            _ if input.starts_with(b"gets ") => (false, b"gets "),
+            _ if input.rest().starts_with(b"get ") => (false, b"get "),
+            _ if input.rest().starts_with(b"gets ") => (false, b"gets "),
             _ => return None,
         };
         let own = if follows { 0 } else { command.len() };
-        let last = input[own..].iter().rposition(|byte| *byte == b' ')?;
-        let keys: Vec<u8> = input.drain(..=own + last).skip(own).collect();
+        let last = own + input.rest()[own..].iter().rposition(|byte| *byte == b' ')?;
+        let keys = input.rest()[own..=last].to_vec();
+        input.pass(last + 1);
         self.looked.set(0);
         self.is_busy.set(true);
         self.rest.set(Rest::Keys(command));
@@ -289,12 +328,14 @@ impl Wire {
     pub(crate) async fn data(&self, len: usize, engine: &Engine) -> Option<Option<Rc<[u8]>>> {
         let all = len.saturating_add(2);
         self.need(all);
+        self.is_partial.set(true);
         while self.input.borrow().len() < all {
             if self.is_gone.get() {
                 return None;
             }
             self.changed.changed().await;
         }
+        self.is_partial.set(false);
         self.is_throttled.set(true);
         // A failure is what the command reports.
         let _ = engine.wait_for_room_unless(|| self.is_cut.get()).await;
@@ -305,9 +346,9 @@ impl Wire {
         self.need(MOST_LINE);
         self.taken.set(len);
         let mut input = self.input.borrow_mut();
-        let is_right = &input[len..all] == b"\r\n";
-        let value = is_right.then(|| Rc::from(&input[..len]));
-        input.drain(..all);
+        let is_right = &input.rest()[len..all] == b"\r\n";
+        let value = is_right.then(|| Rc::from(&input.rest()[..len]));
+        input.pass(all);
         Some(value)
     }
 
@@ -315,15 +356,17 @@ impl Wire {
     pub(crate) async fn skip(&self, len: u64) -> bool {
         let mut left = len.saturating_add(2);
         self.need(MOST_LINE);
+        self.is_partial.set(true);
         loop {
             {
                 let mut input = self.input.borrow_mut();
                 let now = input.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-                input.drain(..now);
+                input.pass(now);
                 left -= now as u64;
                 self.notice.set(true);
             }
             if left == 0 {
+                self.is_partial.set(false);
                 return true;
             }
             if self.is_gone.get() {

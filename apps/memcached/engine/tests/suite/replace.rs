@@ -10,14 +10,18 @@ use nandscape_lab_crash::each;
 use nandscape_sim::{Executor, Seed, Span};
 use nandscape_wire_nvme::Status;
 
-use crate::client::{NOW_S, SMALL, disks, drives, given, open_all};
+use crate::client::{NOW_S, SMALL, disks, drives, given, open_all, zoned_disks};
 use crate::crash::{Counting, History, live, live_without, load};
 use crate::degraded::{Failing, are_rebuilt, check, fill, run_as};
 
 const CONFIG: Config = Config { ack: Ack::All, memory: 1 << 20, start_s: NOW_S, ..SMALL };
 
-fn small_disks(count: usize) -> Vec<Rc<Disk>> {
-    (0..count).map(|_| Disk::new(1_200 << 10)).collect()
+/// Where segments are given up all the time. A zone has three segments and a rest that none fills.
+fn small_disks(count: usize, policy: &str) -> Vec<Rc<Disk>> {
+    match policy {
+        "zoned" => zoned_disks(count, 19, (256 << 10, 200 << 10)),
+        _ => (0..count).map(|_| Disk::new(1_200 << 10)).collect(),
+    }
 }
 
 /// When all drives lose power.
@@ -38,7 +42,7 @@ fn live_replacing(
 ) -> bool {
     let (mut executor, mut rng) = (Executor::new(), seed.child("replacing").rng());
     let sim = executor.sim();
-    let new = Disk::new(1_200 << 10);
+    let new = small_disks(1, policy).remove(0);
     let count = Rc::<Cell<u64>>::default();
     let mut all = drives(&sim, disks);
     all.push(drives(&sim, std::slice::from_ref(&new)).remove(0));
@@ -76,11 +80,12 @@ fn live_replacing(
 #[test]
 fn a_crash_at_any_time_of_a_replacement_loses_nothing() {
     let mut whole = 0;
-    each(16, |seed| {
+    each(20, |seed| {
         let mut rng = seed.child("config").rng();
-        let placement = [Placement::Copies, Placement::Parity][rng.below(2) as usize];
-        let mut disks = small_disks(if placement == Placement::Parity { 3 } else { 2 });
-        let policy = ["mixed", "epochs", "rails", "fdp"][rng.below(4) as usize];
+        let policy = ["mixed", "epochs", "rails", "fdp", "zoned"][rng.below(5) as usize];
+        let has_parity = policy != "zoned" && rng.chance(0.5);
+        let placement = if has_parity { Placement::Parity } else { Placement::Copies };
+        let mut disks = small_disks(if has_parity { 3 } else { 2 }, policy);
         let config = Config { placement, ack: [Ack::Cache, Ack::All][rng.below(2) as usize], ..CONFIG };
         let config = Config { small: [0, 600][rng.below(2) as usize], ..config };
         let history = Rc::new(History::of(200));
@@ -103,17 +108,67 @@ fn a_crash_at_any_time_of_a_replacement_loses_nothing() {
 /// From the first command of a replacement to the last ones of its rebuild.
 #[test]
 fn a_crash_at_every_fourth_command_of_a_replacement_loses_nothing() {
-    for (placement, count) in [(Placement::Copies, 2), (Placement::Parity, 3)] {
+    for (policy, placement, count) in
+        [("epochs", Placement::Copies, 2), ("epochs", Placement::Parity, 3), ("zoned", Placement::Copies, 2)]
+    {
         let (seed, config) = (Seed::new(1), Config { placement, ..CONFIG });
         let mut ends = [0, 0];
         for command in (1..=160).step_by(4) {
-            let (mut disks, history) = (small_disks(count), Rc::new(History::of(60)));
-            let is_whole = live_replacing(&mut disks, 1, &history, ("epochs", config, Cut::Command(command)), seed);
+            let (mut disks, history) = (small_disks(count, policy), Rc::new(History::of(60)));
+            let is_whole = live_replacing(&mut disks, 1, &history, (policy, config, Cut::Command(command)), seed);
             ends[usize::from(is_whole)] += 1;
-            live(&disks, &history, ("epochs", config), seed.nth(command));
+            live(&disks, &history, (policy, config), seed.nth(command));
         }
-        assert!(!ends.contains(&0), "{placement:?}: {ends:?} rebuilds were unfinished and finished");
+        assert!(!ends.contains(&0), "{policy} {placement:?}: {ends:?} rebuilds were unfinished and finished");
     }
+}
+
+/// Drives with zones: the log continues in another zone, and older segments are copied in the order of each zone.
+#[test]
+fn a_drive_with_zones_is_replaced_while_clients_are_served() {
+    let (size, capacity) = (256 << 10, 200 << 10);
+    let all = zoned_disks(2, 24, (size, capacity));
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let there: Vec<Rc<Failing>> =
+        drives(&sim, &all).into_iter().map(|drive| Failing::over(drive as Rc<dyn Drive>)).collect();
+    let ran = executor.block_on(async {
+        let opened = there.iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>));
+        let engine = open_all(&sim, opened, "zoned", CONFIG).await.unwrap();
+        // In the midst of a zone.
+        fill(&engine, 0..90, 1).await;
+        there[1].status.set(Some(Status::WRITE_FAULT));
+        fill(&engine, 0..10, 2).await;
+        let replace = async |disk: &Rc<Disk>| {
+            let drive = drives(&sim, std::slice::from_ref(disk)).remove(0);
+            engine.replace(1, given(drive, "zoned")).await
+        };
+        let other = replace(&zoned_disks(1, 24, (size, 192 << 10))[0]).await;
+        assert!(matches!(other, Err(ReplaceError::Open(OpenError::Zones { drive: 1, .. }))), "{other:?}");
+        let few = replace(&zoned_disks(1, 20, (size, capacity))[0]).await;
+        assert!(few.is_err_and(|error| error.to_string().contains("has 5242880 bytes; 6291456 or more are valid")));
+        let new = zoned_disks(1, 24, (size, capacity));
+        assert_eq!(replace(&new[0]).await, Ok(()));
+        let mut rounds = 0;
+        while engine.stats().lost_drives > 0 {
+            check(&engine, 50..60, 1).await;
+            fill(&engine, 10..11, 2).await;
+            rounds += 1;
+        }
+        assert!(rounds > 0, "no client was served meanwhile");
+        there[0].status.set(Some(Status::WRITE_FAULT));
+        fill(&engine, 11..40, 2).await;
+        check(&engine, 0..40, 2).await;
+        check(&engine, 40..90, 1).await;
+        engine.close().await.unwrap();
+        new
+    });
+    let new = ran.unwrap();
+    let alone = run_as(&[None, Some(&new[0])], "zoned", CONFIG, async |engine, _, _| {
+        check(&engine, 0..40, 2).await;
+        check(&engine, 40..90, 1).await;
+    });
+    assert!(matches!(alone.unwrap()[..], [Event::Missing { drive: 0, .. }]));
 }
 
 /// Clients are served meanwhile, and the progress is counted; then the other drive may be lost.
@@ -230,6 +285,68 @@ fn a_drive_that_was_used_alone_takes_no_place() {
         replaced.unwrap();
         run_as(&[None, b], "epochs", CONFIG, async |engine, _, _| check(&engine, 0..20, 3).await).unwrap();
     }
+}
+
+/// The same of one that was replaced twice, or once: it takes no place, neither in service nor at a start.
+#[test]
+fn a_drive_that_was_used_alone_after_two_replacements_takes_no_place() {
+    for (old, rounds) in [(0, 0), (0, 1), (0, 3), (1, 1), (1, 3)] {
+        let (kept, odd) = (disks(1), disks(3));
+        let a = Some(&kept[0]);
+        let fill_with = |there: &[Option<&Rc<Disk>>], version| {
+            let opened = run_as(there, "epochs", CONFIG, async |engine, _, _| {
+                fill(&engine, 0..20, version).await;
+                engine.close().await.unwrap();
+            });
+            opened.unwrap();
+        };
+        for (number, b) in odd.iter().enumerate() {
+            fill_with(&[a, Some(b)], 2 * number as u8);
+            fill_with(&[a, None], 2 * number as u8 + 1);
+        }
+        (0..rounds).for_each(|_| fill_with(&[None, Some(&odd[old])], 9));
+        let split = OpenError::Split { drive: 1, other: 0 };
+        let replaced = run_as(&[a, None], "epochs", CONFIG, async |engine, _, sim| {
+            let other = given(drives(&sim, &odd[old..=old]).remove(0), "epochs");
+            let expected = if rounds == 0 { Ok(()) } else { Err(ReplaceError::Open(split.clone())) };
+            assert_eq!(engine.replace(1, other).await, expected, "drive {old} after {rounds} rounds");
+            check(&engine, 0..20, 5).await;
+        });
+        replaced.unwrap();
+        let opened =
+            run_as(&[a, Some(&odd[old])], "epochs", CONFIG, async |engine, _, _| check(&engine, 0..20, 5).await);
+        let refused = opened.err().map(|error| matches!(error, OpenError::Split { drive: 0 | 1, .. }));
+        assert_eq!(refused, (rounds > 0).then_some(true), "drive {old} after {rounds} rounds");
+        if rounds > 0 {
+            run_as(&[None, Some(&odd[old])], "epochs", CONFIG, async |engine, _, _| check(&engine, 0..20, 9).await)
+                .unwrap();
+        }
+    }
+}
+
+/// So often that its life is not kept any more: whether it was used alone is not known, and an empty one is asked for.
+#[test]
+fn a_drive_whose_life_is_forgotten_takes_no_place() {
+    let (kept, old) = (disks(1), disks(1));
+    let serve = |odd: Option<&Rc<Disk>>| {
+        run_as(&[Some(&kept[0]), odd], "epochs", CONFIG, async |engine, _, _| {
+            fill(&engine, 0..5, 1).await;
+            engine.close().await.unwrap();
+        })
+    };
+    serve(Some(&old[0])).unwrap();
+    for _ in 0..16 {
+        serve(None).unwrap();
+        serve(Some(&disks(1)[0])).unwrap();
+    }
+    serve(None).unwrap();
+    assert_eq!(serve(Some(&old[0])), Err(OpenError::Forgotten(1)));
+    run_as(&[Some(&kept[0]), None], "epochs", CONFIG, async |engine, _, sim| {
+        let other = given(drives(&sim, &old).remove(0), "epochs");
+        assert_eq!(engine.replace(1, other).await, Err(ReplaceError::Open(OpenError::Forgotten(1))));
+        assert_eq!(engine.replace(1, given(drives(&sim, &disks(1)).remove(0), "epochs")).await, Ok(()));
+    })
+    .unwrap();
 }
 
 #[test]

@@ -19,8 +19,10 @@ pub(super) struct Client {
     pub(super) interest: EventFlags,
     /// It has hung up, and is not waited for: what its socket still has is read as its commands are served.
     pub(super) is_apart: bool,
-    /// When something last moved, as [`Sockets`] count.
-    pub(super) heard: u64,
+    /// When a command of it was last served, or else when it came, as [`Sockets`] count.
+    pub(super) served: u64,
+    /// Commands that were served until then.
+    pub(super) commands: u64,
     pub(super) is_over: bool,
     /// It is cut off: what it has sent is not served.
     pub(super) is_cut: bool,
@@ -79,6 +81,19 @@ impl Client {
                 true
             }
         }
+    }
+
+    /// Notes at a time whether commands were served since.
+    pub(super) fn note(&mut self, now: u64) {
+        if self.wire.commands() > self.commands {
+            (self.commands, self.served) = (self.wire.commands(), now);
+        }
+    }
+
+    /// Which client is cut off first where one must be: those that wait for the server last, those that were never served first, and of these the one
+    /// that was not served for longest. What it sends does not count as long as that makes no command.
+    pub(super) fn rank(&self) -> (bool, bool, u64) {
+        (self.wire.is_served(), self.wire.commands() > 0, self.served)
     }
 
     /// Whether it has hung up and that was noticed.

@@ -34,13 +34,16 @@ pub enum Place {
     Remote(Target),
 }
 
+/// What a new drive of this process is called in orders.
+pub const NEW: &str = "new";
+
 /// A drive at work, or one that is missing.
 pub(super) struct Drive {
     pub(super) name: String,
     /// Its file or URL.
     place: RefCell<Option<String>>,
     body: RefCell<Body>,
-    /// The URL of the drive that is about to take its place.
+    /// What is about to take its place: a URL, or [`NEW`].
     coming: RefCell<Option<String>>,
 }
 
@@ -59,11 +62,11 @@ impl Drive {
         seed: u64,
         note: &dyn Fn(&str),
     ) -> Result<Drive, ServeError> {
+        let of_file = |path: PathBuf| Some(path.display().to_string());
         let here = |spec: DriveSpec, file| {
             let built = spec.build_in(sim, seed, file, &());
             built.map(|export| Body::Here(Rc::new(export))).map_err(other)
         };
-        let of_file = |path: PathBuf| Some(path.display().to_string());
         let (place, body) = match place {
             Place::Memory(spec) => (None, here(spec, None)?),
             Place::File(spec, path, file) => (of_file(path), here(spec, Some(*file))?),
@@ -106,20 +109,25 @@ impl Drive {
         self.place.borrow().as_ref().is_some_and(|place| *place == target.to_string())
     }
 
-    /// The URL of the drive that is about to take its place.
+    /// What is about to take its place.
     pub(super) fn coming(&self) -> Option<String> {
         self.coming.borrow().clone()
     }
 
-    /// A remote drive is about to take its place, or none any more.
-    pub(super) fn awaits(&self, target: Option<&Target>) {
-        self.coming.replace(target.map(Target::to_string));
+    /// Another drive is about to take its place, or none any more.
+    pub(super) fn awaits(&self, coming: Option<String>) {
+        self.coming.replace(coming);
     }
 
     /// Another remote drive has taken its place.
     pub(super) fn replace(&self, target: &Target, remote: Rc<Remote>) {
         self.place.replace(Some(target.to_string()));
         self.body.replace(Body::Elsewhere(remote));
+    }
+
+    /// A new drive of this process has taken its place.
+    pub(super) fn renew(&self, new: Drive) {
+        self.body.replace(new.body.into_inner());
     }
 
     fn here(&self) -> Option<Rc<SsdExport>> {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `drives` | its drives |
 //! | `remote` | those of other servers |
-//! | `replace` | a remote drive takes the place of a lost one |
+//! | `replace` | another drive takes the place of a lost one |
 //! | `added` | remote drives that the loop did not have when it began |
 //! | `serve` | a thread with drives, engine and server |
 //! | `client` | a client at its socket |
@@ -18,6 +18,6 @@ mod replace;
 mod serve;
 mod sockets;
 
-pub use drives::{Place, ServedDrive};
+pub use drives::{NEW, Place, ServedDrive};
 pub use replace::Replacer;
 pub use serve::{ServeError, ServeSpec, Serving, serve};

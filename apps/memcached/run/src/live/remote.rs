@@ -117,8 +117,9 @@ impl Remote {
         }
     }
 
-    /// Has it looked at when it reconnects: it must have what the engine has recorded on it.
-    pub(super) fn look_again(&self, engine: &Engine, drive: usize) {
+    /// Has it looked at when it reconnects: it must have what the engine has recorded on it. From now on the engine notices when it is out of
+    /// reach.
+    pub(super) fn look_again(&self, engine: &Rc<Engine>, drive: usize) {
         let (info, witness) = (self.io.info(), engine.witness(drive));
         let records: Records = Box::new(move |execute| {
             let first = SubmissionEntry::blocks(IoOpcode::READ, info.nsid, 0, 1);
@@ -130,7 +131,14 @@ impl Remote {
         });
         // The note of the start is enough: the drive is the same.
         let (look, _) = USER.look_again(info.nsid, records);
-        self.export.connection().look_again(look);
+        let connection = self.export.connection();
+        connection.look_again(look);
+        let watched = connection.clone();
+        let end = engine.watch(drive, move || watched.is_lost());
+        if connection.has_given_up() {
+            end();
+        }
+        self.export.on_end(end);
     }
 }
 
@@ -159,7 +167,7 @@ pub(super) async fn take(
 }
 
 /// Has all of them looked at when they reconnect.
-pub(super) fn look_again(remotes: &Remotes<'_>, engine: &Engine) {
+pub(super) fn look_again(remotes: &Remotes<'_>, engine: &Rc<Engine>) {
     remotes.iter().for_each(|(number, _, remote)| remote.look_again(engine, *number));
 }
 

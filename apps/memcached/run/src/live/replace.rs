@@ -1,7 +1,7 @@
-//! A remote drive takes the place of a lost one while clients are served.
+//! Another drive takes the place of a lost one while clients are served.
 //!
-//! An order claims the place first, so that a second order is rejected at once. Connecting may block, so a thread of the operator connects, and hands the
-//! connection over to the loop.
+//! An order claims the place first, so that a second order is rejected at once. Connecting and making a file may block, so a thread of the operator
+//! does these, and hands the result over to the loop.
 
 use std::rc::Rc;
 
@@ -13,12 +13,12 @@ use nandscape_lab_run::UNMARKED;
 use nandscape_sim::Sim;
 
 use super::added::Added;
-use super::drives::Drive;
+use super::drives::{Drive, NEW, Place, ServedDrive};
 use super::remote::{Remote, USER};
 use super::serve::ServeError;
 use super::sockets::Door;
 
-/// The way to put remote drives in the place of lost ones. It is for any thread.
+/// The way to put other drives in the place of lost ones. It is for any thread.
 pub struct Replacer {
     names: Vec<String>,
     door: std::sync::Mutex<Door>,
@@ -34,17 +34,36 @@ impl Replacer {
     /// # Errors
     /// Why not. Then the store is as before.
     pub fn replace(&self, name: &str, target: Target) -> Result<String, String> {
+        let wanted = target.clone();
+        self.claim(name, Some(target), move |_, is_connected| {
+            let connect = || Connected::to(USER.target(&wanted)).map_err(|error| format!("{wanted}: {error}"));
+            Ok(Coming::Remote(Box::new(((!is_connected).then(connect).transpose()?, wanted))))
+        })
+    }
+
+    /// The same with a new drive of this process, which `make` makes by the number of the place.
+    ///
+    /// # Errors
+    /// Why not. Then the store is as before.
+    pub fn renew(&self, name: &str, make: impl FnOnce(usize) -> Result<Place, String>) -> Result<String, String> {
+        self.claim(name, None, |number, _| Ok(Coming::Here(Box::new(make(number)?))))
+    }
+
+    fn claim(
+        &self,
+        name: &str,
+        target: Option<Target>,
+        make: impl FnOnce(usize, bool) -> Result<Coming, String>,
+    ) -> Result<String, String> {
         let Some(number) = self.names.iter().position(|one| one == name) else {
             return Err(format!("there is no drive {name:?}; `drive` is one of {}", self.names.join(", ")));
         };
         let door = self.door.lock().map_err(|_| "the server has failed")?.clone();
         let ended = || "the server has ended".to_owned();
-        let claim = Claim { number, target: target.clone() };
-        let is_connected = door.claim(claim).recv().map_err(|_| ended())??;
+        let is_connected = door.claim(Claim { number, target }).recv().map_err(|_| ended())??;
         let _claimed = Claimed { door: &door, number };
-        let connect = || Connected::to(USER.target(&target)).map_err(|error| format!("{target}: {error}"));
-        let connected = (!is_connected).then(connect).transpose()?;
-        door.replace(Wanted { number, target, connected }).recv().map_err(|_| ended())?
+        let coming = make(number, is_connected)?;
+        door.replace(Wanted { number, coming }).recv().map_err(|_| ended())?
     }
 }
 
@@ -60,10 +79,10 @@ impl Drop for Claimed<'_> {
     }
 }
 
-/// A place, and the drive that may be about to take it.
+/// A place, and the remote drive that may be about to take it; `None` is a new drive of this process.
 pub(super) struct Claim {
     pub(super) number: usize,
-    target: Target,
+    target: Option<Target>,
 }
 
 impl Claim {
@@ -75,8 +94,15 @@ impl Claim {
             return Err(format!("drive {} is being replaced with {coming} already", drive.name));
         }
         engine.check_replaceable(*number).map_err(|error| error.to_string())?;
+        let Some(target) = target else {
+            if drive.is_remote() {
+                return Err(format!("drive {} is remote; nvme-tcp://HOST:PORT/NQN is valid", drive.name));
+            }
+            drive.awaits(Some(format!("a {NEW} drive")));
+            return Ok(false);
+        };
         if !drive.is_remote() {
-            return Err(format!("drive {} is of this process: start again with --rebuild to make it anew", drive.name));
+            return Err(format!("drive {} is of this process; {NEW} is valid, for a new drive of it", drive.name));
         }
         let others = || drives.iter().enumerate().filter(|(place, _)| place != number).map(|(_, other)| other);
         if let Some(other) = others().find(|other| other.is_at(target)) {
@@ -85,18 +111,24 @@ impl Claim {
         if let Some(other) = others().find(|other| other.coming() == Some(target.to_string())) {
             return Err(format!("{target} is about to be drive {}; another drive is valid", other.name));
         }
-        drive.awaits(Some(target));
+        drive.awaits(Some(target.to_string()));
         // If it is connected to, what failed was a command.
         Ok(drive.is_at(target) && drive.remote().is_some_and(|remote| remote.problem().is_none()))
     }
 }
 
+/// The drive that is to take a place.
+enum Coming {
+    /// A remote one. There is no connection if the drive has been used in this place.
+    Remote(Box<(Option<Connected>, Target)>),
+    /// A new one of this process.
+    Here(Box<Place>),
+}
+
 /// A drive that is to take the place of another one, which is claimed.
 pub(super) struct Wanted {
     number: usize,
-    target: Target,
-    /// `None` if the drive has been used in this place.
-    connected: Option<Connected>,
+    coming: Coming,
 }
 
 impl Wanted {
@@ -104,12 +136,16 @@ impl Wanted {
     pub(super) async fn carry_out(
         self,
         (sim, seed): (&Sim, u64),
-        engine: &Engine,
+        engine: &Rc<Engine>,
         (drives, added): (&[Drive], &Added),
         note: &dyn Fn(&str),
     ) -> Result<String, String> {
-        let Wanted { number, target, connected } = self;
-        let (drive, before) = (&drives[number], drives[number].remote());
+        let (number, drive) = (self.number, &drives[self.number]);
+        let (connected, target) = match self.coming {
+            Coming::Remote(remote) => *remote,
+            Coming::Here(place) => return use_here(*place, (sim, seed), engine, (drive, number), note).await,
+        };
+        let before = drive.remote();
         let Some(connected) = connected else {
             let remote = before.ok_or_else(|| format!("drive {} is not connected to any more", drive.name))?;
             return use_drive(&remote, (sim, number), engine, (drive, &target), note).await;
@@ -132,6 +168,25 @@ impl Wanted {
     }
 }
 
+/// Has the engine use a new drive of this process in the place of another one.
+async fn use_here(
+    place: Place,
+    (sim, seed): (&Sim, u64),
+    engine: &Engine,
+    (drive, number): (&Drive, usize),
+    note: &dyn Fn(&str),
+) -> Result<String, String> {
+    let new = Drive::build(sim, ServedDrive { name: drive.name.clone(), place }, seed, note);
+    let new = new.map_err(|error| error.to_string())?;
+    let given = new.given(sim).map_err(|error| error.to_string())?;
+    let given = given.ok_or_else(|| format!("there is no drive to take the place of drive {}", drive.name))?;
+    engine.replace(number, given).await.map_err(|error| error.to_string())?;
+    drive.renew(new);
+    // One that takes no mark is served around.
+    drive.join().iter().for_each(|why| note(why));
+    Ok(format!("drive {} is a {NEW} drive now, and is being rebuilt", drive.name))
+}
+
 /// Makes the server the only user of a drive.
 async fn alone(sim: &Sim, (name, remote): (&str, &Remote), note: &dyn Fn(&str)) -> Result<(), String> {
     let direct = remote.export.drive();
@@ -144,7 +199,7 @@ async fn alone(sim: &Sim, (name, remote): (&str, &Remote), note: &dyn Fn(&str)) 
 async fn use_drive(
     remote: &Rc<Remote>,
     (sim, number): (&Sim, usize),
-    engine: &Engine,
+    engine: &Rc<Engine>,
     (drive, target): (&Drive, &Target),
     note: &dyn Fn(&str),
 ) -> Result<String, String> {

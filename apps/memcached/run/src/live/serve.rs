@@ -34,7 +34,7 @@ pub struct ServeSpec {
     pub listen: Vec<Address>,
     /// Whether that may be reached from other machines.
     pub allow_remote: bool,
-    /// Clients at a time: beyond, the one that was silent longest is cut off.
+    /// Clients at a time: beyond, the one that has finished no command for longest is cut off.
     pub most_clients: usize,
     /// Whether remote drives are emptied first.
     pub overwrites: bool,
@@ -254,7 +254,7 @@ impl Serving {
         self.handle.clone()
     }
 
-    /// The way to put remote drives in the place of lost ones.
+    /// The way to put other drives in the place of lost ones.
     pub fn replacer(&self) -> Replacer {
         Replacer::new(self.names.clone(), self.door.clone())
     }

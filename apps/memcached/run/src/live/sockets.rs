@@ -1,7 +1,7 @@
 //! Clients of a server, behind one descriptor that any loop can wait for. Nothing here blocks.
 //!
 //! A client that sends half a command or does not take its answers holds a bounded amount of memory, and all of them together do: beyond
-//! that the one that was silent longest is cut off. Neither do clients keep others out that are idle, or never finish a command.
+//! that the one that has finished no command for longest is cut off. Neither do clients keep others out that are idle, or never finish a command.
 //!
 //! When the server is to end, nothing more is read: commands that have come are finished, and then the engine is closed.
 
@@ -11,7 +11,7 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use super::added::Added;
 use super::client::{Client, LITTLE};
@@ -31,6 +31,12 @@ const EVENTS: usize = 64;
 const CAME: u64 = u64::MAX;
 /// The number of the events of remote drives that were added.
 pub(super) const ADDED: u64 = u64::MAX - 1;
+/// New clients taken in a turn, and those that may wait for that. More wait in the system: neither can a crowd of them keep those out that are
+/// served, nor do they take descriptors.
+const CLIENTS_A_TURN: usize = 16;
+const MOST_NEW: usize = 64;
+/// Clients that are cut off at a time of those that were never served, where one must be: looking for one takes as long as for many.
+const CUT_AT_A_TIME: usize = 32;
 /// Bytes that all clients may hold in commands and answers that are not complete, and as many in values that wait for room.
 const MOST_HELD: usize = 64 << 20;
 
@@ -42,7 +48,6 @@ pub(super) type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What comes from other threads.
 enum Came {
-    Client(Stream),
     /// The server is to end: the sender hears when everything is on the drives.
     End(Sender<Result<(), String>>),
     /// A drive may be about to take the place of another one: the sender hears whether it may, and whether it is connected to already.
@@ -62,10 +67,14 @@ pub(super) struct Sockets {
     added: Rc<Added>,
     clients: RefCell<BTreeMap<u64, Client>>,
     next: Cell<u64>,
-    heard: Cell<u64>,
+    turn: Cell<u64>,
     came: Arc<OwnedFd>,
     inbox: Receiver<Came>,
     entry: Sender<Came>,
+    new: Receiver<Stream>,
+    new_entry: SyncSender<Stream>,
+    /// More of them may wait.
+    has_new: Cell<bool>,
     /// Something is to be done for a client.
     notice: Rc<Cell<bool>>,
     server: RefCell<Option<Rc<Server>>>,
@@ -88,20 +97,27 @@ pub(super) struct Sockets {
 pub(super) struct Door {
     came: Arc<OwnedFd>,
     entry: Sender<Came>,
+    new: SyncSender<Stream>,
 }
 
 impl Door {
     fn send(&self, came: Came) {
         // The sockets are gone once the server has ended.
         if self.entry.send(came).is_ok() {
-            // It can only fail when the counter is full.
-            let _ = rustix::io::write(&*self.came, &1u64.to_ne_bytes());
+            self.wake();
         }
     }
 
-    /// A client has come.
+    fn wake(&self) {
+        // It can only fail when the counter is full.
+        let _ = rustix::io::write(&*self.came, &1u64.to_ne_bytes());
+    }
+
+    /// A client has come. Blocks while many others wait.
     pub(super) fn enter(&self, stream: Stream) {
-        self.send(Came::Client(stream));
+        if self.new.send(stream).is_ok() {
+            self.wake();
+        }
     }
 
     /// A drive may be about to take the place of another one, which no other may take until [`Door::release`].
@@ -141,7 +157,7 @@ impl Sockets {
         let epoll = Rc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let came = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         epoll::add(&*epoll, &*came, EventData::new_u64(CAME), EventFlags::IN)?;
-        let (entry, inbox) = channel();
+        let ((entry, inbox), (new_entry, new)) = (channel(), sync_channel(MOST_NEW));
         let added = Rc::new(Added::new(epoll.clone(), log.clone()));
         Ok(Sockets {
             sim: sim.clone(),
@@ -150,10 +166,13 @@ impl Sockets {
             added,
             clients: RefCell::default(),
             next: Cell::new(0),
-            heard: Cell::new(0),
+            turn: Cell::new(0),
             came,
             inbox,
             entry,
+            new,
+            new_entry,
+            has_new: Cell::new(false),
             notice: Rc::default(),
             server: RefCell::default(),
             most_clients,
@@ -169,7 +188,7 @@ impl Sockets {
     }
 
     pub(super) fn door(&self) -> Door {
-        Door { came: self.came.clone(), entry: self.entry.clone() }
+        Door { came: self.came.clone(), entry: self.entry.clone(), new: self.new_entry.clone() }
     }
 
     /// From now on clients are served.
@@ -181,9 +200,9 @@ impl Sockets {
         self.server.borrow().clone()
     }
 
-    fn next_heard(&self) -> u64 {
-        self.heard.set(self.heard.get() + 1);
-        self.heard.get()
+    fn next_turn(&self) -> u64 {
+        self.turn.set(self.turn.get() + 1);
+        self.turn.get()
     }
 
     fn take_in(&self) {
@@ -191,8 +210,6 @@ impl Sockets {
         while let Ok(came) = self.inbox.try_recv() {
             let Some(server) = self.server() else { continue };
             match came {
-                Came::Client(_) if self.is_ending.get() => {}
-                Came::Client(stream) => self.add(&server, stream),
                 Came::Claim(claim, told) => {
                     let may = claim.make(server.engine(), &self.drives);
                     let number = claim.number;
@@ -220,6 +237,17 @@ impl Sockets {
                 }
             }
         }
+    }
+
+    fn take_clients(&self) {
+        let mut count = 0;
+        for stream in self.new.try_iter().take(CLIENTS_A_TURN) {
+            count += 1;
+            if let Some(server) = self.server().filter(|_| !self.is_ending.get()) {
+                self.add(&server, stream);
+            }
+        }
+        self.has_new.set(count == CLIENTS_A_TURN);
     }
 
     /// Closes the engine once no command runs any more, if the server is to end.
@@ -272,26 +300,34 @@ impl Sockets {
         }
         let wire = Wire::new(&self.sim, &self.notice);
         server.serve(&wire);
+        let (served, commands) = (self.next_turn(), 0);
         let client =
-            Client { stream, wire, interest, is_apart: false, heard: self.next_heard(), is_over: false, is_cut: false };
+            Client { stream, wire, interest, is_apart: false, served, commands, is_over: false, is_cut: false };
         self.clients.borrow_mut().insert(number, client);
     }
 
-    /// Makes room for a client: where there are as many as may be, the one that was silent longest goes, of the idle ones if there are
-    /// any. Whether there is room.
+    /// Makes room for a client: where there are as many as may be, one goes ([`Client::rank`]). Whether there is room.
     fn make_room(&self) -> bool {
         let mut clients = self.clients.borrow_mut();
-        if clients.values().filter(|client| !client.is_over).count() < self.most_clients {
+        if clients.len() < self.most_clients {
             return true;
         }
-        let present = clients.values_mut().filter(|client| !client.is_over);
-        let Some(silent) = present.min_by_key(|client| (!client.wire.is_idle(), client.heard)) else { return false };
-        (silent.is_over, silent.is_cut) = (true, true);
+        let mut present: Vec<&mut Client> = clients.values_mut().filter(|client| !client.is_over).collect();
+        if present.len() < self.most_clients {
+            return true;
+        }
+        present.sort_unstable_by_key(|client| client.rank());
+        let is_unserved = |client: &Client| !client.wire.is_served() && client.wire.commands() == 0;
+        for (number, client) in present.into_iter().take(CUT_AT_A_TIME.min(self.most_clients / 4).max(1)).enumerate() {
+            if number == 0 || is_unserved(client) {
+                (client.is_over, client.is_cut) = (true, true);
+            }
+        }
         self.notice.set(true);
         true
     }
 
-    /// Cuts off who was silent longest of those that hold much, while all hold too much. Those whose values wait for room wait for the
+    /// Cuts off clients of those that hold much ([`Client::rank`]), while all hold too much. Those whose values wait for room wait for the
     /// server: they are not cut off, and no more values are read while they hold too much.
     fn limit_held(&self) {
         let mut clients = self.clients.borrow_mut();
@@ -304,7 +340,7 @@ impl Sockets {
         while held > MOST_HELD {
             let is_much =
                 |client: &&mut Client| client.wire.held() > LITTLE && !client.is_over && !client.wire.is_throttled();
-            let Some(worst) = clients.values_mut().filter(is_much).min_by_key(|client| client.heard) else { return };
+            let Some(worst) = clients.values_mut().filter(is_much).min_by_key(|client| client.rank()) else { return };
             held -= worst.wire.held();
             (worst.is_over, worst.is_cut) = (true, true);
         }
@@ -313,7 +349,6 @@ impl Sockets {
     fn event(&self, number: u64, flags: EventFlags) {
         let mut clients = self.clients.borrow_mut();
         let Some(client) = clients.get_mut(&number) else { return };
-        client.heard = self.next_heard();
         if !self.is_ending.get() {
             client.receive(self.is_full.get());
         }
@@ -330,12 +365,11 @@ impl Sockets {
     fn serve_all(&self) -> bool {
         self.limit_held();
         let mut moved = false;
-        let heard = self.next_heard();
+        let turn = self.next_turn();
         let (is_ending, is_full) = (self.is_ending.get(), self.is_full.get());
         self.clients.borrow_mut().retain(|number, client| {
-            if client.wire.has_output() && client.send() {
-                (client.heard, moved) = (heard, true);
-            }
+            client.note(turn);
+            moved |= client.wire.has_output() && client.send();
             while client.is_apart && !is_ending && client.receive(is_full) {
                 moved = true;
             }
@@ -372,7 +406,7 @@ impl Source for Sockets {
     }
 
     fn has_unsent(&self) -> bool {
-        self.notice.get() || self.news.borrow().is_some() || self.added.has_unsent()
+        self.notice.get() || self.has_new.get() || self.news.borrow().is_some() || self.added.has_unsent()
     }
 
     fn poll(&self) -> bool {
@@ -388,10 +422,17 @@ impl Source for Sockets {
         for event in &events {
             let (number, flags) = (event.data.u64(), event.flags);
             match number {
-                CAME => self.take_in(),
+                CAME => {
+                    self.take_in();
+                    self.has_new.set(true);
+                }
                 ADDED => self.added.came(),
                 number => self.event(number, flags),
             }
+        }
+        if self.has_new.get() {
+            self.take_clients();
+            moved = true;
         }
         if self.notice.take() {
             moved |= self.serve_all();
