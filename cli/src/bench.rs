@@ -1,6 +1,7 @@
 //! `nandscape bench`: a workload on a drive behind a socket or a ring, at the wall clock.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use clap::Args;
 use nandscape_device_media::StoreKind;
@@ -9,7 +10,7 @@ use nandscape_host_block::{Config, PredictorKind};
 use nandscape_host_path::Config as HostConfig;
 use nandscape_lab_report::format::{bytes, count, rounded, seconds};
 use nandscape_lab_run::chain::{BlockOver, drives_below};
-use nandscape_lab_run::wall::{Endpoint, InProcess, WallError, WallReport, WallRun};
+use nandscape_lab_run::wall::{Endpoint, InProcess, ServerCpu, WallError, WallReport, WallRun};
 use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, LiveReport, Precondition, name_of_drive};
 use nandscape_sim::Span;
 use nandscape_transport_reactor::PollMode;
@@ -45,6 +46,8 @@ Examples:
       --io-count 1000000
   nandscape bench --to ring://default --precondition full --rw randread \\
       --iodepth 1 --runtime 5s --set host.completion=hybrid
+  nandscape bench --to vfio-user://f.sock --control c.sock --rw randread \\
+      --iodepth 1 --runtime 5s --set host.completion=precompletion
   nandscape bench --to ring://default --store none --over raid1:2 \\
       --over cache,memory=64MiB --rw randread --runtime 5s
         a page cache over a mirror of two drives
@@ -95,6 +98,10 @@ pub(crate) struct BenchArgs {
     /// vfio-user:// drive is never waited for asleep, except with host.completion
     #[arg(long, value_enum, default_value = "adaptive")]
     poll: PollArg,
+    /// The control socket of the server of the drive, on this machine: with host.completion, the report has the processor time of
+    /// its process too. That of a ring:// drive is known without
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
     /// Give up when a drive has requests and answers nothing for this long [default: 60; for nvme-tcp:// what the URL
     /// says, else 600]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..))]
@@ -123,12 +130,14 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     if let Some(folder) = &args.out {
         prepare_out(args, folder)?;
     }
+    let server = server(args, completion.is_some())?;
     let in_process = in_process(args, (&of_drive, &chain), completion.as_ref())?;
     let (endpoint, seed, busy) = (&args.to, args.seed, PollMode::from(args.poll) == PollMode::Busy);
     let patience = args.patience.map(|seconds| Span::from_s(seconds.into()));
     let in_this = in_process.as_ref();
     let tell = output::note;
-    let run = WallRun { endpoint, in_process: in_this, workload, seed, block, completion, busy, patience, tell };
+    let run =
+        WallRun { endpoint, in_process: in_this, workload, seed, block, completion, server, busy, patience, tell };
     let mut report = match run.run(progress::bar()) {
         Ok(report) => report,
         Err(error) => {
@@ -150,6 +159,27 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     match report.failed().map(|(_, count)| count).sum() {
         0u64 => Ok(()),
         _ => Err(Failure::Run(anyhow::anyhow!("some requests failed; the report counts them by status"))),
+    }
+}
+
+/// The server that reports its processor time, if one is given.
+fn server(args: &BenchArgs, has_policy: bool) -> Result<Option<Rc<ServerCpu>>, Failure> {
+    let Some(path) = &args.control else { return Ok(None) };
+    let refused = |problem: String| Failure::Input(anyhow::anyhow!("--control {}: {problem}", path.display()));
+    match &args.to {
+        Endpoint::Ring(_) => {
+            Err(refused("the drive of ring:// is in this process, whose processor time is reported anyway".to_owned()))
+        }
+        _ if !has_policy => {
+            let valid = "the processor time of the server is reported next to a policy; give --set host.completion=interrupt, or another";
+            Err(refused(valid.to_owned()))
+        }
+        _ => {
+            let server = ServerCpu::connect(path);
+            server
+                .map(|server| Some(Rc::new(server)))
+                .map_err(|problem| Failure::Input(anyhow::anyhow!("--control {problem}")))
+        }
     }
 }
 

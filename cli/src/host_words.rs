@@ -63,11 +63,14 @@ pub(crate) fn render_policy(report: Option<&nandscape_lab_run::wall::CompletionR
     let learnt = report.learnt.iter().filter(|(_, commands)| **commands > 0);
     let learnt: Vec<String> =
         learnt.map(|(name, commands)| format!("{} {}", name.replace('_', " "), count(*commands))).collect();
-    let control = &report.control;
+    let (control, idle) = (&report.control, &report.idle);
+    let of_drive = report.drive_cpu_us.map_or(String::new(), |spent| format!(", {} us of the drive", us(spent)));
+    let of_idle_drive = idle.drive_cpu.map_or(String::new(), |share| format!(", the drive {}", percent(share)));
     let window = report.window_us.map_or(String::new(), |window| format!(", window {} us", us(window)));
     format!(
-        "completions by {}{window}: {} us of CPU time of the thread a request; {}; {} waits, {} sleeps, {} looks\n\
-         control without a drive: a signal wakes the thread in {} us (p99 {}), for {} us of CPU time\n",
+        "completions by {}{window}: {} us of CPU time of the thread a request{of_drive}; {}; {} waits, {} sleeps, {} looks\n\
+         control without a drive: a signal wakes the thread in {} us (p99 {}), for {} us of CPU time\n\
+         control without commands: the thread has {} of a processor{of_idle_drive}\n",
         report.policy,
         us_or_dash(report.thread_cpu_us),
         learnt.join(", "),
@@ -76,7 +79,8 @@ pub(crate) fn render_policy(report: Option<&nandscape_lab_run::wall::CompletionR
         count(report.looks),
         us(control.p50_us),
         us(control.p99_us),
-        us(control.cpu_us)
+        us(control.cpu_us),
+        percent(idle.thread_cpu)
     )
 }
 

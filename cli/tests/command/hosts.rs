@@ -202,6 +202,9 @@ fn a_host_in_a_file_runs_and_one_that_cannot_be_is_refused() {
         (&["--host", "server", "--set", "host.completion=guess"], &["host.completion", "interrupt or poll or hybrid"]),
         (&["--host", "server", "--set", "host.syscall=-1us"], &["host.syscall", "a time such as 500ns"]),
         (&["--host", "server", "--set", "host.colour=red"], &["host.colour", "valid are host.completion"]),
+        (&["--host", "server", "--set", "host.switch=1s"], &["host.switch: 1s is not valid", "takes less than 1s"]),
+        (&["--host", "server", "--set", "host.link_rate=1B/s"], &["host.link_rate", "from 1MB/s, or unlimited"]),
+        (&["--host", "server", "--set", "host.speed=1%", "--set", "host.tick=100us"], &["host.tick", "from 120us"]),
     ] {
         refuse(&with(words), parts);
     }
@@ -427,8 +430,15 @@ fn this_machine_is_measured_and_its_profile_runs() {
     let at = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
     let mine = at("mine.toml");
     let table = succeed(&["hosts", "measure", "--rounds", "4", "--out", &mine]);
-    for part in ["host.syscall", "host.lock ", "not measured, taken from server:", "host.submit", "use it with --host "]
-    {
+    let parts = [
+        "host.syscall",
+        "host.lock ",
+        "host.nodes",
+        "not measured, taken from server:",
+        "host.submit",
+        "use it with --host ",
+    ];
+    for part in parts {
         assert!(table.contains(part), "{part}: {table}");
     }
     let report = report(&["--host", &mine]);

@@ -289,6 +289,12 @@ fn policed(url: &str, policy: &str, more: &[&str]) -> Value {
     let learnt = completion["learnt"].as_object().expect("counts").values().filter_map(Value::as_f64).sum::<f64>();
     assert_eq!((number(&report, "/requests"), learnt), (40.0, 40.0), "{report:#}");
     assert!(number(completion, "/control/wakes") > 0.0 && number(completion, "/thread_cpu_us") > 0.0);
+    // The thread waits without commands, whatever the policy. The drive's time is known of a ring, and by a control socket.
+    let idle = &completion["idle"];
+    assert!(number(idle, "/s") >= 0.2 && number(idle, "/thread_cpu") < 0.5, "{completion:#}");
+    let is_known = url.starts_with("ring://") || more.contains(&"--control");
+    let of_drive = [&completion["drive_cpu_us"], &idle["drive_cpu"]];
+    assert!(of_drive.iter().all(|time| time.as_f64().is_some_and(|time| time >= 0.0) == is_known), "{completion:#}");
     completion.clone()
 }
 
@@ -336,11 +342,12 @@ const SLOW: [&str; 2] = ["--set", "timing.read=2ms"];
 fn policies_on_completions_wait_as_they_say_over_vfio_user() {
     let announcing = ["--set", "timing.read=2ms", "--set", "controller.precompletion.window=500us"];
     for more in [&[][..], &["--doorbells", "mapped"]] {
-        let function = ["--vfio-user", "f.sock"];
+        let function = ["--vfio-user", "f.sock", "--control", "c.sock"];
         let server = Server::small(&[&function[..], &announcing, more].concat());
         let url = format!("vfio-user://{}", server.path("f.sock").display());
+        let control = server.path("c.sock");
         policies_wait_as_they_say(&url, &[]);
-        notices_wake_the_thread(&url, &[]);
+        notices_wake_the_thread(&url, &["--control", control.to_str().expect("UTF-8")]);
         server.end();
     }
     let server = Server::small(&["--vfio-user", "f.sock", "--record", "run.rec"]);
@@ -380,6 +387,15 @@ fn policies_on_completions_wait_as_they_say_on_a_ring_and_over_sockets() {
         .concat(),
     );
     assert!(text.out.contains("completions by poll: ") && text.out.contains("control without a drive: "), "{text:?}");
+    assert!(text.out.contains("us of the drive; ") && text.out.contains("control without commands: "), "{text:?}");
+    for (to, more, problem) in [
+        ("ring://default", &[][..], "--control c.sock: the drive of ring:// is in this process"),
+        ("vfio-user://f.sock", &[], "give --set host.completion=interrupt"),
+        ("vfio-user://f.sock", &["--set", "host.completion=poll"], "--control c.sock: "),
+    ] {
+        let ended = bench(&[&["--to", to, "--rw", "randread", "--control", "c.sock"][..], more].concat());
+        assert!(ended.code == Some(2) && ended.err.contains(problem), "{ended:?}");
+    }
     for (set, problem) in [
         ("host.completion=precompletion", "--set controller.precompletion.window=16us makes one"),
         ("host.completion=guess", "interrupt or poll or hybrid"),

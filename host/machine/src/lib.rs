@@ -17,7 +17,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `config` | settings, their keys, and which machines are impossible |
+//! | `config` | settings and their keys; which machines are impossible (`config/check`) |
 //! | `affinity` | the processors on which a thread may run |
 //! | `times` | kinds of time and sums by kind; holders of processors, and waits by holder |
 //! | `machine` | the machine, and new contexts |

@@ -6,7 +6,7 @@ use nandscape_sim::Span;
 
 use crate::processors::{self, Processors};
 use crate::samples::Samples;
-use crate::{calls, interrupts, memory, threads};
+use crate::{calls, interrupts, memory, nodes, threads};
 
 /// A key of a host, and what this machine has to say on it.
 #[derive(Clone, PartialEq, Debug)]
@@ -71,6 +71,7 @@ pub fn measure(rounds: usize, progress: &dyn Fn(&str, usize)) -> io::Result<Vec<
     let here = Processors::look()?;
     let cpu = here.first();
     let mut findings = of_processors(&here);
+    findings.extend(of_nodes(&here));
     begin(1);
     let how = "a read() of one byte of /dev/zero";
     findings.push(cost("syscall", &calls::system_call(cpu, rounds)?, how));
@@ -170,6 +171,31 @@ fn of_processors(here: &Processors) -> Vec<Finding> {
     ]
 }
 
+/// The nodes of a model have equal parts of the cores.
+fn of_nodes(here: &Processors) -> [Finding; 2] {
+    let by = format!("by {}", nodes::FOLDER);
+    let one = |why: &str| [known("nodes", 1, why), hidden("distance", &format!("{why}, so no node is farther"))];
+    match &here.cores_of_nodes[..] {
+        [] => one(&format!("the kernel reports no NUMA node in {}", nodes::FOLDER)),
+        [_] => one(&format!("the processors that this process may use are on one NUMA node, {by}")),
+        [first, others @ ..] if others.iter().all(|cores| cores == first) => {
+            let how = format!("the NUMA nodes of the processors that this process may use, {by}");
+            let distance = match nodes::distance(&here.nodes) {
+                None => hidden("distance", &format!("{} has no table of distances", nodes::FOLDER)),
+                Some(mean) => known("distance", mean, "the kernel's table of distances: another node by the own one"),
+            };
+            [known("nodes", here.cores_of_nodes.len(), &how), distance]
+        }
+        uneven => {
+            let cores: Vec<String> = uneven.iter().map(usize::to_string).collect();
+            one(&format!(
+                "the NUMA nodes have {} of the cores that this process may use, {by}; a simulated host divides them evenly and has one node here",
+                cores.join(", ")
+            ))
+        }
+    }
+}
+
 fn of_switches(cpu: usize, rounds: usize) -> io::Result<[Finding; 2]> {
     let alone = threads::give_way_alone(cpu, rounds)?.median();
     let Some(switch) = threads::switch(cpu, rounds, alone)? else {
@@ -252,6 +278,27 @@ fn without_short_slice(mut findings: Vec<Finding>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_with_equal_parts_of_the_cores_are_those_of_the_profile() {
+        let here = Processors::look().unwrap();
+        let of = |cores: &[usize], nodes: Vec<nodes::Node>| {
+            let [nodes, distance] = of_nodes(&Processors { cores_of_nodes: cores.to_vec(), nodes, ..here.clone() });
+            (nodes.found.unwrap(), distance.found)
+        };
+        for (cores, part) in
+            [(&[][..], "no NUMA node"), (&[2], "on one NUMA node"), (&[3, 1], "have 3, 1 of the cores")]
+        {
+            let (nodes, distance) = of(cores, Vec::new());
+            assert!(nodes.value == "1" && nodes.how.contains(part), "{nodes:?}");
+            assert!(distance.unwrap_err().contains(part));
+        }
+        let node = |distances: [f64; 2]| nodes::Node::with_distances(&distances);
+        let (nodes, distance) = of(&[4, 4], vec![node([10.0, 21.0]), node([21.0, 10.0])]);
+        assert_eq!((nodes.value, distance.unwrap().value), ("2".to_owned(), "2.1".to_owned()));
+        let (nodes, distance) = of(&[4, 4], Vec::new());
+        assert!(nodes.value == "2" && distance.unwrap_err().contains("no table of distances"));
+    }
 
     #[test]
     fn what_other_work_has_measured_is_no_value() {

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `samples` | the median and the spread of a figure |
 //! | `processors` | the processors that the process may use, their cores and caches |
+//! | `nodes` | their NUMA nodes |
 //! | `placed` | threads on given processors |
 //! | `calls` | system calls, and a lock that is free |
 //! | `threads` | switches, wake-ups, slices, and leaving a power state |
@@ -23,6 +24,7 @@ mod findings;
 mod form;
 mod interrupts;
 mod memory;
+mod nodes;
 mod placed;
 mod processors;
 mod samples;

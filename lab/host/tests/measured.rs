@@ -8,7 +8,7 @@ use nandscape_lab_host::{Finding, MEASUREMENTS, Measured, measure, profile};
 use nandscape_sim::Span;
 
 /// Keys whose values are no times.
-const NO_TIMES: [&str; 4] = ["cores", "threads", "speed", "sched"];
+const NO_TIMES: [&str; 6] = ["cores", "threads", "speed", "sched", "nodes", "distance"];
 
 #[test]
 fn each_key_has_a_value_with_its_method_or_a_reason() {
@@ -38,7 +38,7 @@ fn each_key_has_a_value_with_its_method_or_a_reason() {
             }
         }
     }
-    for key in ["cores", "threads", "sched", "syscall", "lock"] {
+    for key in ["cores", "threads", "nodes", "sched", "syscall", "lock"] {
         assert!(findings.iter().any(|finding| finding.key == key && finding.found.is_ok()), "{key}");
     }
 }

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use nandscape_drive::node::Refused;
 use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, Role, Use, node};
 use nandscape_host_machine::scheduler::Nice;
 use nandscape_host_machine::{Affinity, ConfigError, Kind, Policy, ThreadSpec};
@@ -13,6 +14,7 @@ use nandscape_host_path::{Clients, Path, Profile, Queues, Reactor, Ring, RingKin
 use nandscape_lab_workload::{JobSpec, LoadKind, LoadSpec, Scheduling, Workload};
 use nandscape_sim::trace::Track;
 use nandscape_sim::{Sim, Span, Time};
+use nandscape_wire_nvme::Status;
 use serde::Serialize;
 
 use crate::chain::Ports;
@@ -212,22 +214,28 @@ impl Host {
                     .to_owned(),
             ));
         }
-        let connect = || {
-            let connected = top.connect(Use { role: Role::Any, entries: u32::MAX });
-            connected.map_err(|refused| RunError::Workload(refused.to_string()))
-        };
+        let refused = |refused: Refused| RunError::Workload(refused.to_string());
+        let connect = || top.connect(Use { role: Role::Any, entries: u32::MAX });
         let queues = match node::view::<Ports>(top) {
             Some(ports) => Queues {
                 drives: ports.drives.iter().map(|port| port.clone() as Rc<dyn Drive>).collect(),
                 tags: ports.slots as usize,
                 stripe: Some(Stripe {
-                    whole: connect()?,
+                    whole: connect().map_err(refused)?,
                     chunk_blocks: (ports.chunk_bytes / u64::from(top.info().lba_bytes)).max(1),
                 }),
             },
             None => {
-                let pairs = profile.config.queue_pairs(usize::MAX);
-                (0..pairs).map(|_| connect()).collect::<Result<Vec<_>, RunError>>()?.into()
+                let mut drives = vec![connect().map_err(refused)?];
+                while drives.len() < profile.config.queue_pairs(usize::MAX) {
+                    match connect() {
+                        Ok(drive) => drives.push(drive),
+                        // One of the drives below has no queue pair left.
+                        Err(last) if last.status.meaning() == Status::INVALID_QUEUE_ID => break,
+                        Err(other) => return Err(refused(other)),
+                    }
+                }
+                drives.into()
             }
         };
         Host::over(sim, profile, queues, (None, trace))

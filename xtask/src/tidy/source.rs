@@ -31,6 +31,7 @@ const READERS: &[(&str, &str)] = &[
     ("lab/guest/src/pulse.rs", "processor time of a guest, from /proc"),
     ("lab/guest/src/saved.rs", "processors, random bytes, and a file to sync"),
     ("lab/host/src/calls.rs", "/dev/zero, to measure a system call"),
+    ("lab/host/src/nodes.rs", "NUMA nodes of the machine, from /sys"),
     ("lab/host/src/processors.rs", "processors of the machine, from /proc and /sys"),
     ("lab/ledger/build/digest.rs", "the sources, during a build"),
     ("lab/ledger/src/machine.rs", "the machine, from /proc"),

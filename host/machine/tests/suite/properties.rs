@@ -25,7 +25,7 @@ fn config(rng: &mut Rng) -> Config {
         slice: Span::from_us(25 + rng.below(30)),
         latency: Span::from_us(1 + rng.below(100)),
         wakeup: us(rng, 20),
-        tick: if rng.chance(0.3) { Span::from_us(5 + rng.below(20)) } else { Span::ZERO },
+        tick: if rng.chance(0.3) { Span::from_us(10 + rng.below(20)) } else { Span::ZERO },
         balance: rng.chance(0.5),
         switch: us(rng, 3),
         cold_cache: us(rng, 3),

@@ -6,6 +6,7 @@ use nandscape_sim::Span;
 use serde::Serialize;
 
 use super::completions::Completions;
+use super::idle::Idle;
 
 /// How the thread has learnt of a completion.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -46,6 +47,8 @@ pub struct CompletionReport {
     pub policy: &'static str,
     /// Processor time of the thread, a request; null without requests.
     pub thread_cpu_us: Option<f64>,
+    /// Processor time of the drive, a request: of the other threads of this process, or of its server; null where nothing reports it.
+    pub drive_cpu_us: Option<f64>,
     /// Commands by how the thread has learnt of their ends.
     pub learnt: BTreeMap<&'static str, u64>,
     /// Waits in the system for completions.
@@ -59,6 +62,26 @@ pub struct CompletionReport {
     pub window_us: Option<f64>,
     /// Wake-ups without any drive, before the run.
     pub control: ControlReport,
+    /// The same set-up without commands, before the run.
+    pub idle: IdleReport,
+}
+
+/// The processor time of a set-up that is connected and waits by its policy, without commands.
+#[derive(Clone, Debug, Serialize)]
+pub struct IdleReport {
+    /// How long.
+    pub s: f64,
+    /// The part of this time in which the thread had a processor.
+    pub thread_cpu: f64,
+    /// The same of the drive's threads, together; null where nothing reports it.
+    pub drive_cpu: Option<f64>,
+}
+
+impl IdleReport {
+    fn of(idle: Idle) -> IdleReport {
+        let share = |spent: Span| spent.as_s() / idle.lasted.as_s();
+        IdleReport { s: idle.lasted.as_s(), thread_cpu: share(idle.thread), drive_cpu: idle.drive.map(share) }
+    }
 }
 
 /// How long a signal of another thread takes to wake this one, without any drive.
@@ -75,12 +98,18 @@ pub struct ControlReport {
 }
 
 impl CompletionReport {
-    /// Of a measured phase with `requests` requests.
-    pub(super) fn new(completions: &Completions, requests: u64) -> CompletionReport {
+    /// Of a measured phase with `requests` requests, in which the drive had the processor time `drive`.
+    pub(super) fn new(
+        completions: &Completions,
+        requests: u64,
+        (idle, drive): (Idle, Option<Span>),
+    ) -> CompletionReport {
+        let of_request = |spent: Span| (requests > 0).then(|| spent.as_us() / requests as f64);
         let (counts, control) = (completions.counts(), completions.control());
         CompletionReport {
             policy: completions.kind().name(),
-            thread_cpu_us: (requests > 0).then(|| completions.cpu().as_us() / requests as f64),
+            thread_cpu_us: of_request(completions.cpu()),
+            drive_cpu_us: drive.and_then(of_request),
             learnt: Learnt::ALL.iter().map(|(name, learnt)| (*name, counts.learnt[*learnt as usize])).collect(),
             waits: counts.waits,
             sleeps: counts.sleeps,
@@ -92,6 +121,7 @@ impl CompletionReport {
                 p99_us: control.at(0.99).as_us(),
                 cpu_us: control.cpu.as_us(),
             },
+            idle: IdleReport::of(idle),
         }
     }
 }

@@ -12,6 +12,7 @@
 //! | `completions` | how the thread waits for completions: the policies of simulated hosts |
 //! | `windows` | windows of notices that follow the scheduling delay |
 //! | `control` | how long the system takes to wake the thread, without a drive |
+//! | `idle` | the processor time of the connected set-up without commands |
 //! | `completion_report` | the figures of both |
 //! | `report` | the figures |
 //! | `server_cpu` | the processor time of a drive's server |
@@ -29,6 +30,7 @@ mod completions;
 mod control;
 mod endpoint;
 mod function;
+mod idle;
 mod in_process;
 mod pacer;
 mod patience;
@@ -51,7 +53,7 @@ use nandscape_lab_workload::{Hooks, JobSpec, PlacedBy, Runner, Workload};
 use nandscape_sim::{Seed, Sim, Span};
 
 pub use alone::{alone_on_target, looked};
-pub use completion_report::{CompletionReport, ControlReport};
+pub use completion_report::{CompletionReport, ControlReport, IdleReport};
 pub use endpoint::{BadEndpoint, Endpoint};
 pub use in_process::InProcess;
 pub use report::WallReport;
@@ -66,6 +68,7 @@ use crate::simulation::{Phase, Progress};
 use completions::Completions;
 use control::Control;
 use endpoint::{Connected, Connections, Wanted};
+use idle::{DriveCpu, DriveTime, Idle};
 use pacer::Pacer;
 pub use pacer::Tell;
 use patience::Patience;
@@ -85,6 +88,8 @@ pub struct WallRun<'a> {
     pub block: Option<nandscape_host_block::Config>,
     /// How the thread waits for completions, if by a policy: of the settings of a host those of the policy.
     pub completion: Option<HostConfig>,
+    /// Reports the processor time of the drive's server, for `completion`.
+    pub server: Option<Rc<ServerCpu>>,
     /// Whether the loop never waits in the system.
     pub busy: bool,
     /// How long a drive may answer nothing, if it differs from the endpoint's [`Endpoint::patience`].
@@ -119,6 +124,7 @@ struct Watch {
     begun: Rc<Cell<Option<Moment>>>,
     block: Option<Rc<BlockLayer>>,
     completions: Option<Rc<Completions>>,
+    drive_time: Rc<DriveTime>,
     progress: Rc<dyn Progress>,
 }
 
@@ -126,7 +132,10 @@ impl Hooks for Watch {
     fn measuring(&self) {
         self.begun.set(Some(Moment::now()));
         self.block.iter().for_each(|layer| layer.count_anew());
-        self.completions.iter().for_each(|completions| completions.count_anew());
+        if let Some(completions) = &self.completions {
+            self.drive_time.count_anew();
+            completions.count_anew();
+        }
     }
 
     fn progress(&self, share: f64) {
@@ -162,9 +171,16 @@ impl WallRun<'_> {
             self.on_namespace_of(spec).check_on(info.bytes(), info.lba_bytes).map_err(WallError::Workload)?;
         }
         let begun = Rc::new(Cell::new(None));
-        let watch = Watch { begun: begun.clone(), block: block.clone(), completions: completions.clone(), progress };
+        let drive_time = DriveTime::new(self.drive_cpu());
+        let watch = Watch {
+            begun: begun.clone(),
+            block: block.clone(),
+            completions: completions.clone(),
+            drive_time: drive_time.clone(),
+            progress,
+        };
         let mut tops: Vec<Rc<dyn Drive>> = Vec::new();
-        let mut windows: Option<Rc<Windows>> = None;
+        let (mut windows, mut admin_queue): (Option<Rc<Windows>>, Option<Rc<dyn Drive>>) = (None, None);
         for Connected { drive, source } in drives {
             let drive = completions.as_ref().map_or(drive.clone(), |completions| completions.over(drive));
             tops.push(block.as_ref().map_or(drive.clone(), |layer| layer.over(drive) as Rc<dyn Drive>));
@@ -180,11 +196,15 @@ impl WallRun<'_> {
                 let enabled = pacer.run(async move { enable_streams(&issuer, &*drive).await });
                 enabled.map_err(|lost| WallError::Lost(lost.to_string()))?.map_err(WallError::Workload)?;
             }
-            if let (Some(queue), Some(completions)) = (notices.filter(|_| adapts), &completions) {
-                let given = Windows::new(pacer.sim(), drive, queue);
-                windows = Some(given.clone());
-                completions.on_window(move |window| given.set(window));
-            }
+            admin_queue = Some(drive);
+        }
+        let idle = completions.is_some().then(|| Idle::measure(&mut pacer, &drive_time)).transpose();
+        let idle = idle.map_err(WallError::Lost)?;
+        let adaptive = notices.filter(|_| adapts);
+        if let (Some(drive), Some(queue), Some(completions)) = (admin_queue, adaptive, &completions) {
+            let given = Windows::new(pacer.sim(), drive, queue);
+            windows = Some(given.clone());
+            completions.on_window(move |window| given.set(window));
         }
         let runner = Runner::new(pacer.sim(), &self.workload, Box::new(watch));
         let (workload, seed, mut tops) =
@@ -199,8 +219,21 @@ impl WallRun<'_> {
         }
         let moments = (created, begun.get().unwrap_or(created), Moment::now());
         let report = WallReport::new(self.endpoint, &outcome, &self.workload, self.seed, moments);
-        let completion = completions.map(|completions| CompletionReport::new(&completions, report.requests));
+        let completion = completions.zip(idle).map(|(completions, idle)| {
+            let drive = drive_time.passed().map_err(WallError::Lost)?;
+            Ok(CompletionReport::new(&completions, report.requests, (idle, drive)))
+        });
+        let completion = completion.transpose()?;
         Ok(WallReport { block: block.as_deref().map(BlockReport::of), completion, ..report })
+    }
+
+    /// Who knows the drive's processor time.
+    fn drive_cpu(&self) -> DriveCpu {
+        match (self.in_process, &self.server) {
+            (Some(_), _) => DriveCpu::Here,
+            (None, Some(server)) => DriveCpu::Server(server.clone()),
+            (None, None) => DriveCpu::Unknown,
+        }
     }
 
     /// The policy, with its control.

@@ -115,6 +115,21 @@ fn a_host_over_any_other_layer_has_its_queue_pairs() {
     assert_eq!(report.cpu.expect("a host").queue_pairs, 8);
 }
 
+/// An array keeps two queue pairs of each drive for itself. The host, which has eight processors, shares the others.
+#[test]
+fn a_host_over_a_layer_has_as_many_queue_pairs_as_the_drives_below() {
+    for (pairs, left) in [("6", 4), ("3", 1)] {
+        let mut profile = DriveProfile::load("840-pro").unwrap();
+        let room = format!("controller.queue_pairs={pairs}");
+        ["capacity=2GiB", &room].iter().for_each(|change| profile.set(change).unwrap());
+        let profile = profile.resolve().unwrap();
+        let mut stack = stack("raid0:2", host(&[]), ("randread", "4k", 16));
+        stack.drives.iter_mut().for_each(|drive| drive.profile = profile.clone());
+        let report = stack.run(Rc::new(())).unwrap().host;
+        assert_eq!((report.cpu.expect("a host").queue_pairs, report.requests), (left, 3_000));
+    }
+}
+
 #[test]
 fn rings_and_policies_issue_to_the_ports_and_stages_sum_to_the_latency() {
     for path in ["nvme", "scsi"] {
