@@ -39,10 +39,13 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     let all: Vec<Explanation> =
         args.reports.iter().map(|path| Explanation::load(path)).collect::<Result<_, _>>().map_err(Failure::input)?;
     for one in all.iter().filter(|one| !one.has_tail) {
-        let ways = match (has_drives(&one.path), one.is_of_array) {
-            (true, _) => "the folders of its drives next to it have theirs",
-            (false, true) => "`sim --array --out` records those of its drives",
-            (false, false) => "`sim --out` records them",
+        let ways = match (of_first_drive(&one.path), one.is_of_array) {
+            (Some(drive), _) => {
+                let word = output::quoted(&drive.display().to_string());
+                format!("its drives have theirs, run: nandscape explain {word}")
+            }
+            (None, true) => "`sim --array --out` records those of its drives".to_owned(),
+            (None, false) => "`sim --out` records them".to_owned(),
         };
         output::note(&format!("{} has no slowest requests and is explained by its means; {ways}", one.path));
     }
@@ -52,9 +55,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), Failure> {
     }
 }
 
-/// Whether the reports of an array's drives are next to the array's report.
-fn has_drives(report: &str) -> bool {
+/// The folder of the first drive next to the report of a run with layers, if it has a report.
+fn of_first_drive(report: &str) -> Option<PathBuf> {
     let report = Path::new(report);
     let folder = if report.is_dir() { report } else { report.parent().unwrap_or(report) };
-    folder.join("drive-0").join("report.json").is_file()
+    Some(folder.join("drive-0")).filter(|drive| drive.join("report.json").is_file())
 }

@@ -138,7 +138,7 @@ fn main() -> ExitCode {
     shell::answer();
     let cli = match Cli::try_parse_from(spelling::with_hyphens(paper::in_full(std::env::args_os()))) {
         Ok(cli) => cli,
-        Err(error) => return output::usage(&error),
+        Err(error) => return output::usage(&workload_words::with_way_out(error)),
     };
     #[cfg(target_os = "linux")]
     survive_full_disks();

@@ -22,7 +22,7 @@ use crate::numbers::whole;
 use crate::over::{self, Over};
 use crate::state_words::StateWords;
 use crate::trace::TraceWords;
-use crate::workload_words::{JOB_WORDS, WorkloadWords};
+use crate::workload_words::{JOB_WORDS, WorkloadWords, refuse_keys_of_jobs};
 use crate::{block_words, host_words, output, progress, sim_layers, table};
 
 /// Simulate a drive under a workload, in simulated time.
@@ -502,6 +502,7 @@ pub(crate) fn resolve_profile(
     changes: &[String],
     faults: &[FaultWord],
 ) -> Result<Resolved, Failure> {
+    refuse_keys_of_jobs(changes)?;
     profile.set_all(changes).map_err(Failure::input)?;
     if !faults.is_empty() {
         let given = profile.keys.faults.iter().flat_map(|given| &given.0).map(|rule| &rule.0);

@@ -278,17 +278,16 @@ pub(crate) fn render(profile: &str, finished: &StackFinished) -> String {
         [only] => counted(only),
         all => sections(all),
     };
-    let latencies = table::latencies(&host.latency_us, &host.latency_corrected_us, &Default::default());
+    let latencies = table::latencies(&host.latency_us, &host.latency_corrected_us, &host.operations_us);
     let flows = table::flows(&host.flows, host.fairness);
-    [
+    table::joined(&[
         head(profile, host),
         latencies,
         flows,
         layers(&host.chain, &host.layers_us, host.cpu.is_some()) + &of_host(host),
         sections + &windows(finished),
         drives(finished),
-    ]
-    .join("\n")
+    ])
 }
 
 /// The host's stages, and what its processors did.

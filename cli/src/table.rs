@@ -26,7 +26,11 @@ pub(crate) fn render(report: &Report) -> String {
         drive(report),
         host(report),
     ];
-    // A report without several jobs has no table of them.
+    joined(&parts)
+}
+
+/// The parts of a report with blank lines between them, without empty ones: a report of one job has no table of jobs.
+pub(crate) fn joined(parts: &[String]) -> String {
     parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect::<Vec<_>>().join("\n")
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
+use clap::error::{ContextKind, ContextValue};
 use nandscape_drive::Assignments;
 use nandscape_lab_workload::{
     Action, BlockSizes, Burst, Distribution, Each, FioJobs, FlushWords, JobSpec, Limit, Pattern, Pause, PlacementWords,
@@ -54,6 +55,46 @@ pub(crate) const JOB_WORDS: [&str; 35] = [
     "cpus_allowed",
     "cpus_allowed_policy",
 ];
+
+/// Sections of a workload file: a drive has no such keys.
+const SECTIONS: [&str; 4] = ["job", "characteristics", "filebench", "ycsb"];
+
+/// Refuses changes of a workload's keys among those of a drive.
+pub(crate) fn refuse_keys_of_jobs(changes: &[String]) -> Result<(), Failure> {
+    let is_of_job =
+        |change: &&String| change.split_once('.').is_some_and(|(section, _)| SECTIONS.contains(&section.trim()));
+    match changes.iter().find(is_of_job) {
+        None => Ok(()),
+        Some(change) => Err(Failure::Input(anyhow::anyhow!(
+            "--set {change}: keys of a job are set in the workload's file, or by `nandscape sweep --set workload=FILE --vary {change}`"
+        ))),
+    }
+}
+
+/// Adds to the error of a command line where a job of `--workload` has the words that conflict with it.
+pub(crate) fn with_way_out(mut error: clap::Error) -> clap::Error {
+    let named = [ContextKind::InvalidArg, ContextKind::PriorArg].map(|kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => vec![word.clone()],
+        Some(ContextValue::Strings(words)) => words.clone(),
+        _ => Vec::new(),
+    });
+    let names: Vec<String> = named.concat().iter().filter_map(|word| name_of(word)).collect();
+    let word = names.iter().find(|name| JOB_WORDS.contains(&name.as_str()));
+    if let Some(word) = word.filter(|_| names.iter().any(|name| name == "workload")) {
+        let tip = format!(
+            "set {word} in a [[job]] of the workload's file (`nandscape workloads show NAME > mine.toml` writes that of a built-in one), or \
+             by `nandscape sweep --set workload=NAME --vary job.JOB.{word}=...`"
+        );
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// The name of an option in an error: `rate_iops` of `--rate-iops <N[,N]>`.
+fn name_of(shown: &str) -> Option<String> {
+    let name = shown.strip_prefix("--")?.split([' ', '=', '[']).next()?;
+    Some(name.replace('-', "_"))
+}
 
 /// fio's options. Each has a default, unless a workload file is given.
 #[derive(Args)]

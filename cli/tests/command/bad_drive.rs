@@ -40,6 +40,7 @@ fn unknown_keys_are_named_with_what_was_meant() {
 
 #[test]
 fn a_change_needs_a_key_and_a_value() {
+    change(&["buffer.mode=plp"], &["\"plp\" is none of ", "; capacitor is power-loss protection"]);
     change(&["capacity"], &["--set capacity", "KEY=VALUE"]);
     change(&["capacity="], &["\"\" is not a size such as \"16KiB\""]);
     change(&["ftl.gc=3"], &["expected a section of keys"]);

@@ -38,6 +38,16 @@ fn flags_that_contradict_each_other_are_refused() {
             &["cannot be used with", one[0], other[0]],
         );
     }
+    let sim = ["sim", "--drive", "default", "--workload", "mixed"];
+    for (word, key) in [("--fsync", "fsync"), ("--rate-iops", "rate_iops")] {
+        let sweep = format!("`nandscape sweep --set workload=NAME --vary job.JOB.{key}=...`");
+        refuse(
+            &[&sim[..], &[word, "1"]].concat(),
+            &["cannot be used with", &format!("set {key} in a [[job]]"), &sweep],
+        );
+    }
+    let key = "job.log.rate_iops=100";
+    refuse(&[&sim[..], &["--set", key]].concat(), &[&format!("`nandscape sweep --set workload=FILE --vary {key}`")]);
     refuse(&["sim", "--drive", "default", "--rw", "read", "--rate-process", "linear"], &["--rate-iops"]);
     refuse(&["sim", "--drive", "default", "--drive", "default", "--rw", "read"], &["cannot be used multiple times"]);
 }

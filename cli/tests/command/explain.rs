@@ -51,6 +51,21 @@ fn the_tail_is_explained_and_the_changed_drive_confirms_it() {
     assert!(page.contains("Where the tail comes from") && page.contains("Let reads suspend programs"));
 }
 
+/// The folder of a run with layers has no slowest requests: the command for those of its first drive is named, and works.
+#[test]
+fn a_run_with_layers_names_the_command_for_its_drives() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("mirror");
+    let path = out.to_str().expect("UTF-8");
+    let drive = ["sim", "--drive", "default", "--set", "capacity=64MiB", "--over", "raid1:2"];
+    succeed(&[&drive[..], &["--rw", "randrw", "--io-count", "500", "--out", path]].concat());
+    let ran = run(&["explain", path]);
+    let first = format!("{path}/drive-0");
+    assert!(ran.err.contains(&format!("run: nandscape explain {first}\n")), "{}", ran.err);
+    assert!(ran.out.contains("writes, and waits for the slowest") && !ran.out.contains("parity"), "{}", ran.out);
+    assert!(!run(&["explain", &first]).err.contains("has no slowest requests"));
+}
+
 #[test]
 fn reports_without_details_and_files_that_are_none() {
     let folder = tempfile::tempdir().expect("a folder");

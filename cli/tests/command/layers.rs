@@ -329,11 +329,32 @@ fn a_run_begins_in_the_state_of_drives_under_layers() {
     refuse(&[&served[..], &["--nbd", "unix:never.sock"]].concat(), &["it has raid1:2", "the run has no array"]);
 }
 
+/// Operations and commits are those of the workload, whatever lies between it and the drives.
+#[test]
+fn operations_have_their_latencies_under_layers() {
+    let drive = ["sim", "--drive", "default", "--set", "capacity=64MiB", "--set", "buffer.mode=volatile"];
+    let load = ["--rw", "write", "--iodepth", "1", "--fsync", "1", "--io-count", "100"];
+    for over in [&["--over", "raid1:2"][..], &["--over", "block"], &["--array", "raid1:2"]] {
+        let text = succeed(&[&drive[..], &load, over].concat());
+        assert!(text.contains("operation, us") && text.contains("\n commit") && !text.contains("\n\n\n"), "{text}");
+        let found = succeed(&[&drive[..], &load, over, &["--json"]].concat());
+        let found: Value = serde_json::from_str(&found).expect("one JSON object");
+        let mean = |path: &str| number(&found, path);
+        let parts = mean("/latency_us/write/mean") + mean("/latency_us/flush/mean");
+        assert_eq!(mean("/operations_us/commit/count"), mean("/latency_us/flush/count"), "{over:?}");
+        assert!((mean("/operations_us/commit/mean") - parts).abs() < 0.05 * parts, "{over:?}: {found:#}");
+    }
+    let ycsb = succeed(&[&drive[..], &["--workload", "ycsb-a", "--io-count", "500", "--over", "raid1:2"]].concat());
+    assert!(ycsb.contains("operation, us") && ycsb.contains("\n update"), "{ycsb}");
+}
+
 #[test]
 fn what_is_no_layer_is_refused() {
     for (words, problem) in [
         (&["--over", "raid9:4"][..], "there is no level \"raid9\""),
         (&["--over", "disk"], "there is no layer \"disk\"; valid are block, cache, ftl, ahci:N, raid0:N"),
+        (&["--over", "mirror:2"], "a mirror is raid1:2"),
+        (&["--set", "block.scheduler=mq-deadline"], "noop is the scheduler none of Linux"),
         (&["--over", "cache,size=1MiB"], "there is no such key; valid are cache.memory"),
         (&["--over", "raid1:2", "--over", "block,predictor=ssd"], "none and told are valid here"),
         (&["--over", "a=cache", "--over", "a=cache"], "two layers are called \"a\""),

@@ -49,6 +49,25 @@ fn a_trace_is_repeated() {
     assert!(refused("0").err.contains("cannot be repeated 0 times; from 1 on is valid"), "{}", refused("0").err);
 }
 
+/// The commits of a traced journal: a flush, then a write with Force Unit Access.
+#[test]
+fn a_traced_log_keeps_its_flushes_and_forced_writes() {
+    let folder = folder();
+    let path = folder.path().join("log.txt").display().to_string();
+    let line = |n: u64| match n % 4 {
+        3 => format!("8,0 0 {n} 0.{:09} 9 Q FWFS {} + 8 [jbd2]\n", n * 1_000_000, n * 8),
+        _ => format!("8,0 0 {n} 0.{:09} 9 Q WS {} + 8 [jbd2]\n", n * 1_000_000, n * 8),
+    };
+    std::fs::write(&path, (0..400).map(line).collect::<String>()).expect("a trace");
+    let report = sim(&["--set", "capacity=64MiB", "--set", "buffer.mode=volatile", "--trace", &path]);
+    let counts = ["write", "fua", "flush"].map(|way| number(&report, &format!("/latency_us/{way}/count")));
+    assert_eq!((counts, number(&report, "/requests")), ([400.0, 100.0, 100.0], 500.0));
+    // Both wait for a program of the flash, the flush for that of the writes before it.
+    let means = ["flush", "fua"].map(|way| number(&report, &format!("/latency_us/{way}/mean")));
+    assert!(means.iter().all(|mean| *mean > 100.0), "{report:#}");
+    assert!(notes(&report).contains("flushes before writes of the trace: 100"), "{}", notes(&report));
+}
+
 #[test]
 fn a_trace_is_replayed_at_its_times() {
     let folder = folder();

@@ -171,6 +171,9 @@ pub struct Changes(pub Vec<Text<Change>>);
 
 /// Choices with names.
 pub trait Named: Sized + Copy + PartialEq + 'static {
+    /// What an error adds to the names.
+    const HINT: &'static str = "";
+
     /// All of them.
     fn all() -> Vec<(&'static str, Self)>;
 }
@@ -188,7 +191,7 @@ impl<T: Named> FromStr for Choice<T> {
             Some((_, value)) => Ok(Choice(*value)),
             None => {
                 let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-                Err(format!("\"{text}\" is none of {}", names.join(", ")))
+                Err(format!("\"{text}\" is none of {}{}", names.join(", "), T::HINT))
             }
         }
     }
@@ -354,6 +357,14 @@ macro_rules! named {
     };
 }
 
+impl Named for BufferMode {
+    const HINT: &'static str = "; capacitor is power-loss protection";
+
+    fn all() -> Vec<(&'static str, Self)> {
+        BufferMode::ALL.to_vec()
+    }
+}
+
 named! {
     Cell => [Cell::Slc, Cell::Mlc, Cell::Tlc, Cell::Qlc].map(|cell| (cell.name(), cell));
     Registers => [("single", Registers::Single), ("double", Registers::Double)];
@@ -366,7 +377,6 @@ named! {
     RangesOwn => RangesOwn::ALL;
     ArbiterKind => ArbiterKind::ALL;
     Priority => Priority::ALL;
-    BufferMode => BufferMode::ALL;
     Duplex => Duplex::ALL;
     StripeOrder => StripeOrder::ALL;
     FtlKind => [

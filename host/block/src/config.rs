@@ -139,7 +139,8 @@ impl Config {
         let yes = || value.parse().map_err(|_| wrong("true and false are"));
         match key {
             "block.scheduler" => {
-                self.scheduler = named(&SchedulerKind::ALL, value).ok_or_else(|| wrong(&names(&SchedulerKind::ALL)))?;
+                let valid = format!("{}; noop is the scheduler none of Linux", names(&SchedulerKind::ALL));
+                self.scheduler = named(&SchedulerKind::ALL, value).ok_or_else(|| wrong(&valid))?;
             }
             "block.predictor" => {
                 self.predictor = named(&PredictorKind::ALL, value).ok_or_else(|| wrong(&names(&PredictorKind::ALL)))?;
@@ -254,7 +255,7 @@ mod tests {
         assert_eq!(again, config);
         assert_eq!(config.settings().len(), Config::KEYS.len());
         for (change, problem) in [
-            ("block.scheduler=bfq", "valid are noop"),
+            ("block.scheduler=mq-deadline", "valid are noop, ssd, cfq; noop is the scheduler none of Linux"),
             ("block.predictor=x", "valid are none, told, ssd, noop-disk, cfq-disk, smr-disk"),
             ("block.slice=0", "from 1us to an hour"),
             ("block.deadline=soon", "a time such as"),

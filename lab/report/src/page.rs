@@ -1,5 +1,7 @@
 //! Pages: filled-in templates with embedded style, code and data, so that a page is one file that loads nothing.
 
+use std::collections::BTreeMap;
+
 use minijinja::{Environment, Value, context};
 use nandscape_lab_run::record::{Part, Slowest};
 use nandscape_lab_run::{FlowReport, Latency};
@@ -105,6 +107,14 @@ pub(crate) fn latencies<'a>(rows: impl Iterator<Item = (String, &'a Latency)>) -
         context! { name, cells }
     };
     context! { columns, rows => rows.map(row).collect::<Vec<_>>() }
+}
+
+/// Rows of the operations of a workload.
+pub(crate) fn operations<'a>(
+    operations: &'a BTreeMap<&'static str, Latency>,
+) -> impl Iterator<Item = (String, &'a Latency)> {
+    let seen = operations.iter().filter(|(_, latency)| latency.count > 0);
+    seen.map(|(name, latency)| (format!("operation {name}"), latency))
 }
 
 /// JSON within HTML: nothing in it may end its element. In JSON, `<` occurs within strings only.

@@ -122,9 +122,7 @@ fn latencies(report: &Report) -> Value {
     let requests = seen(report).map(|(way, latency)| (row_name(way).to_owned(), latency));
     let corrected = report.latency_corrected_us.iter().filter(|(_, latency)| latency.count > 0);
     let corrected = corrected.map(|(way, latency)| (format!("{}, corrected", row_name(way)), latency));
-    let operations = report.operations_us.iter().filter(|(_, latency)| latency.count > 0);
-    let named = operations.map(|(name, latency)| (format!("operation {name}"), latency));
-    page::latencies(requests.chain(corrected).chain(named))
+    page::latencies(requests.chain(corrected).chain(page::operations(&report.operations_us)))
 }
 
 fn breakdown(report: &Report) -> Value {

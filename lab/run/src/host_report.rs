@@ -55,6 +55,9 @@ pub struct HostReport {
     /// Latencies of a closed load, with the requests that it did not issue while it waited; left out of others.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub latency_corrected_us: BTreeMap<&'static str, Latency>,
+    /// Latencies of the workload's operations, of one request or several each; left out where it has none.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub operations_us: BTreeMap<&'static str, Latency>,
     /// Each job, where there are several; left out of others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowReport>,
@@ -136,6 +139,7 @@ impl HostReport {
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
             latency_us,
             latency_corrected_us,
+            operations_us: Latency::of_operations(outcome),
             chain: Vec::new(),
             array: None,
             cpu: None,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nandscape_lab_workload::Outcome;
 use nandscape_sim::Histogram;
 use serde::Serialize;
 
@@ -54,6 +55,11 @@ impl Latency {
     /// Of measured latencies.
     pub(crate) fn of(latencies: &Histogram) -> Latency {
         Latency::resting_on(latencies, latencies.count())
+    }
+
+    /// Of the operations of a workload, by name.
+    pub(crate) fn of_operations(outcome: &Outcome) -> BTreeMap<&'static str, Latency> {
+        outcome.operations.iter().map(|(name, taken)| (*name, Latency::of(taken))).collect()
     }
 
     /// With percentiles as far as `samples` requests allow. A corrected distribution holds more values than were

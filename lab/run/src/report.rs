@@ -339,7 +339,7 @@ impl Report {
             standstill_us,
             latency_us,
             latency_corrected_us,
-            operations_us: outcome.operations.iter().map(|(name, taken)| (*name, Latency::of(taken))).collect(),
+            operations_us: Latency::of_operations(outcome),
             flows: outcome.flows.iter().map(|flow| FlowReport::of(flow, outcome)).collect(),
             fairness: None,
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),

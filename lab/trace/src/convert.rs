@@ -8,6 +8,7 @@ use nandscape_lab_workload::Direction;
 use crate::devices::Device;
 use crate::error::TraceError;
 use crate::format::{Action, Disks, Format, Part, Row};
+use crate::record::Record;
 use crate::trace::Trace;
 
 /// Why a trace was not converted.
@@ -61,7 +62,8 @@ pub fn convert(trace: &Trace, to: Format, out: &mut dyn Write) -> Result<Vec<Str
         let at = (record.at + half) / facts.time_ns;
         rounded += u64::from(at * facts.time_ns != record.at);
         let Some(device) = &devices[record.device as usize] else { continue };
-        let row = Row { at, device, direction: record.direction, offset: first, size: stop - first };
+        let Record { direction, after_flush, .. } = record;
+        let row = Row { at, device, direction, offset: first, size: stop - first, after_flush };
         writer(Part::Row(row), &mut text);
         if text.len() >= CHUNK {
             out.write_all(&text)?;
@@ -75,7 +77,7 @@ pub fn convert(trace: &Trace, to: Format, out: &mut dyn Write) -> Result<Vec<Str
 }
 
 fn expressible(trace: &Trace, to: Format) -> Result<(), ConvertError> {
-    for direction in Direction::ALL {
+    for direction in Direction::DISTINCT {
         let count = trace.totals().of(direction).requests;
         if count > 0 && !to.facts().directions.contains(&direction) {
             let can = |format: &Format| format.facts().directions.contains(&direction);
@@ -147,6 +149,13 @@ fn worded(name: &str) -> String {
 fn notes(trace: &Trace, to: Format, rounded: u64, widened: u64, renamed: bool) -> Vec<String> {
     let (facts, requests) = (to.facts(), trace.totals().requests());
     let mut notes = trace.notes();
+    let (after, forced) = (trace.totals().after_flush, trace.totals().of(Direction::Fua).requests);
+    if after + forced > 0 && !facts.directions.contains(&Direction::Fua) {
+        notes.push(format!(
+            "the format {to} has neither Force Unit Access, which {forced} writes lose, nor the order of a flush and its write, which \
+             {after} lose"
+        ));
+    }
     if rounded > 0 {
         let unit = nandscape_sim::Span::from_ns(facts.time_ns);
         notes.push(format!("{rounded} of {requests} times are rounded to the unit of the format {to}, {unit}"));

@@ -190,7 +190,7 @@ pub(crate) fn request(at: u64, device: u32, direction: Direction, offset: u64, b
     if offset.checked_add(bytes).is_none_or(|end| end > 1 << 63) {
         return Err(LineError(format!("byte {offset} lies beyond 2^63; is the format right?")));
     }
-    Ok(Some(Record { at, device, direction, offset, bytes }))
+    Ok(Some(Record { at, device, direction, offset, bytes, after_flush: false }))
 }
 
 #[cfg(test)]

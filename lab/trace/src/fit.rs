@@ -178,7 +178,8 @@ mod tests {
     }
 
     fn place(fit: &mut Fit, device: u32, offset: u64, bytes: u64) -> (u64, u64) {
-        let request = fit.request(&Record { at: 0, device, direction: Direction::Read, offset, bytes });
+        let request =
+            fit.request(&Record { at: 0, device, direction: Direction::Read, offset, bytes, after_flush: false });
         (request.offset, request.bytes)
     }
 
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn a_flush_has_no_place() {
         let mut fit = fit(&[MIB], Address::Wrap, &drive(64 * MIB, 512));
-        let flush = Record { at: 0, device: 0, direction: Direction::Flush, offset: 0, bytes: 0 };
+        let flush = Record { at: 0, device: 0, direction: Direction::Flush, offset: 0, bytes: 0, after_flush: false };
         assert_eq!(fit.request(&flush), Request { direction: Direction::Flush, offset: 0, bytes: 0 });
     }
 

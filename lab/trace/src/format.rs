@@ -8,6 +8,7 @@ use nandscape_lab_workload::Direction;
 use crate::devices::{Device, Devices};
 use crate::fields::Parsed;
 use crate::formats::{alibaba, blkparse, disksim, fio_v2, fio_v3, fiu, mqsim, msr, replay, spc, tencent};
+use crate::record::Record;
 use crate::recorded;
 
 /// A format of traces. All but recordings are text.
@@ -70,6 +71,11 @@ pub(crate) const READS_WRITES: &[Direction] = &[Direction::Read, Direction::Writ
 pub(crate) trait Parser {
     /// The request of a line; `None` for a line without one.
     fn line(&mut self, line: &[u8], devices: &mut Devices) -> Parsed;
+
+    /// The second request of the last line, if it has two: that of a flush and of what follows the flush.
+    fn second(&mut self) -> Option<Record> {
+        None
+    }
 }
 
 impl<F: FnMut(&[u8], &mut Devices) -> Parsed> Parser for F {
@@ -92,6 +98,8 @@ pub(crate) struct Row<'a> {
     pub(crate) direction: Direction,
     pub(crate) offset: u64,
     pub(crate) size: u64,
+    /// Whether it waits for the flush before it.
+    pub(crate) after_flush: bool,
 }
 
 /// Appends a part to the text.

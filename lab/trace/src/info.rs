@@ -114,7 +114,9 @@ pub fn describe(trace: &Trace) -> Result<Info, TraceError> {
     for record in trace.records()? {
         let record = record?;
         all.add(&record);
-        by.entry(record.direction).or_default().add(&record);
+        for way in record.direction.counted_as() {
+            by.entry(way).or_default().add(&record);
+        }
     }
     let totals = trace.totals();
     let mut disks: Vec<Disk> = trace

@@ -67,7 +67,14 @@ mod tests {
     fn through(times: &[u64]) -> Result<Vec<(u64, u64)>, TooLate> {
         let (mut ahead, mut out) = (LookAhead::default(), Vec::new());
         for (at, number) in times.iter().zip(0..) {
-            ahead.put(Record { at: *at, device: 0, direction: Direction::Read, offset: number, bytes: 1 })?;
+            ahead.put(Record {
+                at: *at,
+                device: 0,
+                direction: Direction::Read,
+                offset: number,
+                bytes: 1,
+                after_flush: false,
+            })?;
             out.extend(ahead.take(false).map(|record| (record.at, record.offset)));
             assert!(ahead.held.len() <= HELD);
         }

@@ -57,6 +57,9 @@ impl Reader {
     /// The next request of the selected disks.
     pub(crate) fn next(&mut self) -> Result<Option<Record>, TraceError> {
         loop {
+            if let Some(record) = self.parser.second().filter(|record| self.takes(record.device)) {
+                return Ok(Some(record));
+            }
             let line = self.lines.next();
             let parsed = match line {
                 Ok(None) => return Ok(None),

@@ -16,4 +16,6 @@ pub struct Record {
     pub offset: u64,
     /// Its length in bytes.
     pub bytes: u64,
+    /// Whether it is sent when the request before it, a flush of the same line, has ended.
+    pub after_flush: bool,
 }

@@ -2,7 +2,7 @@
 //! format `recording` reads.
 //!
 //! Each namespace of a drive is a disk: `NAME`, or `NAME.n2` where it is not the first. Reads, Compares and Verifies are
-//! reads; writes and Write Zeroes are writes; each range of a deallocation is a trim. Left out: all other commands.
+//! reads; writes and Write Zeroes are writes, with Force Unit Access where they have it; each range of a deallocation is a trim. Left out: all other commands.
 
 use std::io::{self, Read, Write as _};
 use std::sync::Arc;
@@ -92,11 +92,12 @@ impl Text {
         let block = u64::from(request.block_bytes);
         let blocks = u64::from(Cdw12::of(entry).nlb_z()) + 1;
         let whole = (entry.slba().saturating_mul(block), blocks * block);
+        let write = if Cdw12::of(entry).fua() { "WF" } else { "W" };
         match IoOpcode(entry.opcode) {
             _ if block == 0 && IoOpcode(entry.opcode) != IoOpcode::FLUSH => {}
-            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => self.line(at, b'R', whole, request),
-            IoOpcode::WRITE | IoOpcode::WRITE_ZEROES => self.line(at, b'W', whole, request),
-            IoOpcode::FLUSH => self.line(at, b'F', (0, 0), request),
+            IoOpcode::READ | IoOpcode::COMPARE | IoOpcode::VERIFY => self.line(at, "R", whole, request),
+            IoOpcode::WRITE | IoOpcode::WRITE_ZEROES => self.line(at, write, whole, request),
+            IoOpcode::FLUSH => self.line(at, "F", (0, 0), request),
             IoOpcode::DATASET_MANAGEMENT if entry.cdw11.get() & DSM_DEALLOCATE != 0 => {
                 let wanted = 1 + (entry.cdw10.get() & 0xff) as usize;
                 let data = request.data.as_deref().unwrap_or_default();
@@ -104,7 +105,7 @@ impl Text {
                     let Ok(range) = DsmRange::read_from_bytes(bytes) else { continue };
                     let (slba, blocks) = (range.slba.get(), u64::from(range.blocks.get()));
                     if blocks > 0 {
-                        self.line(at, b'D', (slba.saturating_mul(block), blocks * block), request);
+                        self.line(at, "D", (slba.saturating_mul(block), blocks * block), request);
                     }
                 }
             }
@@ -112,7 +113,7 @@ impl Text {
         }
     }
 
-    fn line(&mut self, at: u64, letter: u8, (offset, bytes): (u64, u64), request: &Request) {
+    fn line(&mut self, at: u64, kind: &str, (offset, bytes): (u64, u64), request: &Request) {
         let (export, nsid) = (request.export, request.entry.nsid.get());
         let name = self.drives.get(usize::from(export)).map_or("?", |name| name);
         // A flush may be of all namespaces.
@@ -121,7 +122,7 @@ impl Text {
             nsid => format!(".n{nsid}"),
         };
         let name = name.replace(|c: char| c.is_whitespace() || c.is_control(), "_");
-        let _ = writeln!(self.text, "{at} {} {offset} {bytes} {name}{disk}", char::from(letter));
+        let _ = writeln!(self.text, "{at} {kind} {offset} {bytes} {name}{disk}");
     }
 }
 
@@ -153,9 +154,10 @@ pub(crate) fn parse(line: &[u8], devices: &mut Devices) -> Parsed {
     let direction = match direction {
         b"R" => Direction::Read,
         b"W" => Direction::Write,
+        b"WF" => Direction::Fua,
         b"D" => Direction::Trim,
         b"F" => Direction::Flush,
-        other => return Err(LineError::not("the direction", other, "R, W, D or F")),
+        other => return Err(LineError::not("the direction", other, "R, W, WF, D or F")),
     };
     let (offset, bytes) = (whole("the offset", word("the offset")?)?, whole("the size", word("the size")?)?);
     request(at, devices.of(b"", word("the disk")?)?, direction, offset, bytes)

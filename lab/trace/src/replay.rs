@@ -210,7 +210,8 @@ impl RequestSource for Replayed {
         };
         let at = record.at.saturating_add(self.shift);
         let ns = if self.scale == 1.0 { at } else { (at as f64 / self.scale + 0.5) as u64 };
-        Ok(Some(TimedRequest { at: Span::from_ns(ns), request: self.fit.request(&record) }))
+        let (at, request) = (Span::from_ns(ns), self.fit.request(&record));
+        Ok(Some(TimedRequest { at, request, after_flush: record.after_flush }))
     }
 
     fn notes(&self) -> Vec<String> {

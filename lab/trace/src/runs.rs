@@ -155,6 +155,7 @@ fn packed(record: &Record) -> [u8; WIDTH] {
     bytes[16..24].copy_from_slice(&record.bytes.to_le_bytes());
     bytes[24..28].copy_from_slice(&record.device.to_le_bytes());
     bytes[28] = record.direction as u8;
+    bytes[29] = u8::from(record.after_flush);
     bytes
 }
 
@@ -166,6 +167,7 @@ fn unpacked(bytes: &[u8]) -> Record {
         bytes: number(16),
         device: number(24) as u32,
         direction: Direction::ALL[usize::from(bytes[28])],
+        after_flush: bytes[29] != 0,
     }
 }
 
@@ -176,7 +178,8 @@ mod tests {
 
     fn record(at: u64, number: u64) -> Record {
         let direction = Direction::ALL[(number % 4) as usize];
-        Record { at, device: (number % 7) as u32, direction, offset: number << 40, bytes: number }
+        let after_flush = number.is_multiple_of(3);
+        Record { at, device: (number % 7) as u32, direction, offset: number << 40, bytes: number, after_flush }
     }
 
     fn sorted(records: &[Record], run: usize) -> Vec<Record> {

@@ -73,6 +73,7 @@ mod tests {
             direction: Direction::Read,
             offset,
             bytes: 1,
+            after_flush: false,
         });
         let mut spread = Spread::default();
         let mut times = Vec::new();

@@ -33,6 +33,8 @@ pub struct Totals {
     pub last: u64,
     /// By disk.
     pub devices: Vec<DeviceTotals>,
+    /// Requests that wait for a flush before them.
+    pub after_flush: u64,
     /// A digest of all requests.
     pub(crate) mixed: u64,
 }
@@ -42,7 +44,8 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Totals {
     pub(crate) fn add(&mut self, record: &Record) {
-        for part in [record.at, record.offset, record.bytes, u64::from(record.device), record.direction as u64] {
+        let kind = record.direction as u64 | u64::from(record.after_flush) << 8;
+        for part in [record.at, record.offset, record.bytes, u64::from(record.device), kind] {
             self.mixed = (self.mixed.rotate_left(23) ^ part).wrapping_mul(SPREAD);
         }
         if self.requests() == 0 {
@@ -52,6 +55,7 @@ impl Totals {
         let count = &mut self.by[record.direction as usize];
         count.requests += 1;
         count.bytes += record.bytes;
+        self.after_flush += u64::from(record.after_flush);
         let device = record.device as usize;
         if device >= self.devices.len() {
             self.devices.resize(device + 1, DeviceTotals::default());

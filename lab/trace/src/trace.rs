@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use nandscape_lab_workload::Direction;
 use nandscape_sim::Span;
 
 use crate::detect::detect;
@@ -276,6 +277,14 @@ impl Trace {
             notes.push(format!(
                 "the trace was not in order and has been sorted: {} requests followed later ones",
                 self.late
+            ));
+        }
+        if let (after, forced) = (self.totals.after_flush, self.totals.of(Direction::Fua).requests)
+            && after + forced > 0
+        {
+            notes.push(format!(
+                "flushes before writes of the trace: {after}, each a separate request that the write waits for; writes with Force Unit \
+                 Access: {forced}"
             ));
         }
         if self.origin.breaks_off() {

@@ -13,6 +13,7 @@ use crate::arrivals::next_on;
 use crate::flight::{Commands, InFlight};
 use crate::flushes::{FLUSH, Syncs};
 use crate::placement::Placer;
+use crate::preflush::Preflushes;
 use crate::record::Direction;
 use crate::request::{Request, SourceError, TimedRequest};
 use crate::requests::Feed;
@@ -34,6 +35,7 @@ pub(crate) struct Job {
     burst: Option<Burst>,
     placer: Option<Placer>,
     syncs: Syncs,
+    preflushes: Preflushes,
     thinking: Option<Thinking>,
     /// The group of the job: its slots end with the group.
     group: usize,
@@ -70,6 +72,7 @@ impl Job {
             burst: spec.burst,
             placer,
             syncs: Syncs::new(spec, &info),
+            preflushes: Preflushes::default(),
             thinking: spec.think.map(Thinking::new),
             group: runner.group(),
             begun: runner.sim.now(),
@@ -85,8 +88,8 @@ impl Job {
     pub(crate) fn next(&self) -> Option<TimedRequest> {
         match &mut *self.feed.borrow_mut() {
             // Drawn requests never end, and have no times.
-            Feed::Drawn(requests) => Some(TimedRequest { at: Span::ZERO, request: requests.next() }),
-            Feed::Split(requests) => Some(TimedRequest { at: Span::ZERO, request: requests.next() }),
+            Feed::Drawn(requests) => Some(TimedRequest::new(Span::ZERO, requests.next())),
+            Feed::Split(requests) => Some(TimedRequest::new(Span::ZERO, requests.next())),
             Feed::Source(source) => source.next().unwrap_or_else(|error| {
                 self.runner.broke_off(&*error);
                 None
@@ -104,9 +107,34 @@ impl Job {
         self.owe(self.depth.unwrap_or(0));
     }
 
-    /// Issues a request, now.
+    /// Issues a request, now or, if it follows a flush, when that flush has ended.
     #[inline(always)]
-    pub(crate) fn issue(&self, request: Request, measured: bool) {
+    pub(crate) fn issue_in_order(&self, next: TimedRequest, measured: bool) {
+        if next.after_flush && self.preflushes.hold(next.request, measured) {
+            return;
+        }
+        let tag = self.issue(next.request, measured);
+        if next.request.direction == Direction::Flush && self.in_flight.borrow().get(Key::from_bits(tag)).is_some() {
+            self.preflushes.sent(tag);
+        }
+    }
+
+    /// Issues the request that waited for this flush. After a failed flush it fails in the same way, unsent.
+    fn issue_held(&self, flush: u64, done: &Completion) {
+        let Some((request, measured)) = self.preflushes.ended(flush) else { return };
+        if done.status.is_success() {
+            self.issue(request, measured);
+            return;
+        }
+        self.runner.completed(&request, self.runner.sim.now(), measured, done);
+        if self.depth.is_some() {
+            self.owe(1);
+        }
+    }
+
+    /// Issues a request, now. Returns its tag.
+    #[inline(always)]
+    pub(crate) fn issue(&self, request: Request, measured: bool) -> u64 {
         let now = self.runner.sim.now();
         let request = Request { direction: self.syncs.issued(request.direction, now), ..request };
         let commands = Commands::of(&request, &self.info);
@@ -123,6 +151,7 @@ impl Job {
             let sink: Rc<dyn Sink> = self.me.upgrade().expect("a job at work is alive");
             self.drive.submit(Io { command, mem, token: Token::new(sink, tag) });
         }
+        tag
     }
 
     /// Whether the group of the job has ended, and its slots with it.
@@ -174,14 +203,15 @@ impl Job {
             return;
         }
         if self.syncs.take_due() {
-            return match self.runner.admit_flush() {
-                Some(measured) => self.issue(FLUSH, measured),
+            match self.runner.admit_flush() {
+                Some(measured) => _ = self.issue(FLUSH, measured),
                 None => self.runner.slot_ended(),
-            };
+            }
+            return;
         }
-        let next = self.next().and_then(|next| Some((next.request, self.runner.admit()?)));
+        let next = self.next().and_then(|next| Some((next, self.runner.admit()?)));
         match next {
-            Some((request, measured)) => self.issue(request, measured),
+            Some((next, measured)) => self.issue_in_order(next, measured),
             None => self.runner.slot_ended(),
         }
     }
@@ -213,6 +243,9 @@ impl Sink for Job {
         self.runner.completed(&request, submitted, measured, &done);
         if let Some(flow) = self.flow.filter(|_| measured && done.status.is_success()) {
             self.runner.flowed(flow, &request, submitted, &done);
+        }
+        if request.direction == Direction::Flush {
+            self.issue_held(tag, &done);
         }
         if let Some(begun) = self.syncs.ended().filter(|_| done.status.is_success()) {
             self.runner.operation("commit", begun);

@@ -23,6 +23,7 @@
 //! | `zoned` | jobs that know zones |
 //! | `placement` | jobs that choose where their writes go |
 //! | `flushes` | jobs that flush, or write with Force Unit Access |
+//! | `preflush` | requests that wait for a flush |
 //! | `think` | jobs that pause |
 //! | `attributes` | class, tenant and deadline of a job's commands |
 //! | `scheduling` | how a host runs the threads of a job |
@@ -54,6 +55,7 @@ mod job;
 mod keys;
 mod load;
 mod placement;
+mod preflush;
 mod record;
 mod request;
 mod requests;

@@ -28,6 +28,15 @@ pub struct TimedRequest {
     pub at: Span,
     /// The request.
     pub request: Request,
+    /// Whether it is sent when the request before it, a flush, has ended.
+    pub after_flush: bool,
+}
+
+impl TimedRequest {
+    /// A request that waits for no other.
+    pub fn new(at: Span, request: Request) -> TimedRequest {
+        TimedRequest { at, request, after_flush: false }
+    }
 }
 
 /// The error of a source.

@@ -323,7 +323,7 @@ impl Runner {
                     return;
                 }
                 let Some(measured) = runner.admit_arrival() else { break };
-                job.issue(next.request, measured);
+                job.issue_in_order(next, measured);
             }
             runner.slot_ended();
         });
@@ -341,7 +341,7 @@ impl Runner {
                     return;
                 }
                 let Some(measured) = runner.admit_arrival() else { break };
-                job.issue(next.request, measured);
+                job.issue_in_order(next, measured);
                 job.flush_if_due();
             }
             runner.slot_ended();

@@ -9,7 +9,8 @@ use nandscape_lab_workload::{
     Direction, JobSpec, Limit, Outcome, Request, RequestSource, RequestStream, Runner, Source, SourceError,
     TimedRequest, Workload,
 };
-use nandscape_sim::{Executor, Seed, Sim, Span};
+use nandscape_sim::{Executor, Seed, Sim, Span, Time};
+use nandscape_wire_nvme::Status;
 
 const INFO: DriveInfo = DriveInfo { blocks: 1 << 20, max_blocks: 8, volatile_cache: true, ..testing::INFO };
 
@@ -17,6 +18,8 @@ struct TenMicroseconds {
     sim: Sim,
     /// (nanosecond, opcode, blocks), the blocks of reads and writes only.
     asked: RefCell<Vec<(u64, u8, u32)>>,
+    /// The opcode that fails.
+    fails: Option<u8>,
 }
 
 impl Service for TenMicroseconds {
@@ -24,6 +27,10 @@ impl Service for TenMicroseconds {
         let blocks = if matches!(io.command.opcode, 1 | 2) { io.command.cdw12.get() + 1 } else { 0 };
         self.asked.borrow_mut().push((self.sim.now().ns(), io.command.opcode, blocks));
         Span::from_us(10)
+    }
+
+    fn end(&self, io: &Io, _begun: Time) -> Status {
+        if self.fails == Some(io.command.opcode) { Status::WRITE_FAULT } else { Status::SUCCESS }
     }
 }
 
@@ -60,16 +67,25 @@ impl RequestSource for Given {
 }
 
 fn at(us: u64, direction: Direction, bytes: u64) -> TimedRequest {
-    TimedRequest { at: Span::from_us(us), request: Request { direction, offset: 0, bytes } }
+    TimedRequest::new(Span::from_us(us), Request { direction, offset: 0, bytes })
 }
 
 fn run(given: Given, workload: impl Fn(Workload) -> Workload) -> (Outcome, Vec<(u64, u8, u32)>) {
+    run_with(None, given, workload)
+}
+
+/// As [`run`], on a drive that fails the commands of an opcode.
+fn run_with(
+    fails: Option<u8>,
+    given: Given,
+    workload: impl Fn(Workload) -> Workload,
+) -> (Outcome, Vec<(u64, u8, u32)>) {
     let job = JobSpec { iodepth: 2, source: Some(Source(Arc::new(given))), ..JobSpec::default() };
     let workload = workload(Workload::of(job));
     assert_eq!(workload.check_on(1 << 29, 512), Ok(()));
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let service = TenMicroseconds { sim: sim.clone(), asked: RefCell::default() };
+    let service = TenMicroseconds { sim: sim.clone(), asked: RefCell::default(), fails };
     let drive = FakeDrive::new(&sim, INFO, Servers::Unlimited, service);
     let runner = Runner::new(&sim, &workload, Box::new(()));
     let outcome = executor.block_on(runner.run(&workload, Seed::new(1), |_, _| drive.connect())).expect("it ends");
@@ -84,6 +100,41 @@ fn three(timed: bool, breaks: bool) -> Given {
         at(90, Direction::Trim, 1 << 20),
     ];
     Given { requests, timed, breaks }
+}
+
+/// A write with a flush before it begins when the flush ends, and each has its own latency; other requests do not wait.
+#[test]
+fn a_request_after_a_flush_is_sent_when_the_flush_has_ended() {
+    let after = |us, bytes| TimedRequest { after_flush: true, ..at(us, Direction::Fua, bytes) };
+    let requests = vec![
+        at(5, Direction::Flush, 0),
+        after(5, 4_096),
+        at(6, Direction::Read, 4_096),
+        at(40, Direction::Flush, 0),
+        // The flush has ended: nothing to wait for.
+        after(60, 4_096),
+    ];
+    let given = Given { requests, timed: true, breaks: false };
+    let (outcome, asked) = run(given.clone(), |workload| workload);
+    let order: Vec<_> = asked.iter().map(|(ns, opcode, _)| (ns / 1_000, *opcode)).collect();
+    assert_eq!(order, [(5, 0), (6, 2), (15, 1), (40, 0), (60, 1)]);
+    assert_eq!((outcome.requests(), outcome.tally(Direction::Fua).latency.max()), (5, Span::from_us(10)));
+    // One at a time, all follow each other.
+    let (_, asked) = run(Given { timed: false, ..given }, |workload| workload);
+    let order: Vec<_> = asked.iter().map(|(ns, opcode, _)| (ns / 1_000, *opcode)).collect();
+    assert_eq!(order, [(0, 0), (10, 1), (10, 2), (20, 0), (30, 1)]);
+}
+
+/// A write whose flush fails is not sent, and fails as the flush did, as in Linux.
+#[test]
+fn a_request_fails_with_the_flush_before_it() {
+    let write = TimedRequest { after_flush: true, ..at(5, Direction::Fua, 4_096) };
+    for timed in [true, false] {
+        let requests = vec![at(5, Direction::Flush, 0), write, at(60, Direction::Read, 4_096)];
+        let (outcome, asked) = run_with(Some(0), Given { requests, timed, breaks: false }, |workload| workload);
+        assert_eq!(asked.iter().map(|(_, opcode, _)| *opcode).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!((outcome.requests(), outcome.failures().map(|(_, count)| count).sum::<u64>()), (1, 2));
+    }
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn latencies(document: &ArrayDocument<'_>) -> Value {
     let requests = seen.map(|(way, latency)| (row_name(way).to_owned(), latency));
     let corrected =
         host.latency_corrected_us.iter().map(|(way, latency)| (format!("{}, corrected", row_name(way)), latency));
-    page::latencies(requests.chain(corrected))
+    page::latencies(requests.chain(corrected).chain(page::operations(&host.operations_us)))
 }
 
 /// Stripe reads by the number of their busy sub-I/Os.

@@ -55,11 +55,14 @@ fn writes(report: &Value) -> Option<Sentence> {
     let (reads, sent) = (cite.number("array.reads_for_writes")?, cite.number("array.writes")?);
     let (read_for_rebuilds, rebuilt) = of_rebuilds(report, &mut cite)?;
     let (reads, sent) = ((reads - read_for_rebuilds).max(0.0), (sent - rebuilt).max(0.0));
-    let text = format!(
-        "The write of a stripe is {:.1} reads of what it needs for the parity, then {:.1} writes, and waits for the slowest of each",
-        reads / writes,
-        sent / writes
-    );
+    let (reads, sent) = (reads / writes, sent / writes);
+    let text = match has_parity(report) {
+        true => format!(
+            "The write of a stripe is {reads:.1} reads of what it needs for the parity, then {sent:.1} writes, and waits for the slowest \
+             of each"
+        ),
+        false => format!("The write of a stripe is {sent:.1} writes, and waits for the slowest"),
+    };
     let (path, mean) = ("breakdown_us.write.die_wait_by.gc", number(report, "latency_us.write.mean")?);
     let waits = number(report, path).filter(|waits| *waits > TOLD * mean);
     let rest = match waits {
@@ -75,6 +78,12 @@ fn writes(report: &Value) -> Option<Sentence> {
         None => ".".to_owned(),
     };
     Some(cite.finding(text + &rest))
+}
+
+/// Whether the level has parity: that of mirrors and plain stripes has none.
+fn has_parity(report: &Value) -> bool {
+    let level = at(report, "array.array").and_then(Value::as_str).unwrap_or_default();
+    !["raid0:", "raid1:", "raid10:"].iter().any(|without| level.starts_with(without))
 }
 
 /// Reads and writes of rebuilds, which are counted among those of writes. `None` where an older report does not

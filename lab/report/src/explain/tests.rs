@@ -163,6 +163,10 @@ fn of_an_array_busy_drives_writes_and_missing_members_are_told() {
     assert!(told(&base, Kind::Advice).contains("--set array.technique=tea2"));
     assert!(told(&of("tea2", [900, 90, 10, 0], json!([])), Kind::Advice).contains("--set array.technique=teafa"));
     assert!(!told(&of("tea2", [900, 100, 0, 0], json!([])), Kind::Advice).contains("array.technique"));
+    let mut mirror = base.clone();
+    mirror["array"]["array"] = json!("raid1:2");
+    let found = told(&mirror, Kind::Finding);
+    assert!(found.contains("The write of a stripe is 2.0 writes, and waits") && !found.contains("parity"), "{found}");
     let degraded = told(&of("teafa", [1_000, 0, 0, 0], json!([2])), Kind::Finding);
     assert!(degraded.contains("One member is missing at the end"), "{degraded}");
 }

@@ -103,7 +103,10 @@ impl LayerWords {
                 Ok(Arc::new(layer))
             }
             kind if kind.starts_with(LEVEL) => self.array(full),
-            kind => Err(format!("there is no layer {kind:?}; valid are {KINDS}")),
+            kind => {
+                let mirror = if kind.starts_with("mirror") { "; a mirror is raid1:2" } else { "" };
+                Err(format!("there is no layer {kind:?}; valid are {KINDS}{mirror}"))
+            }
         }
     }
 
@@ -271,6 +274,7 @@ mod tests {
     fn what_is_no_layer_is_refused_with_what_would_be() {
         for (word, problem) in [
             ("blok", "valid are block, cache, ftl, ahci:N, raid0:N"),
+            ("mirror:2", "; a mirror is raid1:2"),
             ("ftl,moves=fast", "moves=fast: valid are copy, read-write"),
             ("ftl,buffer.sise=1MiB", "buffer.sise"),
             ("ahci", "ahci:N is"),

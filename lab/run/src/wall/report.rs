@@ -136,7 +136,7 @@ impl WallReport {
             standstill_us,
             latency_us,
             latency_corrected_us,
-            operations_us: outcome.operations.iter().map(|(name, taken)| (*name, Latency::of(taken))).collect(),
+            operations_us: Latency::of_operations(outcome),
             breakdown_us: directions.iter().map(|way| (way.name(), told(outcome.tally(*way)))).collect(),
             waf: None,
             gc: None,

@@ -1,6 +1,7 @@
 //! Text that blkparse prints by default. Of the many actions of a request one is kept: Q (queued) or D (issued to the
 //! driver). Other actions, messages, requests without an address such as pass-through commands, and the summary at the
-//! end are ignored. A write with a flush before it (`FW`) or forced unit access is read as the write alone.
+//! end are ignored. An F before the letter of the operation is a flush, which the operation waits for: two requests. An F after it
+//! is Force Unit Access.
 
 use std::io::Write as _;
 
@@ -8,7 +9,8 @@ use nandscape_lab_workload::Direction;
 
 use crate::devices::Devices;
 use crate::fields::{LineError, Parsed, Words, request, sectors, time};
-use crate::format::{Action, Disks, Facts, Part, Writer};
+use crate::format::{Action, Disks, Facts, Part, Row, Writer};
+use crate::record::Record;
 
 pub(crate) const FACTS: Facts = Facts {
     name: "blkparse",
@@ -24,11 +26,13 @@ pub(crate) struct Parser {
     action: [u8; 1],
     /// Whether the summary has begun.
     summary: bool,
+    /// What follows the flush of the last line.
+    second: Option<Record>,
 }
 
 impl Parser {
     pub(crate) fn new(action: Action) -> Parser {
-        Parser { action: [action.letter() as u8], summary: false }
+        Parser { action: [action.letter() as u8], summary: false, second: None }
     }
 }
 
@@ -63,16 +67,28 @@ impl crate::format::Parser for Parser {
             };
         };
         let (offset, bytes) = (sectors("the sector", place)?, sectors("the count", count)?);
-        let direction = match kind.get(usize::from(flushes)) {
-            _ if flushes && bytes == 0 => Direction::Flush,
-            Some(b'R') => Direction::Read,
-            Some(b'W') => Direction::Write,
-            Some(b'D') => Direction::Trim,
-            Some(b'N') => return Ok(None),
+        if flushes && bytes == 0 {
+            return request(at, devices.of(b"", disk)?, Direction::Flush, 0, 0);
+        }
+        let direction = match &kind[usize::from(flushes)..] {
+            [b'R', ..] => Direction::Read,
+            [b'W', b'F', ..] => Direction::Fua,
+            [b'W', ..] => Direction::Write,
+            [b'D', ..] => Direction::Trim,
+            [b'N', ..] => return Ok(None),
             _ => return Err(LineError::not("the type", kind, "one with R, W, D, F or N")),
         };
-        let offset = if direction == Direction::Flush { 0 } else { offset };
-        request(at, devices.of(b"", disk)?, direction, offset, bytes)
+        let device = devices.of(b"", disk)?;
+        let parsed = request(at, device, direction, offset, bytes)?;
+        if !flushes {
+            return Ok(parsed);
+        }
+        self.second = parsed.map(|record| Record { after_flush: true, ..record });
+        request(at, device, Direction::Flush, 0, 0)
+    }
+
+    fn second(&mut self) -> Option<Record> {
+        self.second.take()
     }
 }
 
@@ -85,22 +101,43 @@ pub(crate) fn is_pair(text: &[u8]) -> bool {
 
 pub(crate) fn writer(action: Action) -> Writer {
     let mut sequence = 0u64;
+    // A flush, until the next request shows whether it waits for the flush and both are one line.
+    let mut flush = None;
     Box::new(move |part, out| {
-        let Part::Row(row) = part else { return };
-        sequence += 1;
-        let (s, ns) = (row.at / 1_000_000_000, row.at % 1_000_000_000);
-        let kind = match row.direction {
-            Direction::Read => "R",
-            Direction::Write | Direction::Fua => "W",
-            Direction::Trim => "D",
-            Direction::Flush => "FN",
+        let mut line = |text: String| {
+            sequence += 1;
+            let _ = writeln!(out, "{}", text.replacen('#', &format!("{sequence:>8}"), 1));
         };
-        let place = match row.direction {
-            Direction::Flush => String::new(),
-            _ => format!("{} + {} ", row.offset, row.size),
+        let row = match part {
+            Part::Row(row) => row,
+            Part::Head(_) | Part::End(_) => return flush.take().into_iter().for_each(line),
         };
-        let (disk, letter) = (&row.device.disk, action.letter());
-        let _ =
-            writeln!(out, "{disk:>6} {:>2} {sequence:>8} {s:>5}.{ns:09} {:>5}  {letter} {kind:>3} {place}[0]", 0, 0);
+        match flush.take() {
+            Some(flush) if !row.after_flush => line(flush),
+            _ => {}
+        }
+        match row.direction {
+            Direction::Flush => flush = Some(event(&row, action)),
+            _ => line(event(&row, action)),
+        }
     })
+}
+
+/// The event of a request, with `#` for its sequence number.
+fn event(row: &Row<'_>, action: Action) -> String {
+    let (s, ns) = (row.at / 1_000_000_000, row.at % 1_000_000_000);
+    let kind = match row.direction {
+        Direction::Read => "R",
+        Direction::Write => "W",
+        Direction::Fua => "WF",
+        Direction::Trim => "D",
+        Direction::Flush => "FN",
+    };
+    let kind = format!("{}{kind}", if row.after_flush { "F" } else { "" });
+    let place = match row.direction {
+        Direction::Flush => String::new(),
+        _ => format!("{} + {} ", row.offset, row.size),
+    };
+    let (disk, letter) = (&row.device.disk, action.letter());
+    format!("{disk:>6} {:>2} # {s:>5}.{ns:09} {:>5}  {letter} {kind:>3} {place}[0]", 0, 0)
 }

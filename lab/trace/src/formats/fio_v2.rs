@@ -15,7 +15,7 @@ pub(crate) const FACTS: Facts = Facts {
     layout: "file action offset length with bytes, or file wait microseconds, or file add|open|close",
     time_ns: 1_000,
     unit_bytes: 1,
-    directions: &Direction::ALL,
+    directions: &Direction::DISTINCT,
     hosts: false,
     disks: Disks::Words,
 };

@@ -14,7 +14,7 @@ pub(crate) const FACTS: Facts = Facts {
     layout: "time file action offset length with microseconds, bytes, or time file add|open|close",
     time_ns: 1_000,
     unit_bytes: 1,
-    directions: &Direction::ALL,
+    directions: &Direction::DISTINCT,
     hosts: false,
     disks: Disks::Words,
 };

@@ -2,10 +2,10 @@
 //! of reads, optional columns, lines without requests.
 
 use nandscape_lab_trace::{Action, Options, Selection, Trace};
-use nandscape_lab_workload::Direction::{self, Flush, Read, Trim, Write};
+use nandscape_lab_workload::Direction::{self, Flush, Fua, Read, Trim, Write};
 use nandscape_sim::Span;
 
-use crate::files::{open, requests, sample};
+use crate::files::{file, open, requests, sample};
 
 fn holds(name: &str, expected: &[(u64, &str, Direction, u64, u64)]) {
     let seen = requests(&open(sample(name)).expect("a trace"));
@@ -113,7 +113,8 @@ fn blkparse_keeps_what_was_queued() {
         &[
             (0, "8,32", Read, 272_208 * 512, 1_024),
             (500 * MS, "8,32", Write, 4_096, 8_192),
-            (500 * MS + 1_000, "8,32", Write, 12_288, 4_096),
+            (500 * MS + 1_000, "8,32", Flush, 0, 0),
+            (500 * MS + 1_000, "8,32", Fua, 12_288, 4_096),
             (600 * MS, "8,32", Flush, 0, 0),
             (700 * MS, "8,32", Trim, 0, 1 << 20),
             (800 * MS, "8,48", Read, 0, 4_096),
@@ -126,6 +127,29 @@ fn blkparse_keeps_what_was_issued_if_asked() {
     let path = sample("blkparse.txt");
     let trace = Trace::open(Options { path, action: Action::Issued, ..Options::default() }).expect("a trace");
     assert_eq!(requests(&trace), [(0, "8,32".to_owned(), Read, 272_208 * 512, 1_024)]);
+}
+
+/// F before the operation is a flush that the operation waits for, F after it is Force Unit Access.
+#[test]
+fn the_flushes_and_forced_writes_of_blkparse_are_requests() {
+    let line = |(number, kind): (usize, &str)| format!("  8,0 0 {number} 0.00000{number}000 9 Q {kind} [log]\n");
+    let kinds = ["FWFS 24 + 8", "FWS 32 + 8", "WFS 40 + 8", "WS 48 + 8", "FN", "F", "FWS", "FF 0 + 0"];
+    let (_folder, path) = file(kinds.into_iter().enumerate().map(line).collect::<String>());
+    let trace = open(path).expect("a trace");
+    let seen: Vec<_> = trace.records().expect("it is there").map(|record| record.expect("it can be read")).collect();
+    let ways: Vec<_> = seen.iter().map(|record| (record.at / 1_000, record.direction, record.after_flush)).collect();
+    let pair = |at, write| [(at, Flush, false), (at, write, true)];
+    let rest = [
+        (2, Fua, false),
+        (3, Write, false),
+        (4, Flush, false),
+        (5, Flush, false),
+        (6, Flush, false),
+        (7, Flush, false),
+    ];
+    assert_eq!(ways, [&pair(0, Fua)[..], &pair(1, Write), &rest].concat());
+    let note = "flushes before writes of the trace: 2, each a separate request that the write waits for; writes with Force Unit Access: 2";
+    assert_eq!(trace.notes(), [note]);
 }
 
 #[test]

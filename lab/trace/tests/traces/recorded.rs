@@ -9,7 +9,7 @@ use nandscape_lab_workload::Direction;
 use nandscape_sim::{Executor, Time};
 use nandscape_transport_reactor::recording::{Kept, Recorder};
 use nandscape_transport_reactor::{Connect, Export, Order, Port};
-use nandscape_wire_nvme::io::DsmRange;
+use nandscape_wire_nvme::io::{DsmRange, FUA};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes as _;
 
@@ -56,7 +56,7 @@ impl Export for Instant {
     }
 }
 
-/// A read, a write, a trim of two ranges and a flush, a microsecond apart.
+/// A read, a write with Force Unit Access, a trim of two ranges and a flush, a microsecond apart.
 fn record(folder: &Path, kept: Kept) -> PathBuf {
     let path = folder.join("run.rec");
     let mut executor = Executor::new();
@@ -65,9 +65,11 @@ fn record(folder: &Path, kept: Kept) -> PathBuf {
     let connection = port.open(0).unwrap();
     let range = |slba: u64, blocks: u32| DsmRange { slba: slba.into(), blocks: blocks.into(), ..DsmRange::default() };
     let ranges = [range(8, 16), range(100, 1)];
+    let write = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 4_096, 2);
+    let forced = SubmissionEntry { cdw12: (write.cdw12.get() | FUA).into(), ..write };
     let commands = [
         (SubmissionEntry::blocks(IoOpcode::READ, 1, 7, 8), HostMem::zeroed(4_096)),
-        (SubmissionEntry::blocks(IoOpcode::WRITE, 1, 4_096, 2), HostMem::from_bytes(&[9; 1_024])),
+        (forced, HostMem::from_bytes(&[9; 1_024])),
         (SubmissionEntry::deallocate(1, 2), HostMem::from_bytes(ranges.as_bytes())),
         (SubmissionEntry::io(IoOpcode::FLUSH, 1), HostMem::none()),
     ];
@@ -88,9 +90,9 @@ fn a_recording_has_its_commands_as_requests() {
         let folder = tempfile::tempdir().unwrap();
         let trace = open(record(folder.path(), kept)).unwrap();
         let disk = || "a_drive".to_owned();
-        let expected = [
+        let mut expected = [
             (0, disk(), Direction::Read, 7 * 512, 4_096),
-            (1_000, disk(), Direction::Write, 4_096 * 512, 1_024),
+            (1_000, disk(), Direction::Fua, 4_096 * 512, 1_024),
             (2_000, disk(), Direction::Trim, 8 * 512, 16 * 512),
             (2_000, disk(), Direction::Trim, 100 * 512, 512),
             (3_000, disk(), Direction::Flush, 0, 0),
@@ -99,6 +101,8 @@ fn a_recording_has_its_commands_as_requests() {
         let mut text = Vec::new();
         convert(&trace, Format::FioV3, &mut text).unwrap();
         let (_folder, converted) = file(&text);
+        // fio's log has no Force Unit Access.
+        expected[1].2 = Direction::Write;
         assert_eq!(requests(&open(converted).unwrap()), expected, "{kept:?}");
         assert!(convert(&trace, Format::Recording, &mut text).is_err(), "recordings are not written");
     }

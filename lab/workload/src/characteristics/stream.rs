@@ -109,6 +109,6 @@ impl RequestSource for Generator {
         let offset = self.offset(bytes);
         self.end = Some(offset + bytes);
         let at = Span::from_ns(libm::round(self.at_ns) as u64);
-        Ok(Some(TimedRequest { at, request: Request { direction, offset, bytes } }))
+        Ok(Some(TimedRequest::new(at, Request { direction, offset, bytes })))
     }
 }
