@@ -57,6 +57,9 @@ pub enum StoreError {
          make the drive again"
     )]
     Unfinished,
+    /// A state is being put into it.
+    #[error("a server is bringing its drive into a state (--precondition); try again when the server is ready")]
+    Filling,
     /// Another file has the name under which a store is made.
     #[error(
         "{0} is there, and no server has left it while it made a store: a store is made under that name before it gets its own. \
@@ -87,6 +90,7 @@ impl StoreError {
             | StoreError::Truncated { .. } => true,
             StoreError::Io(_)
             | StoreError::InUse
+            | StoreError::Filling
             | StoreError::OtherFormat(_)
             | StoreError::NameTaken(_)
             | StoreError::TooLong => false,
@@ -187,7 +191,11 @@ impl StoreFile {
             Err(TryLockError::WouldBlock) => true,
             Err(TryLockError::Error(error)) => return Err(error.into()),
         };
-        Ok((StoreFile::open_on(Arc::new(Overlay::new(Arc::new(file))), false)?, in_use))
+        let store = StoreFile::open_on(Arc::new(Overlay::new(Arc::new(file))), false).map_err(|error| match error {
+            StoreError::Unfinished if in_use => StoreError::Filling,
+            error => error,
+        })?;
+        Ok((store, in_use))
     }
 
     /// A store in memory.

@@ -33,6 +33,21 @@ fn a_file_is_created_sparse_used_by_one_and_found_again() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
+/// Only a file that its server left is unfinished: while the server is at work, nothing is to be removed.
+#[test]
+fn a_file_whose_server_brings_it_into_a_state_is_whole_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive");
+    let file = StoreFile::create(&path, spec(), false).unwrap();
+    let mut executor = Executor::new();
+    let media = Media::open(&executor.sim(), flash().config(), file).unwrap();
+    agree(&mut executor, &media, &mut vec![Default::default(); BLOCKS as usize]);
+    media.durable().unwrap().set_filling(true).unwrap();
+    assert!(matches!(StoreFile::open_to_read(&path), Err(StoreError::Filling)));
+    drop(media);
+    assert!(matches!(StoreFile::open_to_read(&path), Err(StoreError::Unfinished)));
+}
+
 /// Writes do not fail then. With syncs each sync sees it, without them the end of use does.
 #[test]
 fn a_file_that_is_cut_short_in_use_is_a_failure() {

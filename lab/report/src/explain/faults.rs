@@ -28,6 +28,7 @@ fn struck(report: &Value, rule: usize) -> Option<Sentence> {
     let times = cite.number(&place("struck")).filter(|times| *times > 0.0)?;
     let matched = cite.number(&place("matched"))?;
     let met = match cite.number(&place("requests")) {
+        None | Some(0.0) if text.starts_with("power_cut") => "it cut the power".to_owned(),
         None | Some(0.0) => "no operation of a request of the measured phase met it".to_owned(),
         Some(met) => {
             let (mean, longest) = (cite.number(&place("mean_us"))?, cite.number(&place("max_us"))?);

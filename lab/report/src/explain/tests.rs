@@ -81,6 +81,17 @@ fn flushes_and_commits_are_explained() {
 }
 
 #[test]
+fn a_power_cut_is_no_fault_that_requests_meet() {
+    let mut report = report(json!({"gc": 10.0}), keys(Value::Null));
+    report["faults"] = json!([{"rule": "power_cut nth=5", "struck": 1, "matched": 10}]);
+    let found = told(&report, Kind::Finding);
+    assert!(
+        found.contains("The fault rule \"power_cut nth=5\" struck 1 of 10 operations: it cut the power."),
+        "{found}"
+    );
+}
+
+#[test]
 fn what_bounds_the_rate_is_a_finding() {
     let mut report = report(json!({"host_write": 850.0}), keys(Value::Null));
     assert!(!told(&report, Kind::Finding).contains("bounded"));
