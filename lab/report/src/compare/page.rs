@@ -32,7 +32,10 @@ impl Figure {
     /// A cell for people: the value, the interval, and in the second part the ratio.
     pub fn text(&self, cell: &Cell) -> (String, String) {
         let half = cell.half_width_95.map_or(String::new(), |half| format!(" ± {}", text(self, half)));
-        let ratio = cell.ratio.map_or(String::new(), |ratio| format!("{ratio:.2}x"));
+        let ratio = cell.ratio.map_or(String::new(), |ratio| match ratio {
+            small if small > 0.0 && small < 0.1 => format!("{small:.4}x"),
+            ratio => format!("{ratio:.2}x"),
+        });
         (text(self, cell.value) + &half, ratio)
     }
 }

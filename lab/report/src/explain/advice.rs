@@ -142,10 +142,19 @@ fn preempt(report: &Value) -> Option<Sentence> {
         return None;
     }
     reads_first(report, &mut keys);
+    let is_bound = at(report, "limited_by").and_then(Value::as_str) == Some("die");
+    if is_bound {
+        cite.value("limited_by");
+    }
     Some(cite.advice(format!(
-        "Let reads interrupt garbage collection ({}): {} of the time of these reads is waiting for it.",
+        "Let reads interrupt garbage collection ({}): {} of the time of these reads is waiting for it.{}",
         set(&keys),
-        percent(share)
+        percent(share),
+        if is_bound {
+            " Lower the rate of writes first: no collection is interrupted while writes wait for free blocks."
+        } else {
+            ""
+        }
     )))
 }
 

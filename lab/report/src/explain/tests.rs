@@ -233,6 +233,10 @@ fn collections_are_told_and_what_the_drive_has_is_not_advised() {
     let advice = told(&report(waits.clone(), keys(Value::Null)), Kind::Advice);
     assert!(advice.contains("ftl.gc.preempt=true --set timing.suspend.program=20us"), "{advice}");
     assert!(advice.contains("ftl.over_provisioning=14%, now 7.0%"), "{advice}");
+    assert!(!advice.contains("Lower the rate of writes first"));
+    let mut bound = report(waits.clone(), keys(Value::Null));
+    (bound["limited_by"], bound["busy"]["die"]["mean"]) = ("die".into(), 0.97.into());
+    assert!(told(&bound, Kind::Advice).contains("Lower the rate of writes first"));
     let mut whole = keys("20us".into());
     whole["timing"]["suspend"]["erase"] = "20us".into();
     whole["ftl"]["gc"]["preempt"] = true.into();
