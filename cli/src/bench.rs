@@ -99,7 +99,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum, default_value = "adaptive")]
     poll: PollArg,
     /// The control socket of the server of the drive, on this machine: with host.completion, the report has the processor time of
-    /// its process too. That of a ring:// drive is known without
+    /// its process too. A ring:// drive needs no socket: the report always has its processor time
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
     /// Give up when a drive has requests and answers nothing for this long [default: 60; for nvme-tcp:// what the URL

@@ -29,8 +29,8 @@ enum MemcachedOrder {
 #[command(after_help = "\
 The server is nandscape memcached --control SOCKET. The lost drive is missing, or has failed: `stats` counts it in
 engine_lost_drives, and a note of the server names it. A remote drive in its place is empty, or the lost one itself; at its next start
-name it in the place of the lost one. Where the server has the drives itself, `new` makes one: remove the file of the lost one first. The
-order returns once the rebuild has begun; engine_rebuild_bytes_left in `stats` is what remains.
+name the new drive in the place of the lost one. If the drives are in the server's process, `new` makes a drive: remove the file of the
+lost drive first. The order returns once the rebuild has begun; engine_rebuild_bytes_left in `stats` is what remains.
 
 Examples:
   nandscape ctl memcached replace m.control d1 \\

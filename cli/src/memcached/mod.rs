@@ -312,7 +312,7 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
         }
     };
     if missing > 0 {
-        output::note("a start with --rebuild makes missing drives anew, and so does nandscape ctl memcached replace");
+        output::note("to rebuild missing drives, start with --rebuild or run nandscape ctl memcached replace");
     }
     is_serving.store(true, Ordering::SeqCst);
     let (items, limit) = (serving.items, Bytes(serving.item_limit as u64));

@@ -184,8 +184,8 @@ fn padding(report: &Value) -> Option<Sentence> {
     let share = Some(padding / programmed).filter(|share| *share >= WORTH)?;
     Some(cite.advice(format!(
         "Flush less often (--fsync with a larger number), write more between two flushes, or use a drive whose write buffer outlasts \
-         power (--set buffer.mode=capacitor): {} of the units that were programmed are padding, because each of {} flushes may \
-         program a page before it is full.",
+         power (--set buffer.mode=capacitor): {} of the programmed units are padding, because each of {} flushes may program a page \
+         before it is full.",
         percent(share),
         count(flushes as u64)
     )))

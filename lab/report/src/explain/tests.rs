@@ -74,10 +74,7 @@ fn flushes_and_commits_are_explained() {
     assert!(!told(&report, Kind::Advice).contains("padding"));
     report["flash"]["units_padding"] = 6_000.into();
     let advice = told(&report, Kind::Advice);
-    assert!(
-        advice.contains("75.0% of the units that were programmed are padding, because each of 5,000 flushes"),
-        "{advice}"
-    );
+    assert!(advice.contains("75.0% of the programmed units are padding, because each of 5,000 flushes"), "{advice}");
 }
 
 #[test]
