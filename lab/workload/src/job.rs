@@ -114,8 +114,9 @@ impl Job {
             return;
         }
         let tag = self.issue(next.request, measured);
-        if next.request.direction == Direction::Flush && self.in_flight.borrow().get(Key::from_bits(tag)).is_some() {
-            self.preflushes.sent(tag);
+        if next.request.direction == Direction::Flush {
+            let is_in_flight = self.in_flight.borrow().get(Key::from_bits(tag)).is_some();
+            self.preflushes.sent(is_in_flight.then_some(tag));
         }
     }
 

@@ -16,9 +16,9 @@ pub(crate) struct Preflushes {
 }
 
 impl Preflushes {
-    /// A flush is in flight under this tag.
-    pub(crate) fn sent(&self, tag: u64) {
-        self.last.set(Some(tag));
+    /// A flush was sent, and is in flight under this tag unless it has ended at once.
+    pub(crate) fn sent(&self, tag: Option<u64>) {
+        self.last.set(tag);
     }
 
     /// Keeps a request until the last flush has ended. Returns `false` if that flush has ended.

@@ -344,7 +344,7 @@ impl Cache {
 
     /// Waits until all pages of a read are loaded.
     async fn wait_for(self: Rc<Self>, reading: Reading, mut loads: Vec<Rc<Load>>) {
-        let (mut status, mut below) = (Status::SUCCESS, Breakdown::new());
+        let (mut status, mut below, mut is_of_more) = (Status::SUCCESS, Breakdown::new(), false);
         while let Some(load) = loads.pop() {
             let ended = load.wait().await;
             // Before this read arrived, the load of another read had already taken time.
@@ -361,11 +361,16 @@ impl Cache {
                 }
                 // Another one's deadline: this one waits.
                 BUSY if load.has_deadline => loads.push(self.load(load.pages.clone(), 0, 0)),
-                _ => status = ended.status,
+                _ => {
+                    status = ended.status;
+                    let (own, all) = (reading.extent, self.form.blocks(load.pages.clone()));
+                    let end = |extent: Extent| extent.slba + u64::from(extent.blocks);
+                    is_of_more |= all.slba < own.slba || end(all) > end(own);
+                }
             }
         }
-        if !status.is_success() && self.is_part_of_pages(reading.extent) {
-            // Another block of its pages may be the one that cannot be read.
+        if is_of_more && status.meaning() == Status::UNRECOVERED_READ_ERROR {
+            // Another block of the loads may be the one that cannot be read.
             let entry = SubmissionEntry { cdw3: 0.into(), ..reading.entry };
             let ended = self.issuer.execute(&*self.below, entry, reading.mem.clone()).await;
             below += &ended.breakdown;
@@ -374,11 +379,6 @@ impl Cache {
         let copying = self.copying(reading.extent);
         self.sim.sleep(copying).await;
         self.end(reading, status, below);
-    }
-
-    /// Whether the blocks are less than the pages that they lie in.
-    fn is_part_of_pages(&self, extent: Extent) -> bool {
-        self.form.blocks(self.form.pages(extent)) != extent
     }
 
     fn copy_loaded(&self, load: &Load, Reading { mem, extent, .. }: &Reading) {

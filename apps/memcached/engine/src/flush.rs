@@ -57,6 +57,8 @@ impl Engine {
         // Each drive has had its turn.
         let round = self.replicas().max(2);
         while self.failure().is_none() {
+            // What changes from here on ends the wait below.
+            let changed = self.changed.changed();
             let begun = match self.lose_ended().await {
                 Ok(()) => {
                     self.begin_replacements();
@@ -76,7 +78,7 @@ impl Engine {
                 if self.has_changes() || self.has_work() {
                     self.host.sim().sleep(TICK).await;
                 } else {
-                    self.changed.changed().await;
+                    changed.await;
                 }
                 continue;
             }

@@ -137,8 +137,10 @@ impl Super {
 
     /// A drive begins another life: it gets all that it lacks. `found` is what it has recorded of itself.
     fn begins_life(&mut self, drive: usize, found: Known) {
-        self.lives.add(drive, self.known[drive].life);
-        let before = self.known[drive].max(found);
+        // One that began a life which the others have not recorded has ended the life before.
+        self.learns(drive, found);
+        let before = self.known[drive];
+        self.lives.add(drive, before.life);
         let life = before.life.max(before.taken) + 1;
         self.known[drive] = Known { life: life.min(MOST_KNOWN), taken: 0 };
     }
@@ -177,7 +179,9 @@ impl Super {
 
     /// Whether it is not known any more when another drive was replaced.
     pub(crate) fn has_forgotten(&self, other: &Super) -> bool {
-        self.supersedes(other) && self.lives.has_forgotten(other.number as usize, other.own().life)
+        let number = other.number as usize;
+        let has_later = self.number != other.number && self.known[number].life > other.own().life;
+        has_later && self.lives.has_forgotten(number, other.own().life)
     }
 
     /// Whether this drive has taken another one's record, or that of a later round.
@@ -436,6 +440,33 @@ mod tests {
                     drives.open(&[1], ALL);
                 }
             }
+        }
+    }
+
+    /// A crash after the record of the new drive and before those of the others, which learn of that life from the drive itself.
+    #[test]
+    fn a_drive_whose_replacement_was_interrupted_is_known() {
+        for (rounds, alone) in [(1, 0), (1, 1), (1, 4), (3, 0), (3, 1), (3, 4)] {
+            let mut drives = Drives::new(2);
+            let old = drives.0[1];
+            let mut found = Known::default();
+            for records in [1, ALL] {
+                let mut shape = drives.open(&[0], ALL);
+                (1..rounds).for_each(|_| shape = drives.open(&[0], ALL));
+                shape.generation += 1;
+                shape.begins_life(1, found);
+                drives.take(&mut shape, &[1, 0], records);
+                found = drives.0[1].own();
+                if records == ALL {
+                    drives.join(shape, 1, &[0], ALL);
+                }
+            }
+            assert_eq!(drives.left(&[0, 1]), Ok(vec![]));
+            drives.0[1] = old;
+            (0..alone).for_each(|_| _ = drives.open(&[1], ALL));
+            let left = drives.left(&[0, 1]);
+            let is_right = if alone == 0 { left == Ok(vec![1]) } else { left.is_err() };
+            assert!(is_right, "{rounds} rounds, alone {alone} times: {left:?}");
         }
     }
 

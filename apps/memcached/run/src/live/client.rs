@@ -96,6 +96,11 @@ impl Client {
         (self.wire.is_served(), self.wire.commands() > 0, self.served)
     }
 
+    /// The same among those that hold much: a first command may be a large one.
+    pub(super) fn least_recent(&self) -> (bool, u64) {
+        (self.wire.is_served(), self.served)
+    }
+
     /// Whether it has hung up and that was noticed.
     pub(super) fn has_left(&self) -> bool {
         self.interest.contains(EventFlags::RDHUP)

@@ -31,10 +31,10 @@ const EVENTS: usize = 64;
 const CAME: u64 = u64::MAX;
 /// The number of the events of remote drives that were added.
 pub(super) const ADDED: u64 = u64::MAX - 1;
-/// New clients taken in a turn, and those that may wait for that. More wait in the system: neither can a crowd of them keep those out that are
-/// served, nor do they take descriptors.
+/// New clients taken in a turn, and those that may wait for that with a descriptor each. More wait in the system: a crowd of them cannot
+/// keep those out that are served.
 const CLIENTS_A_TURN: usize = 16;
-const MOST_NEW: usize = 64;
+const MOST_NEW: usize = 16;
 /// Clients that are cut off at a time of those that were never served, where one must be: looking for one takes as long as for many.
 const CUT_AT_A_TIME: usize = 32;
 /// Bytes that all clients may hold in commands and answers that are not complete, and as many in values that wait for room.
@@ -316,10 +316,16 @@ impl Sockets {
         if present.len() < self.most_clients {
             return true;
         }
-        present.sort_unstable_by_key(|client| client.rank());
         let is_unserved = |client: &Client| !client.wire.is_served() && client.wire.commands() == 0;
+        // As long as clients that were never served have at most their part, they do not go before others: a crowd of new ones would cut
+        // each other off before their first commands.
+        let are_few = present.iter().filter(|client| is_unserved(client)).count() <= (self.most_clients / 4).max(1);
+        present.sort_unstable_by_key(|client| {
+            let (is_waiting, was_served, at) = client.rank();
+            (is_waiting, was_served || are_few, at)
+        });
         for (number, client) in present.into_iter().take(CUT_AT_A_TIME.min(self.most_clients / 4).max(1)).enumerate() {
-            if number == 0 || is_unserved(client) {
+            if number == 0 || !are_few && is_unserved(client) {
                 (client.is_over, client.is_cut) = (true, true);
             }
         }
@@ -327,7 +333,7 @@ impl Sockets {
         true
     }
 
-    /// Cuts off clients of those that hold much ([`Client::rank`]), while all hold too much. Those whose values wait for room wait for the
+    /// Cuts off clients of those that hold much ([`Client::least_recent`]), while all hold too much. Those whose values wait for room wait for the
     /// server: they are not cut off, and no more values are read while they hold too much.
     fn limit_held(&self) {
         let mut clients = self.clients.borrow_mut();
@@ -340,7 +346,9 @@ impl Sockets {
         while held > MOST_HELD {
             let is_much =
                 |client: &&mut Client| client.wire.held() > LITTLE && !client.is_over && !client.wire.is_throttled();
-            let Some(worst) = clients.values_mut().filter(is_much).min_by_key(|client| client.rank()) else { return };
+            let Some(worst) = clients.values_mut().filter(is_much).min_by_key(|client| client.least_recent()) else {
+                return;
+            };
             held -= worst.wire.held();
             (worst.is_over, worst.is_cut) = (true, true);
         }

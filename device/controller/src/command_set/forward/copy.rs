@@ -7,6 +7,7 @@ use nandscape_drive::{Breakdown, Completion, HostMem, Stage};
 use nandscape_sim::Sim;
 use nandscape_sim::credits::Credits;
 use nandscape_wire_nvme::io::FUA;
+use nandscape_wire_nvme::vendor::PREDICT_ONLY;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::Forward;
@@ -62,7 +63,8 @@ impl Forward {
         for range in &list.ranges {
             let read = moving.run(IoOpcode::READ, range.slba, range.blocks as u32, breakdown).await?;
             if !read.status.is_success() {
-                return Ok(read);
+                // A layer's hints in DW0 are no number of a range.
+                return Ok(Completion { dw0: 0, ..read });
             }
         }
         moving.moved = 0;
@@ -115,6 +117,10 @@ impl Moving<'_> {
     ) -> Result<Completion, Status> {
         let mut entry = SubmissionEntry::blocks(opcode, self.entry.nsid.get(), slba, blocks);
         entry.cdw2 = self.entry.cdw2;
+        if opcode == IoOpcode::READ && self.forward.offers.deadlines {
+            // A Copy has no deadline, and its reads do not get that of a layer for reads without one.
+            entry.cdw2 = (entry.cdw2.get() | PREDICT_ONLY).into();
+        }
         if opcode == IoOpcode::WRITE {
             entry.cdw12 = (entry.cdw12.get() | self.entry.cdw12.get() & FUA).into();
         }
