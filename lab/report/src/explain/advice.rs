@@ -181,11 +181,13 @@ fn padding(report: &Value) -> Option<Sentence> {
     let mut cite = Cite::of(report);
     let flushes = cite.number("latency_us.flush.count").filter(|flushes| *flushes > 0.0)?;
     let (padding, programmed) = (cite.number("flash.units_padding")?, cite.number("flash.units_programmed")?);
-    let share = Some(padding / programmed).filter(|share| *share >= WORTH)?;
+    // What collections and wear levelling move is no part of it.
+    let moved = cite.number("gc.pages_moved")? + cite.number("flash.units_wear").unwrap_or(0.0);
+    let share = Some(padding / (programmed - moved)).filter(|share| (WORTH..=1.0).contains(share))?;
     Some(cite.advice(format!(
         "Flush less often (--fsync with a larger number), write more between two flushes, or use a drive whose write buffer outlasts \
-         power (--set buffer.mode=capacitor): {} of the programmed units are padding, because each of {} flushes may program a page \
-         before it is full.",
+         power (--set buffer.mode=capacitor): {} of the units programmed for writes are padding, because each of {} flushes may program \
+         a page before it is full.",
         percent(share),
         count(flushes as u64)
     )))

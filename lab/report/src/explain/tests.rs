@@ -70,11 +70,14 @@ fn flushes_and_commits_are_explained() {
     ] {
         assert!(found.contains(words), "{words}\n{found}");
     }
-    report["flash"] = json!({"units_programmed": 8_000, "units_padding": 1_900});
+    report["flash"] = json!({"units_programmed": 8_700, "units_padding": 1_900});
     assert!(!told(&report, Kind::Advice).contains("padding"));
     report["flash"]["units_padding"] = 6_000.into();
     let advice = told(&report, Kind::Advice);
-    assert!(advice.contains("75.0% of the programmed units are padding, because each of 5,000 flushes"), "{advice}");
+    assert!(
+        advice.contains("75.0% of the units programmed for writes are padding, because each of 5,000 flushes"),
+        "{advice}"
+    );
 }
 
 #[test]
