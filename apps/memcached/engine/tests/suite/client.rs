@@ -8,7 +8,7 @@ use nandscape_apps_memcached_engine::{Config, Engine, Given, OpenError};
 use nandscape_apps_store::Host;
 use nandscape_apps_store::testing::{Disk, QueueingDrive, Times};
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io};
-use nandscape_sim::{Sim, Span};
+use nandscape_sim::{Executor, Sim, Span};
 use nandscape_wire_nvme::identify::CTRATT_PLACEMENT;
 use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
 
@@ -56,6 +56,19 @@ pub(crate) async fn open(
     config: Config,
 ) -> Result<Rc<Engine>, OpenError> {
     open_all(sim, drives.iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>)), name, config).await
+}
+
+/// A test of a server over an engine on two empty drives.
+pub(crate) fn serve(policy: &str, config: Config, test: impl AsyncFnOnce(Sim, Rc<Engine>, Rc<Server>)) {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    let ran = executor.block_on(async {
+        let engine = open(&sim, &drives, policy, config).await.unwrap();
+        let server = Server::new(engine.clone(), "1");
+        test(sim.clone(), engine, server).await;
+    });
+    ran.unwrap();
 }
 
 /// A drive as an engine with a policy takes it.

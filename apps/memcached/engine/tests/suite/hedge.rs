@@ -124,7 +124,7 @@ fn a_token_waits_for_a_hedged_read_that_began_in_its_turn() {
                     sim.sleep(Span::from_ms(200)).await;
                     let (tokens, hits) = (engine.tokens(), engine.stats().drive_hits);
                     assert_eq!(tokens, vec![false; count], "{placement:?} {policy}");
-                    // So many changes begin an epoch at once. The engine wakes first, then the readers, then those who take tokens.
+                    // Fifteen changes begin an epoch at once. The engine wakes first, then the readers, and only then the workers that take tokens.
                     fill(&engine, ITEMS..ITEMS + 15, round).await;
                     turn.notify();
                     sim.sleep(Span::from_us(1)).await;

@@ -4,7 +4,7 @@ use nandscape_apps_memcached_engine::Config;
 use nandscape_apps_memcached_engine::memcached::Server;
 use nandscape_sim::{Executor, Span};
 
-use crate::client::{Client, NOW_S, SMALL, disks, drives, open};
+use crate::client::{Client, NOW_S, SMALL, disks, drives, open, serve};
 
 /// Commands and what is answered; "" is nothing. Small items with entries in the index and without have the same answers, from memory and from
 /// drives.
@@ -15,27 +15,20 @@ fn check(dialogue: &[(&str, &str)]) {
 }
 
 fn check_with(config: Config, dialogue: &[(&str, &str)]) {
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    let drives = drives(&sim, &disks(2));
-    executor
-        .block_on(async {
-            let engine = open(&sim, &drives, "epochs", config).await.unwrap();
-            let server = Server::new(engine, "1");
-            let mut client = Client::new(&sim, &server);
-            for (command, answer) in dialogue {
-                if let Some(seconds) = command.strip_prefix("sleep ") {
-                    sim.sleep(Span::from_s(seconds.parse().unwrap())).await;
-                    continue;
-                }
-                client.send(command.as_bytes()).await;
-                match answer.matches('\n').count() {
-                    0 => assert!(client.is_silent().await, "{command:?}"),
-                    lines => assert_eq!(client.answer(lines).await, *answer, "{command:?}"),
-                }
+    serve("epochs", config, async |sim, _, server| {
+        let mut client = Client::new(&sim, &server);
+        for (command, answer) in dialogue {
+            if let Some(seconds) = command.strip_prefix("sleep ") {
+                sim.sleep(Span::from_s(seconds.parse().unwrap())).await;
+                continue;
             }
-        })
-        .unwrap();
+            client.send(command.as_bytes()).await;
+            match answer.matches('\n').count() {
+                0 => assert!(client.is_silent().await, "{command:?}"),
+                lines => assert_eq!(client.answer(lines).await, *answer, "{command:?}"),
+            }
+        }
+    });
 }
 
 #[test]
@@ -249,12 +242,8 @@ fn a_get_of_any_length_is_served() {
     let keys = "a bb ".repeat(30_000);
     let found = "VALUE a 0 1\r\nx\r\n".repeat(30_000);
     let bad = format!("gets {keys} {} {keys}\r\n", "k".repeat(251));
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    let drives = drives(&sim, &disks(2));
-    let ran = executor.block_on(async {
-        let engine = open(&sim, &drives, "epochs", SMALL).await.unwrap();
-        let mut client = Client::new(&sim, &Server::new(engine, "1"));
+    serve("epochs", SMALL, async |sim, _, server| {
+        let mut client = Client::new(&sim, &server);
         assert_eq!(client.ask("set a 0 0 1\r\nx\r\n", 1).await, "STORED\r\n");
         assert_eq!(client.ask(&format!("get {keys}\r\n"), 60_001).await, format!("{found}END\r\n"));
         client.send(bad.as_bytes()).await;
@@ -270,39 +259,28 @@ fn a_get_of_any_length_is_served() {
         client.send(format!("get {}\r\n", "k".repeat(70_000)).as_bytes()).await;
         assert_eq!(client.answer(1).await, "CLIENT_ERROR line too long\r\n");
     });
-    ran.unwrap();
 }
 
 /// A browser that was lured to the port sends a request, whose body may have commands.
 #[test]
 fn a_request_of_http_is_cut_off() {
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    let drives = drives(&sim, &disks(2));
-    let ran = executor.block_on(async {
-        let engine = open(&sim, &drives, "epochs", SMALL).await.unwrap();
-        let mut client = Client::new(&sim, &Server::new(engine.clone(), "1"));
+    serve("epochs", SMALL, async |sim, engine, server| {
+        let mut client = Client::new(&sim, &server);
         client.send(b"POST / HTTP/1.1\r\nset a 0 0 1\r\nx\r\n").await;
         assert!(client.is_silent().await && client.wire().is_ended());
         assert!(engine.look(b"a").await.is_none());
     });
-    ran.unwrap();
 }
 
 /// Seconds end when those of the time of day do, whenever the server began.
 #[test]
 fn an_item_expires_on_the_second() {
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    let drives = drives(&sim, &disks(2));
-    let ran = executor.block_on(async {
-        let config = Config { start_ns: 900_000_000, ..SMALL };
-        let engine = open(&sim, &drives, "epochs", config).await.unwrap();
-        let mut client = Client::new(&sim, &Server::new(engine, "1"));
+    let config = Config { start_ns: 900_000_000, ..SMALL };
+    serve("epochs", config, async |sim, _, server| {
+        let mut client = Client::new(&sim, &server);
         let set = format!("set a 0 {} 1\r\nx\r\nmg a s\r\n", NOW_S + 1);
         assert_eq!(client.ask(&set, 2).await, "STORED\r\nHD s1\r\n");
         sim.sleep(Span::from_ms(100)).await;
         assert_eq!(client.ask("mg a s\r\n", 1).await, "EN\r\n");
     });
-    ran.unwrap();
 }

@@ -210,23 +210,23 @@ impl Sockets {
         while let Ok(came) = self.inbox.try_recv() {
             let Some(server) = self.server() else { continue };
             match came {
-                Came::Claim(claim, told) => {
+                Came::Claim(claim, reply) => {
                     let may = claim.make(server.engine(), &self.drives);
                     let number = claim.number;
                     // The thread that waits for it has given up.
-                    if told.send(may.clone()).is_err() && may.is_ok() {
+                    if reply.send(may.clone()).is_err() && may.is_ok() {
                         self.drives[number].awaits(None);
                     }
                 }
                 Came::Release(number) => self.drives[number].awaits(None),
-                Came::Replace(wanted, told) => {
+                Came::Replace(wanted, reply) => {
                     let (sim, seed, drives) = (self.sim.clone(), self.seed, self.drives.clone());
                     let (added, log) = (self.added.clone(), self.log.clone());
                     self.sim.spawn(async move {
                         let note = |what: &str| log(what);
                         let done = wanted.carry_out((&sim, seed), server.engine(), (&drives, &added), &note).await;
                         // The thread that waits for it may have given up.
-                        let _ = told.send(done);
+                        let _ = reply.send(done);
                     });
                 }
                 Came::End(ended) => {
