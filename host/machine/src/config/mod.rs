@@ -87,7 +87,8 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    pub(crate) fn new(key: &str, problem: String) -> ConfigError {
+    /// Of a key, with what is wrong and what would be valid.
+    pub fn new(key: &str, problem: String) -> ConfigError {
         ConfigError { key: key.to_owned(), problem }
     }
 }

@@ -2,7 +2,7 @@
 
 use nandscape_sim::Span;
 
-use super::{Config, ConfigError, KEYS, PathKind, RingKind, Window, of_machine};
+use super::{Config, ConfigError, KEYS, PathKind, RingKind, Window};
 use crate::policy::PolicyKind;
 
 /// The longest cost.
@@ -24,7 +24,7 @@ impl Config {
     /// # Errors
     /// Which setting is not, and what would be valid.
     pub fn check(&self) -> Result<(), ConfigError> {
-        self.machine.check().map_err(|error| of_machine(&error))?;
+        self.machine.check()?;
         self.check_queues()?;
         self.check_waiting()?;
         self.check_load_and_links()?;

@@ -3,7 +3,7 @@
 use nandscape_host_machine::Config as MachineConfig;
 use nandscape_sim::Span;
 
-use super::{Config, ConfigError, PathKind, RingKind, Window, of_machine};
+use super::{Config, ConfigError, PathKind, RingKind, Window};
 use crate::policy::PolicyKind;
 
 /// The keys, with a line on each; those of the machine follow.
@@ -145,7 +145,7 @@ impl Config {
                 *span = time(value).ok_or_else(|| wrong("0, or a time such as 500ns"))?;
             }
             _ if MachineConfig::KEYS.iter().any(|(of_machine, _)| *of_machine == key) => {
-                self.machine.set(change).map_err(|error| of_machine(&error))?;
+                self.machine.set(change)?;
             }
             _ => {
                 let all: Vec<&str> = Config::keys().map(|(key, _)| key).collect();

@@ -5,6 +5,7 @@ mod keys;
 mod kinds;
 
 use nandscape_host_machine::Config as MachineConfig;
+pub use nandscape_host_machine::ConfigError;
 use nandscape_host_network::links::LinkConfig;
 use nandscape_sim::Span;
 use nandscape_sim::units::Rate;
@@ -131,20 +132,6 @@ impl Default for Config {
     }
 }
 
-/// Why a setting is not valid.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{key}: {problem}")]
-pub struct ConfigError {
-    key: String,
-    problem: String,
-}
-
-impl ConfigError {
-    fn new(key: &str, problem: String) -> ConfigError {
-        ConfigError { key: key.to_owned(), problem }
-    }
-}
-
 impl Config {
     /// A machine on which I/Os cost nothing but what the machine and messages cost.
     pub const fn free(machine: MachineConfig) -> Config {
@@ -211,12 +198,6 @@ impl Config {
 /// Half of a cost.
 pub(crate) fn half(cost: Span) -> Span {
     Span::from_ns(cost.ns() / 2)
-}
-
-fn of_machine(error: &nandscape_host_machine::ConfigError) -> ConfigError {
-    let text = error.to_string();
-    let (key, problem) = text.split_once(": ").unwrap_or(("host", &text));
-    ConfigError::new(key, problem.to_owned())
 }
 
 #[cfg(test)]
