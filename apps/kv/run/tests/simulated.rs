@@ -86,12 +86,12 @@ fn each_cost_of_a_servers_machine_adds_to_an_undisturbed_get_as_often_as_it_come
     for (key, times) in costs {
         let outcome = on_machines(&[&format!("{key}=10us")]).unwrap();
         let more = mean(&outcome) - mean(&free);
-        // A thread that finds its processor as it left it needs no switch.
-        let least = if key == "host.switch" { times * 9_500 } else { times * 10_000 };
-        assert!((least..=times * 10_000).contains(&more), "{key}: {more} ns");
+        // A get in a hundred meets other work of the drive, which later I/Os miss or meet too.
+        assert!((times * 9_500..=times * 10_500).contains(&more), "{key}: {more} ns");
         let spent = outcome.processors.unwrap().request_us_by(500);
-        let spent: f64 = spent.values().sum::<f64>() - free.processors.unwrap().request_us_by(500).values().sum::<f64>();
-        assert!((spent - more as f64 / 1e3).abs() < 0.1, "{key}: {spent} us of the processors");
+        let spent: f64 =
+            spent.values().sum::<f64>() - free.processors.unwrap().request_us_by(500).values().sum::<f64>();
+        assert!((spent - 10.0 * times as f64).abs() < 0.1, "{key}: {spent} us of the processors");
     }
 }
 
