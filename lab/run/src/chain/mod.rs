@@ -59,7 +59,7 @@ pub use block::{BlockOver, ManagedView};
 pub use cache::{CacheLayer, CacheReport};
 pub use ftl::{FtlLayer, FtlNode, FtlReport};
 pub use model::ModelNode;
-pub use section::{Part, Section};
+pub use section::{Part, Section, stacked};
 use tree::Top;
 pub use words::{Chain, LayerWords};
 

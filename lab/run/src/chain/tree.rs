@@ -34,8 +34,12 @@ fn drive_name(number: usize) -> String {
     format!("drive-{number}")
 }
 
+/// Names that a message lists.
+const LISTED: usize = 6;
+
 fn list(tops: &[Top]) -> String {
-    tops.iter().map(|top| &*top.name).collect::<Vec<_>>().join(", ")
+    let more = if tops.len() > LISTED { " and so on" } else { "" };
+    tops.iter().take(LISTED).map(|top| &*top.name).collect::<Vec<_>>().join(", ") + more
 }
 
 /// The nodes, by number, that each instance of a layer takes of those at the top.

@@ -175,7 +175,9 @@ fn a_tree_passes_the_checks_of_a_drive() {
 
 #[test]
 fn layers_of_a_tree_lie_over_what_they_name() {
-    let host = run(&TREE).host;
+    let finished = run(&TREE);
+    assert_eq!(finished.called("default"), "raid0:2 over fast and raid1:2 of default");
+    let host = finished.host;
     let sections: Vec<(&str, String)> = host.chain.iter().map(|one| (&*one.layer, one.over.join(" "))).collect();
     let expected = [("safe", "drive-0 drive-1"), ("fast", "drive-2"), ("array", "safe fast")];
     assert_eq!(sections, expected.map(|(layer, over)| (layer, over.to_owned())));
