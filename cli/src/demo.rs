@@ -9,10 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use nandscape_device_media::StoreKind;
 use nandscape_lab_report::format::{count, us_or_dash};
 use nandscape_lab_report::{Tour, TourRun};
-use nandscape_lab_run::{Finished, Precondition, RunError, Simulation};
+use nandscape_lab_run::{DriveFinished, Finished, Precondition, RunError, Simulation, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
 
 use crate::failure::Failure;
@@ -122,17 +121,10 @@ fn simulation(scheme: &Scheme, args: &DemoArgs) -> Result<Simulation, Failure> {
     let rw = "randrw".parse().expect("a pattern");
     let rate = Some(Rate { iops: IOPS, process: RateProcess::Poisson });
     let job = JobSpec { name: "randrw".to_owned(), rw, rwmixread: READS, rate, ..JobSpec::default() };
-    Ok(Simulation {
-        profile: resolve("default", &changes(scheme, args))?,
-        store: StoreKind::None,
-        precondition: Precondition::Steady,
-        workload: Workload { limit: Limit::Requests(args.io_count), ..Workload::of(job) },
-        seed: args.seed,
-        trace: false,
-        check: false,
-        block: None,
-        host: None,
-    })
+    let workload = Workload { limit: Limit::Requests(args.io_count), ..Workload::of(job) };
+    let simulation =
+        Simulation::on(resolve("default", &changes(scheme, args))?, Precondition::Steady, workload, args.seed);
+    Ok(Simulation { wanted: Wanted { trace: false, details: true }, ..simulation })
 }
 
 /// The command that repeats one run.
@@ -159,7 +151,7 @@ fn run_all(simulations: &[Simulation], threads: Option<NonZeroUsize>) -> Result<
             scope.spawn(|| {
                 while let Some(simulation) = simulations.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let place = simulations.iter().position(|one| std::ptr::eq(one, simulation)).expect("one of them");
-                    let result = simulation.run_recorded(Rc::new(bar.part()));
+                    let result = simulation.run(Rc::new(bar.part()));
                     *results[place].lock().expect("no thread panics while it holds this") = Some(result);
                 }
             });
@@ -172,12 +164,13 @@ fn run_all(simulations: &[Simulation], threads: Option<NonZeroUsize>) -> Result<
 }
 
 fn tour_run(scheme: &Scheme, finished: Finished, args: &DemoArgs) -> TourRun {
+    let DriveFinished { report, details, .. } = finished.into_drive();
     TourRun {
         label: scheme.label.to_owned(),
         holds: scheme.holds.to_owned(),
         command: command(scheme, args),
-        report: finished.report,
-        details: finished.details.expect("it was recorded"),
+        report,
+        details: details.expect("it was recorded"),
     }
 }
 

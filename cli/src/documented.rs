@@ -66,8 +66,9 @@ fn with_unknown_values(command: &Command) -> Option<String> {
         let (_, set) = block_words::split(&set)?;
         Ok(host_words::split(args.host.as_deref(), &set)?.1)
     });
-    let faults = if args.array.is_some() || !args.over.is_empty() { Ok(args.fault.clone()) } else { args.faults() };
-    let resolved = of_drive.and_then(|of_drive| sim::resolve_with(drive, &of_drive, &faults?));
+    let is_alone = args.array.is_none() && args.over.is_empty();
+    let checked = if is_alone { args.check_faults() } else { Ok(()) };
+    let resolved = checked.and(of_drive).and_then(|of_drive| sim::resolve_with(drive, &of_drive, &args.fault));
     resolved.err().map(|failure| failure.to_string())
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use nandscape_lab_report::{ArrayDocument, Document};
 use nandscape_lab_run::chain::LayerSettings;
-use nandscape_lab_run::{Details, GroupFinished, HostDetails, LiveReport, Report, StackFinished};
+use nandscape_lab_run::{ChainFinished, Details, GroupFinished, HostDetails, LiveReport, Report};
 
 use crate::failure::Failure;
 use crate::output;
@@ -35,7 +35,7 @@ impl<'a> Page<'a> {
                 profile_toml: &live.profile_toml,
             },
             LiveReport::Group(name, live) => {
-                let GroupFinished { finished, profile, settings } = &**live;
+                let GroupFinished { finished, profile, settings, .. } = &**live;
                 Page::group(name, finished, (&profile.name, profile.to_toml()), settings.clone())
             }
         }
@@ -44,7 +44,7 @@ impl<'a> Page<'a> {
     /// Of drives of a profile under layers with these settings.
     pub(crate) fn group(
         name: &'a str,
-        finished: &'a StackFinished,
+        finished: &'a ChainFinished,
         (profile, profile_toml): (&'a str, String),
         settings: Vec<LayerSettings>,
     ) -> Page<'a> {

@@ -75,9 +75,9 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
 }
 
 /// Prints the report of drives that were served as one, as `sim --over` does.
-fn show_group(args: &SimArgs, group: ReplayedGroup, replayed: &Replayed) -> Result<(), Failure> {
-    let ReplayedGroup { mut finished, profile, settings, replay } = group;
-    finished.choose_percentiles(&args.percentiles);
+fn show_group(args: &SimArgs, mut group: ReplayedGroup, replayed: &Replayed) -> Result<(), Failure> {
+    group.choose_percentiles(&args.percentiles);
+    let ReplayedGroup { finished, profile, settings, replay, .. } = group;
     tell_of_version(replayed);
     finished.host.notes.iter().for_each(|note| output::note(note));
     sim_layers::tell_of_faults(&finished);
@@ -117,7 +117,8 @@ fn what_if(args: &SimArgs) -> Result<Option<WhatIf>, Failure> {
         }
     };
     let precondition = args.state.for_replay()?;
-    let faults: Vec<_> = args.faults()?.into_iter().map(|word| word.rule).collect();
+    args.check_faults()?;
+    let faults: Vec<_> = args.fault.iter().map(|word| word.rule.clone()).collect();
     let is_changed =
         drive.is_some() || !args.set.is_empty() || !faults.is_empty() || args.no_delay || precondition.is_some();
     Ok(is_changed.then(|| WhatIf {

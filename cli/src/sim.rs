@@ -9,11 +9,13 @@ use clap::{Args, ValueEnum};
 use nandscape_device_media::fault::Strike;
 use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::{Age, Profile, Resolved};
-use nandscape_lab_report::{Document, RequestLog};
-use nandscape_lab_run::chain::{Chain, LayerWords, Named, drives_below, names};
+use nandscape_lab_report::{ArrayDocument, Document, RequestLog};
+use nandscape_lab_run::chain::{Chain, LayerSettings, LayerWords, Named, drives_below, names};
 use nandscape_lab_run::search::Bound;
-use nandscape_lab_run::{Finished, Observer, Percentile, Report, RunError, Simulation, StateFile};
-use nandscape_lab_workload::{Workload, is_workload};
+use nandscape_lab_run::{
+    Begin, DriveFinished, Figures, Observer, Percentile, Report, RunError, Simulation, StateFile, Wanted,
+};
+use nandscape_lab_workload::is_workload;
 use nandscape_layers_array::Shape;
 
 use crate::failure::Failure;
@@ -234,13 +236,13 @@ impl SimArgs {
         }
     }
 
-    /// The rules for all drives. One that names a drive is an error, unless there are several.
-    pub(crate) fn faults(&self) -> Result<Vec<FaultWord>, Failure> {
+    /// Checks that no rule names a drive where there is one.
+    pub(crate) fn check_faults(&self) -> Result<(), Failure> {
         match self.fault.iter().find(|word| word.drive.is_some()) {
             Some(FaultWord { text, .. }) => Err(Failure::Input(anyhow::anyhow!(
                 "--fault \"{text}\": there is one drive, and a RULE alone is for it; NAME=RULE is for drives of --array"
             ))),
-            None => Ok(self.fault.clone()),
+            None => Ok(()),
         }
     }
 }
@@ -325,93 +327,121 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     }
     let set: Vec<String> =
         args.set.iter().cloned().chain(args.age.iter().map(|age| format!("wear.age={age}"))).collect();
-    let changes = set.clone();
-    let (layers, set) = args.layers(&set, file.as_ref())?;
-    let (block, others) = block_words::split(&set)?;
+    let (Layers { chain, layers }, others) = args.layers(&set, file.as_ref())?;
+    let (block, others) = block_words::split(&others)?;
     let (host, of_drive) = host_words::split(args.host.as_deref(), &others)?;
-    if !layers.layers.is_empty() {
-        let own = file.as_ref().map_or(Ok(Vec::new()), StateFile::profiles).map_err(Failure::input)?;
-        let of = |number: usize, faults: &[FaultWord]| match (&args.drive, &file, own.get(number).or(own.first())) {
-            (Some(drive), _, _) => resolve_with(drive, &of_drive, faults),
-            (None, Some(file), Some(own)) => resolve_saved(file, own.clone(), &of_drive, faults),
-            (None, ..) => unreachable!("clap asks for one of them"),
-        };
-        let profiles = sim_layers::profiles(args, drives_below(&layers.layers), of)?;
-        // What a layer holds follows from its drives.
-        return sim_layers::run(args, (layers, host), profiles, (workload(args, None)?, file), (args.seed, changes));
-    }
-    let profile = match (&args.drive, &file) {
-        (Some(drive), _) => resolve_with(drive, &of_drive, &args.faults()?)?,
-        (None, Some(file)) => resolve_saved(file, file.profile().map_err(Failure::input)?, &of_drive, &args.faults()?)?,
-        (None, None) => unreachable!("clap asks for one of them"),
+    let own = file.as_ref().map_or(Ok(Vec::new()), StateFile::profiles).map_err(Failure::input)?;
+    let resolve = |number: usize, faults: &[FaultWord]| match (&args.drive, &file, own.get(number).or(own.first())) {
+        (Some(drive), _, _) => resolve_with(drive, &of_drive, faults),
+        (None, Some(file), Some(own)) => resolve_saved(file, own.clone(), &of_drive, faults),
+        (None, ..) => unreachable!("clap asks for one of them"),
     };
-    let profile = if args.no_delay { profile.without_delay() } else { profile };
-    if profile.lsm().is_some() {
-        return Err(Failure::Input(anyhow::anyhow!(
+    if layers.is_empty() {
+        args.check_faults()?;
+    }
+    let profiles = sim_layers::profiles(args, drives_below(&layers), resolve)?;
+    // What a layer holds follows from its drives.
+    let capacity = if layers.is_empty() { profiles[0].namespaces().first().copied() } else { None };
+    let workload = args.words.workload_of(args.jobs.as_deref(), &args.trace_words, capacity)?;
+    match layers.is_empty() {
+        true => check_alone(&profiles[0])?,
+        false => sim_layers::check(args, &layers, &profiles)?,
+    }
+    let begin = args.state.begin(file, &workload, (&layers, &profiles.iter().collect::<Vec<_>>()))?;
+    let (begin, precondition) = (Begin { chain, ..begin }, args.state.precondition());
+    let simulation = match &profiles[..] {
+        [only] if layers.is_empty() => Simulation::on(only.clone(), precondition, workload, args.seed),
+        _ => Simulation::under(layers, profiles, precondition, workload, args.seed),
+    };
+    let wanted = Wanted { trace: args.chrome_trace.is_some(), details: args.out.is_some() };
+    let block = block.map(|block| block.config);
+    let mut simulation = Simulation { wanted, check: args.check, block, host, ..simulation };
+    simulation.drives.iter_mut().for_each(|drive| drive.store = args.store.into());
+    measure(args, &simulation, &begin, &set)
+}
+
+/// Checks that a lone drive takes a workload.
+fn check_alone(profile: &Resolved) -> Result<(), Failure> {
+    match profile.lsm() {
+        None => Ok(()),
+        Some(_) => Err(Failure::Input(anyhow::anyhow!(
             "drive {}: ftl.kind = \"lsm\" has runs, which a store opens before it writes; `nandscape paper lsm` has loads for it, and a drive with \
              ftl.kind = \"page\" takes any workload",
             profile.name
-        )));
+        ))),
     }
-    let workload = workload(args, profile.namespaces().first().copied())?;
-    let begin = args.state.begin(file, &workload, (&[], &[&profile]))?;
-    let simulation = Simulation {
-        store: args.store.into(),
-        precondition: args.state.precondition(),
-        workload,
-        seed: args.seed,
-        trace: args.chrome_trace.is_some(),
-        check: args.check,
-        block: block.map(|block| block.config),
-        host,
-        profile,
-    };
+}
+
+/// Runs a simulation, and prints and writes its report. `set` are the changed keys.
+fn measure(args: &SimArgs, simulation: &Simulation, begin: &Begin, set: &[String]) -> Result<(), Failure> {
     if args.fairness {
         crate::fairness::check(&simulation.workload)?;
     }
-    if_unseen(&simulation.profile, simulation.store).iter().for_each(|note| output::note(note));
+    let unseen = simulation.drives.iter().find_map(|drive| if_unseen(&drive.profile, drive.store));
+    unseen.iter().for_each(|note| output::note(note));
     simulation.note_before().iter().for_each(|note| output::note(note));
     if let Some(bound) = args.find_rate {
-        return crate::find_rate::run(args, &simulation, &begin, bound);
+        return crate::find_rate::run(args, (simulation, begin), bound, set);
     }
     prepare_files(args).map_err(Failure::Input)?;
     if let Some(folder) = &args.out {
         output::check_page(&folder.join("report.html"))?;
+        if !simulation.is_alone() {
+            sim_layers::prepare(folder, simulation.drives.len())?;
+        }
     }
-    let layers: Vec<String> = simulation
-        .block
-        .iter()
-        .map(|block| block.layer.to_owned())
-        .chain(simulation.host.iter().map(|_| nandscape_host_path::LAYER.to_owned()))
-        .collect();
-    let log = request_log(args, &layers)?;
+    let log = request_log(args, simulation)?;
     let observer = log.clone().map(|log| log as Rc<dyn Observer>);
-    let finished = simulation.run_begun(&begin, progress::interruptible(), args.out.is_some(), observer);
     // A run that fails before its first rows are written leaves the file as it was.
-    let mut finished = finished.map_err(failure)?;
+    let mut finished = simulation.run_begun(begin, progress::interruptible(), observer).map_err(failure)?;
     log.map_or(Ok(()), |log| log.finish()).map_err(Failure::run)?;
     finished.choose_percentiles(&args.percentiles);
     if args.fairness {
-        let alone = crate::fairness::alone(&simulation.workload, &finished.report.flows, |workload| {
-            let run = Simulation { workload, trace: false, ..simulation.clone() };
-            Ok(run.run_begun(&begin, progress::bar(), false, None).map_err(failure)?.mean_us())
+        let alone = crate::fairness::alone(&simulation.workload, finished.flows(), |workload| {
+            let run = Simulation { workload, wanted: Wanted::default(), ..simulation.clone() };
+            Ok(run.run_begun(begin, progress::bar(), None).map_err(failure)?.mean_us())
         })?;
-        finished.report.compare_with_alone(&alone);
+        finished.compare_with_alone(&alone);
     }
-    finished.report.inputs.set.clone_from(&set);
-    finished.report.host.command = Some(output::command());
-    finished.report.host.state_file = args.state.file_name();
-    finished.report.notes.iter().for_each(|note| output::note(note));
-    tell_of_faults(&finished.report);
+    for drive in finished.drives_mut() {
+        drive.report.host.command = Some(output::command());
+        drive.report.host.state_file = args.state.file_name();
+    }
+    finished.notes().iter().for_each(|note| output::note(note));
+    let (failed, interrupted) = (finished.failures().1, finished.is_interrupted());
     // A file that cannot be written does not lose the figures.
-    let written = write_files(args, &simulation, &finished).map_err(Failure::Run);
-    match args.json {
-        true => output::result(&finished.report.to_json()),
-        false => output::result(&table::render(&finished.report)),
-    }?;
-    written?;
+    let (text, written) = shown(args, simulation, finished.figures, set);
+    let traced = match (&args.chrome_trace, &finished.trace) {
+        (Some(file), Some(trace)) => write(file, trace),
+        _ => Ok(()),
+    };
+    output::result(&text)?;
+    written.and(traced).map_err(Failure::Run)?;
     finished.saved.map_err(Failure::run)?;
-    judge([&finished.report])
+    judged(failed, interrupted)
+}
+
+/// The text of a run's report, and whether its page was written, if it is wanted.
+fn shown(args: &SimArgs, simulation: &Simulation, figures: Figures, set: &[String]) -> (String, anyhow::Result<()>) {
+    let (profile, set) = (&simulation.drives[0].profile, set.to_vec());
+    match figures {
+        Figures::Drive(mut drive) => {
+            drive.report.inputs.set = set;
+            tell_of_faults(&drive.report);
+            let text = if args.json { drive.report.to_json() } else { table::render(&drive.report) };
+            (text, write_page(args, &drive, profile))
+        }
+        Figures::Chain(chain) => {
+            sim_layers::tell_of_faults(&chain);
+            let settings = LayerSettings::of(&simulation.layers);
+            let (profile_toml, command) = (profile.to_toml(), output::command());
+            let document =
+                ArrayDocument { finished: &chain, profile: &profile.name, profile_toml, settings, set, command };
+            let text = if args.json { document.to_json() } else { sim_layers::render(&profile.name, &chain) };
+            let page = args.out.as_deref().zip(chain.details.as_ref());
+            (text, page.map_or(Ok(()), |(folder, details)| Ok(document.write(folder, details)?)))
+        }
+    }
 }
 
 /// The profile of a drive in a saved state, with changes, resolved.
@@ -430,14 +460,12 @@ fn resolve_saved(
 }
 
 /// The log of requests, if it is wanted, with a column for each layer.
-pub(crate) fn request_log(args: &SimArgs, layers: &[String]) -> Result<Option<Rc<RequestLog>>, Failure> {
-    let log = args.requests.as_deref().map(|path| RequestLog::create(path, layers)).transpose();
+fn request_log(args: &SimArgs, simulation: &Simulation) -> Result<Option<Rc<RequestLog>>, Failure> {
+    let block = simulation.block.iter().map(|block| block.layer.to_owned());
+    let host = simulation.host.iter().map(|_| nandscape_host_path::LAYER.to_owned());
+    let layers: Vec<String> = names(&simulation.layers).into_iter().chain(block).chain(host).collect();
+    let log = args.requests.as_deref().map(|path| RequestLog::create(path, &layers)).transpose();
     Ok(log.map_err(Failure::input)?.map(Rc::new))
-}
-
-/// The workload meant.
-fn workload(args: &SimArgs, capacity: Option<u64>) -> Result<Workload, Failure> {
-    args.words.workload_of(args.jobs.as_deref(), &args.trace_words, capacity)
 }
 
 /// Why a run failed, as the failure of a command.
@@ -553,13 +581,10 @@ pub(crate) fn can_write(path: &Path) -> anyhow::Result<()> {
     nandscape_files::output::check_can_write(path).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn write_files(args: &SimArgs, simulation: &Simulation, finished: &Finished) -> anyhow::Result<()> {
-    if let (Some(folder), Some(details)) = (&args.out, &finished.details) {
-        let profile_toml = &simulation.profile.to_toml();
-        Document { report: &finished.report, details, profile_toml, part_of: None }.write(folder)?;
-    }
-    if let (Some(file), Some(trace)) = (&args.chrome_trace, &finished.trace) {
-        write(file, trace)?;
+fn write_page(args: &SimArgs, drive: &DriveFinished, profile: &Resolved) -> anyhow::Result<()> {
+    if let (Some(folder), Some(details)) = (&args.out, &drive.details) {
+        let profile_toml = &profile.to_toml();
+        Document { report: &drive.report, details, profile_toml, part_of: None }.write(folder)?;
     }
     Ok(())
 }

@@ -1,27 +1,20 @@
 //! `nandscape sim --over` and `--array`: drives with layers of a host over them under a workload, in simulated time.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::rc::Rc;
+use std::path::{Path, PathBuf};
 
 use comfy_table::{CellAlignment, Table};
 use nandscape_device_ssd::Resolved;
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
-use nandscape_lab_run::chain::{
-    AhciReport, CacheReport, FtlReport, LayerSettings, Named, Part, Section, check_over, names as layer_names, stacked,
-};
-use nandscape_lab_run::{
-    ArrayReport, Gc, HostReport, Observer, Report, RigDrive, Stack, StackFinished, StateFile, Wanted,
-};
-use nandscape_lab_workload::Workload;
+use nandscape_lab_run::chain::{AhciReport, CacheReport, FtlReport, Named, Part, Section, check_over, stacked};
+use nandscape_lab_run::{ArrayReport, ChainFinished, Gc, HostReport, Report};
 use nandscape_layers_array::{Config, Shape, Technique, WindowMode};
-use nandscape_sim::Seed;
 use nandscape_sim::units::Bytes;
 
 use crate::failure::Failure;
-use crate::sim::{FaultWord, Layers, SimArgs};
-use crate::{block_words, fairness, find_rate, host_words, output, progress, sim, table};
+use crate::sim::{FaultWord, SimArgs};
+use crate::{block_words, host_words, output, table};
 
 /// Settings of an array that may outlast the process among changes of keys, and the changes of the drives' keys.
 pub(crate) fn parts(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>), Failure> {
@@ -125,7 +118,7 @@ fn unheard_of(config: &Config, drives: &[String]) -> Option<String> {
 }
 
 /// Checks layers against the drives below them, and prints notes for the user.
-fn check(args: &SimArgs, layers: &[Named], profiles: &[Resolved]) -> Result<(), Failure> {
+pub(crate) fn check(args: &SimArgs, layers: &[Named], profiles: &[Resolved]) -> Result<(), Failure> {
     let profile = &profiles[0];
     let words = match (args.array, args.state.file_name()) {
         (Some(shape), _) => format!("--array {shape}"),
@@ -159,108 +152,16 @@ fn check_array(args: &SimArgs, config: &Config, profiles: &[Resolved]) -> Result
     Ok(())
 }
 
-/// Runs it and prints the report.
-pub(crate) fn run(
-    args: &SimArgs,
-    (Layers { chain, layers }, host): (Layers, Option<nandscape_host_path::Profile>),
-    profiles: Vec<Resolved>,
-    (workload, file): (Workload, Option<StateFile>),
-    (seed, set): (u64, Vec<String>),
-) -> Result<(), Failure> {
-    check(args, &layers, &profiles)?;
-    let profile = &profiles[0];
-    let drive = |(number, profile): (usize, &Resolved)| RigDrive {
-        name: name_of(number),
-        profile: profile.clone(),
-        store: args.store.into(),
-        precondition: args.state.precondition(),
-        seed: Seed::new(seed).child("array").nth(number as u64),
-    };
-    let stack = Stack {
-        drives: profiles.iter().enumerate().map(drive).collect(),
-        layers,
-        workload,
-        seed,
-        wanted: Wanted { trace: args.chrome_trace.is_some(), details: args.out.is_some() },
-        check: args.check,
-        host,
-    };
-    if args.fairness {
-        fairness::check(&stack.workload)?;
+/// Makes the folder of each drive before the run, and checks that it has no page of another program.
+pub(crate) fn prepare(folder: &Path, drives: usize) -> Result<(), Failure> {
+    for of_drive in (0..drives).map(|number| folder.join(name_of(number))) {
+        output::create_folder(&of_drive).map_err(Failure::Input)?;
+        output::check_page(&of_drive.join("report.html"))?;
     }
-    let of_drives: Vec<&Resolved> = profiles.iter().collect();
-    let begin = args.state.begin(file, &stack.workload, (&stack.layers, &of_drives))?;
-    let begin = (&begin, &chain);
-    if let Some(bound) = args.find_rate {
-        let settings = LayerSettings::of(&stack.layers);
-        let json = |finished: &StackFinished| {
-            let whole = finished.whole(&profile.name, &settings, &set, Some(&output::command()));
-            serde_json::to_value(&whole).expect("a report is plain data")
-        };
-        return find_rate::run_stack(args, (&stack, begin), bound, json);
-    }
-    sim::prepare_files(args).map_err(Failure::Input)?;
-    if let Some(folder) = &args.out {
-        output::check_page(&folder.join("report.html"))?;
-        for of_drive in (0..profiles.len()).map(|number| folder.join(name_of(number))) {
-            output::create_folder(&of_drive).map_err(Failure::Input)?;
-            output::check_page(&of_drive.join("report.html"))?;
-        }
-    }
-    let of_host = stack.host.iter().map(|_| nandscape_host_path::LAYER.to_owned());
-    let names: Vec<String> = layer_names(&stack.layers).into_iter().chain(of_host).collect();
-    let log = sim::request_log(args, &names)?;
-    let observer = log.clone().map(|log| log as Rc<dyn Observer>);
-    // A run that fails before its first rows are written leaves the file as it was.
-    let mut finished = stack.run_begun(begin, progress::interruptible(), observer).map_err(sim::failure)?;
-    log.map_or(Ok(()), |log| log.finish()).map_err(Failure::run)?;
-    if args.fairness {
-        let alone = fairness::alone(&stack.workload, &finished.host.flows, |workload| {
-            let wanted = Wanted { trace: false, details: false };
-            let run = Stack { workload, wanted, ..stack.clone() };
-            Ok(run.run_begun(begin, progress::bar(), None).map_err(sim::failure)?.mean_us())
-        })?;
-        finished.host.compare_with_alone(&alone);
-    }
-    finished.choose_percentiles(&args.percentiles);
-    for drive in &mut finished.drives {
-        drive.report.host.command = Some(output::command());
-        drive.report.host.state_file = args.state.file_name();
-    }
-    finished.host.notes.iter().for_each(|note| output::note(note));
-    tell_of_faults(&finished);
-    let document = ArrayDocument {
-        finished: &finished,
-        profile: &profile.name,
-        profile_toml: profile.to_toml(),
-        settings: LayerSettings::of(&stack.layers),
-        set,
-        command: output::command(),
-    };
-    // A file that cannot be written does not lose the figures.
-    let written = write_files(args, &document);
-    match args.json {
-        true => output::result(&document.to_json()),
-        false => output::result(&render(&profile.name, &finished)),
-    }?;
-    written?;
-    let (failed, interrupted) = (finished.failures().1, finished.host.interrupted);
-    finished.saved.map_err(Failure::run)?;
-    sim::judged(failed, interrupted)
+    Ok(())
 }
 
-fn write_files(args: &SimArgs, document: &ArrayDocument<'_>) -> Result<(), Failure> {
-    let finished = document.finished;
-    if let (Some(folder), Some(details)) = (&args.out, &finished.details) {
-        document.write(folder, details).map_err(Failure::run)?;
-    }
-    match (&args.chrome_trace, &finished.trace) {
-        (Some(file), Some(trace)) => sim::write(file, trace).map_err(Failure::Run),
-        _ => Ok(()),
-    }
-}
-
-pub(crate) fn tell_of_faults(finished: &StackFinished) {
+pub(crate) fn tell_of_faults(finished: &ChainFinished) {
     if finished.failures().0 > 0 {
         let each: Vec<String> =
             finished.host.errors.iter().map(|(status, failed)| format!("{failed} with {status}")).collect();
@@ -271,7 +172,7 @@ pub(crate) fn tell_of_faults(finished: &StackFinished) {
     }
 }
 
-pub(crate) fn render(profile: &str, finished: &StackFinished) -> String {
+pub(crate) fn render(profile: &str, finished: &ChainFinished) -> String {
     let host = &finished.host;
     let sections = match &host.chain[..] {
         // The head names it.
@@ -475,7 +376,7 @@ fn array_of(array: &ArrayReport) -> String {
 }
 
 /// How long windows were, and the work of the drives' own that was not in them.
-fn windows(finished: &StackFinished) -> String {
+fn windows(finished: &ChainFinished) -> String {
     let Some(ms) = finished.host.array.as_ref().and_then(|array| array.window_ms) else { return String::new() };
     let sum = |of: fn(&Gc) -> u64| finished.drives.iter().map(|drive| of(&drive.report.gc)).sum::<u64>();
     format!(
@@ -493,7 +394,7 @@ fn without_parity(array: &ArrayReport) -> u64 {
 }
 
 /// The tail of each drive, below the array.
-fn drives(finished: &StackFinished) -> String {
+fn drives(finished: &ChainFinished) -> String {
     let mut rows = table::table(&[
         "drive",
         "reads",
@@ -531,7 +432,7 @@ fn drives(finished: &StackFinished) -> String {
 }
 
 /// The stages and causes of a single drive, and the faults of each.
-fn causes(finished: &StackFinished) -> String {
+fn causes(finished: &ChainFinished) -> String {
     let stages = match &finished.drives[..] {
         [only] if !only.report.latency_us.is_empty() => format!("\n{}", table::breakdowns(&only.report)),
         _ => String::new(),

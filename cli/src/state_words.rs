@@ -135,7 +135,8 @@ impl StateWords {
             (None, None) if self.precondition == Some(StateArg::Load) => Start::Load(Box::new(workload.clone())),
             (None, None) => Start::Simulation,
         };
-        Ok(Begin { start, save: self.save_state.clone(), save_after: self.save_state_after.clone() })
+        let (save, save_after) = (self.save_state.clone(), self.save_state_after.clone());
+        Ok(Begin { start, save, save_after, ..Begin::default() })
     }
 
     /// The load that is given by itself.

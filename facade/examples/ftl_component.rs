@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use nandscape::ftl::registry::{self, Component, MakeGarbageCollection};
 use nandscape::ftl::{BlockId, Candidate, Choice, GarbageCollection};
-use nandscape::run::{Precondition, Report, Simulation, StoreKind};
+use nandscape::run::{Precondition, Report, Simulation};
 use nandscape::ssd::Profile;
 use nandscape::workload::{JobSpec, Limit, Workload};
 
@@ -52,19 +52,10 @@ fn run(gc: &str) -> Result<Report, Box<dyn Error>> {
         &format!("ftl.ox.gc={gc}"),
     ])?;
     let job = JobSpec { rw: "randwrite".parse()?, iodepth: 16, ..JobSpec::default() };
-    let simulation = Simulation {
-        profile: profile.resolve()?,
-        store: StoreKind::None,
-        precondition: Precondition::None,
-        // The first half fills the drive and is not counted.
-        workload: Workload { limit: Limit::Requests(60_000), warmup: 60_000, ..Workload::of(job) },
-        seed: 1,
-        trace: false,
-        check: true,
-        block: None,
-        host: None,
-    };
-    Ok(simulation.run(Rc::new(()))?.report)
+    // The first half fills the drive and is not counted.
+    let workload = Workload { limit: Limit::Requests(60_000), warmup: 60_000, ..Workload::of(job) };
+    let simulation = Simulation { check: true, ..Simulation::on(profile.resolve()?, Precondition::None, workload, 1) };
+    Ok(simulation.run(Rc::new(()))?.into_drive().report)
 }
 
 /// The three collectors, with the write amplification of each.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use nandscape::policy::{Candidate, OwnPolicies, VictimPolicy};
-use nandscape::run::{Precondition, Report, Simulation, StoreKind};
+use nandscape::run::{Precondition, Report, Simulation};
 use nandscape::sim::Rng;
 use nandscape::ssd::Profile;
 use nandscape::workload::{JobSpec, Limit, Rate, RateProcess, Workload};
@@ -55,19 +55,15 @@ fn run(args: &Args, chance: Option<f64>) -> Result<Report, Box<dyn Error>> {
     });
     let rate = Some(Rate { iops: args.rate_iops as f64, process: RateProcess::Poisson });
     let job = JobSpec { rw: "randrw".parse()?, rate, ..JobSpec::default() };
-    let simulation = Simulation {
-        profile: profile.resolve()?.with_policies(OwnPolicies { victim, ..OwnPolicies::default() })?,
-        store: StoreKind::None,
-        precondition: Precondition::Full,
-        // The first half brings the drive to its steady state and is not counted.
-        workload: Workload { limit: Limit::Requests(120_000), warmup: 120_000, ..Workload::of(job) },
-        seed: 1,
-        trace: false,
-        check: false,
-        block: None,
-        host: None,
-    };
-    Ok(simulation.run(Rc::new(()))?.report)
+    // The first half brings the drive to its steady state and is not counted.
+    let workload = Workload { limit: Limit::Requests(120_000), warmup: 120_000, ..Workload::of(job) };
+    let simulation = Simulation::on(
+        profile.resolve()?.with_policies(OwnPolicies { victim, ..OwnPolicies::default() })?,
+        Precondition::Full,
+        workload,
+        1,
+    );
+    Ok(simulation.run(Rc::new(()))?.into_drive().report)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -37,16 +37,9 @@
 //! profile.set("ftl.gc.scheme=channel")?;
 //!
 //! let job = JobSpec { rw: "randrw".parse()?, rwmixread: 70.0, iodepth: 8, ..JobSpec::default() };
-//! let simulation = Simulation {
-//!     profile: profile.resolve()?,
-//!     store: StoreKind::None,
-//!     precondition: Precondition::Steady,
-//!     workload: Workload { limit: Limit::Requests(20_000), ..Workload::of(job) },
-//!     seed: 1,
-//!     trace: false,
-//!     check: false, block: None, host: None,
-//! };
-//! let report = simulation.run(Rc::new(()))?.report;
+//! let workload = Workload { limit: Limit::Requests(20_000), ..Workload::of(job) };
+//! let simulation = Simulation::on(profile.resolve()?, Precondition::Steady, workload, 1);
+//! let report = simulation.run(Rc::new(()))?.into_drive().report;
 //!
 //! let p99 = report.latency_us["read"].p99.expect("there were reads");
 //! println!("p99 of reads: {p99:.1} us; write amplification {:.2}", report.waf.expect("there were writes"));
@@ -334,8 +327,8 @@ pub mod run {
     pub use nandscape_device_media::StoreKind;
     pub use nandscape_lab_run::chain::{Chain, Layer, LayerNode, Named};
     pub use nandscape_lab_run::{
-        Arrivals, Asking, Damage, DriveFinished, Fault, Finished, Gc, Host, HostReport, Inputs, Latency, Phase,
-        Precondition, Progress, Report, Rig, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted,
+        Arrivals, Asking, ChainFinished, Damage, DriveFinished, Fault, Figures, Finished, Gc, Host, HostReport, Inputs,
+        Latency, Phase, Precondition, Progress, Report, Rig, RigDrive, RunError, Simulation, Wanted,
     };
 }
 

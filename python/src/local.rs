@@ -37,10 +37,6 @@ impl<'py> Local<'py> {
         let functions = inputs.policies.as_ref().map(of).transpose()?;
         let (inputs, given, ends) = (inputs.clone(), functions.clone(), stop.clone());
         let work = move || {
-            if inputs.layers.is_some() {
-                let progress: Rc<dyn Progress> = Rc::new(Stop(ends));
-                return inputs.measure_layers(&progress);
-            }
             let mut simulation = inputs.simulation()?;
             if let Some(functions) = &given {
                 functions.install(&mut simulation)?;

@@ -85,14 +85,16 @@ impl Functions {
         self.shared.failed.lock().expect("no one panics with the lock").take()
     }
 
-    /// Gives them to the drive of a run.
+    /// Gives them to the drives of a run.
     ///
     /// # Errors
-    /// Why the drive does not take them.
+    /// Why a drive does not take them.
     pub(crate) fn install(&self, simulation: &mut Simulation) -> Result<(), String> {
-        let profile = simulation.profile.clone().with_policies(self.policies());
-        simulation.profile = profile.map_err(|problem| format!("policies: {problem}"))?;
-        Ok(())
+        simulation.drives.iter_mut().try_for_each(|drive| {
+            let profile = drive.profile.clone().with_policies(self.policies());
+            drive.profile = profile.map_err(|problem| format!("policies: {problem}"))?;
+            Ok(())
+        })
     }
 
     /// They as policies of a drive.

@@ -43,12 +43,12 @@ pub(crate) struct Finished {
 impl Finished {
     /// The report as JSON, as of `nandscape sim --json`.
     fn report(&self) -> String {
-        self.run.report.to_json()
+        self.run.report().to_json()
     }
 
     /// The recording as JSON, if there is one.
     fn details(&self) -> Option<String> {
-        let details = self.run.details.as_ref()?;
+        let details = self.run.drives()[0].details.as_ref()?;
         Some(serde_json::to_string(details).expect("details are plain data"))
     }
 
@@ -70,10 +70,10 @@ impl Finished {
     /// Writes the files of `nandscape sim --out` into an existing folder.
     #[expect(clippy::needless_pass_by_value, reason = "arguments of Python are owned")]
     fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
-        let Some(details) = &self.run.details else {
+        let Some(details) = &self.run.drives()[0].details else {
             return Err(error::input(py, "details: the run has no recording; run it with details=True"));
         };
-        let document = Document { report: &self.run.report, details, profile_toml: &self.profile, part_of: None };
+        let document = Document { report: self.run.report(), details, profile_toml: &self.profile, part_of: None };
         document.write(&folder).map_err(|problem| error::run(py, &problem.to_string()))
     }
 
@@ -137,7 +137,7 @@ pub(crate) fn simulate(
         Err(failure) => return Err(failure.raise(py, interrupt)),
     };
     run.choose_percentiles(&chosen);
-    run.report.inputs.set = set;
+    run.drives_mut()[0].report.inputs.set = set;
     Ok(Finished { run, columns, profile, interrupt })
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn find_rate(
     let Found { search, finished } = value.map_err(|failure| failure.raise(py, None))?;
     let text = serde_json::to_string(&search).expect("a search is plain data");
     let finished = finished.map(|mut run| {
-        run.report.inputs.set = set;
+        run.drives_mut()[0].report.inputs.set = set;
         Finished { run, columns: None, profile, interrupt: None }
     });
     Ok((text, finished))
@@ -187,6 +187,9 @@ impl Prepared {
     }
 
     fn simulation(&self) -> Result<Simulation, String> {
+        if self.inputs.layers.is_some() {
+            return Err("over: `nandscape sim --over` and sweeps run layers, and this runs one drive".to_owned());
+        }
         let mut simulation = self.inputs.simulation()?;
         let unnamed = simulation.workload.jobs.iter_mut().filter(|_| !self.has_names);
         unnamed.for_each(|job| job.name = job.rw.to_string());
@@ -201,12 +204,13 @@ impl Prepared {
     }
 
     fn measure(self, details: bool, requests: bool) -> Result<Measured, Failure> {
-        let simulation = self.simulation().map_err(Failure::Input)?;
+        let mut simulation = self.simulation().map_err(Failure::Input)?;
+        simulation.wanted.details = details;
         let collector = requests.then(|| Rc::new(Collector::new()));
         let observer = collector.clone().map(|collector| collector as Rc<dyn Observer>);
         let begin = self.inputs.begin(&simulation).map_err(Failure::Input)?;
         let begin = Begin { save: self.save_state.clone(), save_after: self.save_state_after.clone(), ..begin };
-        let mut run = simulation.run_begun(&begin, self.progress(), details, observer)?;
+        let mut run = simulation.run_begun(&begin, self.progress(), observer)?;
         std::mem::replace(&mut run.saved, Ok(()))?;
         Ok((run, collector.map(|collector| collector.take())))
     }
@@ -216,9 +220,9 @@ impl Prepared {
         let begin = self.inputs.begin(&simulation).map_err(Failure::Input)?;
         search::find(&simulation.workload, bound, Failure::Input, |workload| {
             let trial = Simulation { workload, ..simulation.clone() };
-            let run = trial.run_begun(&begin, self.progress(), false, None)?;
-            match run.report.failures().1 {
-                0 if run.report.interrupted => Err(Failure::Interrupted),
+            let run = trial.run_begun(&begin, self.progress(), None)?;
+            match run.failures().1 {
+                0 if run.is_interrupted() => Err(Failure::Interrupted),
                 0 => Ok(run),
                 _ => Err(Failure::Run(
                     "some requests failed at a rate; a search needs a drive that serves them".to_owned(),

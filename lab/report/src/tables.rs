@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nandscape_lab_run::record::{Distribution, Series, SeriesOf};
-use nandscape_lab_run::{Details, HostDetails, Latency, Report, StackFinished};
+use nandscape_lab_run::{ChainFinished, Details, HostDetails, Latency, Report};
 
 /// Columns of the same length.
 pub(crate) struct Table {
@@ -76,7 +76,7 @@ pub(crate) fn of_run(report: &Report, details: &Details) -> Vec<Table> {
 }
 
 /// All tables of a run on several drives: of its requests, and a row for each drive.
-pub(crate) fn of_array(finished: &StackFinished, details: &HostDetails) -> Vec<Table> {
+pub(crate) fn of_array(finished: &ChainFinished, details: &HostDetails) -> Vec<Table> {
     vec![latency(&finished.host.latency_us), cdf(&details.histogram), series(&details.series), drives(finished)]
 }
 
@@ -143,7 +143,7 @@ fn series(series: &Series) -> Table {
 }
 
 /// The commands of each drive of several.
-fn drives(finished: &StackFinished) -> Table {
+fn drives(finished: &ChainFinished) -> Table {
     let rows: Vec<(&str, &str, &Latency)> = finished
         .drives
         .iter()

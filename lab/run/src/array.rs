@@ -1,5 +1,5 @@
 //! Arrays over the drives of an experiment that has its own rig, and the part of arrays in reports. As a layer of a
-//! [`Stack`](crate::Stack) they are in [`chain`](crate::chain).
+//! [`Simulation`](crate::Simulation) they are in [`chain`](crate::chain).
 
 use std::rc::Rc;
 

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use nandscape_device_media::Priority;
 use nandscape_device_ssd::{ManagedFlash, Ssd};
+use nandscape_drive::flash::FlashWatch;
 use nandscape_host_block::predictor::{Flash, MittSsd, Order, Predictor};
 use nandscape_host_block::{Accuracy, BlockLayer, Config, PredictorKind};
 use nandscape_sim::{Histogram, Sim, Span};
@@ -85,34 +86,59 @@ impl BlockReport {
     }
 }
 
-/// The block layer over a drive, with the service order of its chips.
+/// What a block layer may see of a drive whose flash the host manages (Li 3.1.7).
+pub struct ManagedView {
+    flash: Box<dyn Fn() -> Option<Flash>>,
+    watch: Box<dyn Fn(Rc<dyn FlashWatch>) -> bool>,
+}
+
+impl ManagedView {
+    /// Of a drive of this process, with the service order of its chips.
+    pub fn of(ssd: &Rc<Ssd>, priority: Priority) -> ManagedView {
+        let order = if priority == Priority::Fifo { Order::Fifo } else { Order::ReadsFirst };
+        let (of_map, of_media) = (ssd.clone(), ssd.clone());
+        let flash = move || {
+            let map = ManagedFlash::of(&of_map)?;
+            Some(Flash { sheet: map.sheet(), order, map: Box::new(map) })
+        };
+        ManagedView { flash: Box::new(flash), watch: Box::new(move |watch| of_media.media().watch(watch)) }
+    }
+
+    /// The block layer over such a drive.
+    ///
+    /// # Errors
+    /// When the predictor does not know such a drive, or another layer already gets the reports of its flash.
+    pub(crate) fn layer(&self, sim: &Sim, config: &Config) -> Result<Rc<BlockLayer>, String> {
+        config.check().map_err(|error| error.to_string())?;
+        let predictor = match config.predictor {
+            PredictorKind::None | PredictorKind::Told => None,
+            PredictorKind::NoopDisk | PredictorKind::CfqDisk | PredictorKind::SmrDisk => {
+                let name = config.predictor.name();
+                return Err(format!(
+                    "block.predictor: {name} knows disks, and this drive is flash; none, told and ssd are valid for it"
+                ));
+            }
+            PredictorKind::Ssd => Some(self.mitt(sim, config)? as Rc<dyn Predictor>),
+        };
+        Ok(BlockLayer::new(sim, config.clone(), predictor))
+    }
+
+    fn mitt(&self, sim: &Sim, config: &Config) -> Result<Rc<MittSsd>, String> {
+        let flash = (self.flash)().ok_or(
+            "block.predictor: ssd knows the flash of a drive with one FTL that maps pages; none and told are valid for this drive",
+        )?;
+        let mitt = MittSsd::new(sim, flash, config);
+        match (self.watch)(mitt.clone()) {
+            true => Ok(mitt),
+            false => Err("another block layer is told of the flash of this drive".to_owned()),
+        }
+    }
+}
+
+/// The block layer over a drive of this process.
 ///
 /// # Errors
 /// When the predictor does not know such a drive, or another layer already gets the reports of its flash.
 pub fn layer(sim: &Sim, ssd: &Rc<Ssd>, priority: Priority, config: &Config) -> Result<Rc<BlockLayer>, String> {
-    config.check().map_err(|error| error.to_string())?;
-    let predictor = match config.predictor {
-        PredictorKind::None | PredictorKind::Told => None,
-        PredictorKind::NoopDisk | PredictorKind::CfqDisk | PredictorKind::SmrDisk => {
-            let name = config.predictor.name();
-            return Err(format!(
-                "block.predictor: {name} knows disks, and this drive is flash; none, told and ssd are valid for it"
-            ));
-        }
-        PredictorKind::Ssd => Some(mitt(sim, ssd, priority, config)? as Rc<dyn Predictor>),
-    };
-    Ok(BlockLayer::new(sim, config.clone(), predictor))
-}
-
-fn mitt(sim: &Sim, ssd: &Rc<Ssd>, priority: Priority, config: &Config) -> Result<Rc<MittSsd>, String> {
-    let map = ManagedFlash::of(ssd).ok_or(
-        "block.predictor: ssd knows the flash of a drive with one FTL that maps pages; none and told are valid for this drive",
-    )?;
-    let order = if priority == Priority::Fifo { Order::Fifo } else { Order::ReadsFirst };
-    let flash = Flash { sheet: map.sheet(), order, map: Box::new(map) };
-    let mitt = MittSsd::new(sim, flash, config);
-    match ssd.media().watch(mitt.clone()) {
-        true => Ok(mitt),
-        false => Err("another block layer is told of the flash of this drive".to_owned()),
-    }
+    ManagedView::of(ssd, priority).layer(sim, config)
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_lab_workload::Outcome;
+use nandscape_lab_workload::{Direction, Outcome};
 use nandscape_sim::Histogram;
 use serde::Serialize;
 
+use crate::flow::mean_us;
 use crate::percentile::Percentile;
 
 /// Latencies of one kind of request.
@@ -32,6 +33,33 @@ pub struct Latency {
     /// Percentiles that the user chose besides.
     #[serde(flatten)]
     pub chosen: BTreeMap<String, Option<f64>>,
+}
+
+/// All latencies of a run, by direction.
+#[derive(Clone)]
+pub(crate) struct Latencies([Histogram; Direction::ALL.len()]);
+
+impl Latencies {
+    pub(crate) fn of_all(outcome: &Outcome) -> Latencies {
+        Latencies(Direction::ALL.map(|way| outcome.tally(way).latency.clone()))
+    }
+
+    /// Those of one direction.
+    pub(crate) fn of(&self, direction: Direction) -> &Histogram {
+        &self.0[direction as usize]
+    }
+
+    /// The mean of all in microseconds; `None` without any.
+    pub(crate) fn mean_us(&self) -> Option<f64> {
+        mean_us(self.0.iter())
+    }
+
+    /// Adds percentiles to the figures of a report.
+    pub(crate) fn choose(&self, figures: &mut BTreeMap<&'static str, Latency>, chosen: &[Percentile]) {
+        for way in Direction::ALL {
+            figures.get_mut(way.name()).into_iter().for_each(|latency| latency.choose(self.of(way), chosen));
+        }
+    }
 }
 
 /// Percentiles that every report has.
@@ -82,7 +110,7 @@ impl Latency {
     }
 
     /// Adds percentiles that are not among the others.
-    pub(crate) fn choose(&mut self, latencies: &Histogram, chosen: &[Percentile]) {
+    fn choose(&mut self, latencies: &Histogram, chosen: &[Percentile]) {
         for one in chosen.iter().filter(|one| !ALWAYS.contains(&one.key().as_str())) {
             self.chosen.insert(one.key(), percentile(latencies, latencies.count(), one.quantile()));
         }

@@ -6,8 +6,9 @@
 //! | `build` | building a drive from a profile, in a state |
 //! | `rig` | drives by name on one executor, for any host |
 //! | `saved` | states of drives, saved to files and taken from them; preconditioning under a load |
-//! | `simulation` | a workload on one drive |
-//! | `stack` | a workload on several drives, with layers of the host over them |
+//! | `simulation` | a workload on drives, with layers of the host over them; a lone drive is the empty chain |
+//! | `stand` | what a run stands on: drives, layers, and the way of its jobs to the top |
+//! | `finished` | what a run leaves: the report of a lone drive, or those of layers and drives |
 //! | `chain` | layers of a host over drives: arrays, block layers, page caches, in any order |
 //! | `array` | arrays of experiments, and their part of the report |
 //! | `array_members` | whether drives can be their members |
@@ -64,6 +65,7 @@ mod build;
 pub mod chain;
 mod cpu;
 mod damage;
+mod finished;
 mod flow;
 mod forwarded;
 mod host;
@@ -95,7 +97,7 @@ mod served_group;
 mod served_layers;
 mod simulation;
 mod snapshot;
-mod stack;
+mod stand;
 mod state;
 mod tap;
 mod tower;
@@ -117,6 +119,7 @@ pub use build::{DriveError, Precondition, build_drive};
 pub use chain::{ArrayLayer, Chain, LayerWords};
 pub use cpu::{CpuReport, NetworkReport};
 pub use damage::{Damage, Fault};
+pub use finished::{ChainFinished, Figures, Finished, notes_of_each};
 pub use flow::{DeadlineReport, FlowReport};
 pub use host::process_cpu;
 pub use host_report::{DRIVE, HostReport};
@@ -143,8 +146,7 @@ pub use saved::{Begin, HeldLayers, History, Settled, Start, StateError, StateFil
 pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
 pub use served_group::{GroupExport, GroupSpec};
 pub use served_layers::LayersExport;
-pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
-pub use stack::{Stack, StackFinished, notes_of_each};
+pub use simulation::{Observer, Phase, Progress, RunError, Simulation};
 pub use tower::{Below, DriveFigures, Tower, TowerError};
 pub use upkeep::{Recoveries, Upkeep};
 pub use watched::{LiveDriveReport, LiveReport, LiveWatch, Observed};

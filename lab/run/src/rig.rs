@@ -1,7 +1,7 @@
 //! Drives of a simulation on one executor, each with its name, its counters, its report and its timeline. Any host runs on
 //! them: the jobs of a workload, layers over several drives, the tasks of an experiment.
 //!
-//! Left out: the host. [`Simulation`](crate::Simulation) runs a workload on one drive, [`Stack`](crate::Stack) on several.
+//! Left out: the host. [`Simulation`](crate::Simulation) runs a workload.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -96,7 +96,7 @@ fn listen(sim: &Sim, drives: &[Placed], more: Option<Rc<dyn Listener>>) {
 }
 
 /// Drives without a state that was taken out of others.
-pub(crate) fn new(drives: Vec<RigDrive>) -> Vec<(RigDrive, Option<(SavedDrive, History)>)> {
+fn new(drives: Vec<RigDrive>) -> Vec<(RigDrive, Option<(SavedDrive, History)>)> {
     drives.into_iter().map(|drive| (drive, None)).collect()
 }
 

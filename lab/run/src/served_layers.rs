@@ -51,8 +51,7 @@ impl Node for ServedNode {
 
     fn view(&self, of: TypeId) -> Option<Rc<dyn Any>> {
         let model = self.model.as_ref().filter(|_| of == TypeId::of::<ManagedView>())?;
-        let view = ManagedView { ssd: model.ssd().clone(), priority: model.profile().priority() };
-        Some(Rc::new(view))
+        Some(Rc::new(ManagedView::of(model.ssd(), model.profile().priority())))
     }
 }
 

@@ -1,30 +1,34 @@
-//! A run on one drive: drive, state of use, workload, report.
+//! A run in simulated time: drives in their states of use, [layers](crate::chain) of the host over them, a workload, a report.
+//!
+//! A lone drive is the empty chain. Jobs use its queue pairs themselves, in any of its namespaces, with its zones, its places for
+//! data and its notices, and its report has what the workload saw. Layers have one namespace, which jobs use in turn where more
+//! than one drive or layer is at the top. A command carries the time of each layer in addition to that of the drive; together they
+//! sum to the latency.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Resolved;
-use nandscape_drive::{Drive, QueueDrive};
-use nandscape_host_block::BlockLayer;
-use nandscape_lab_workload::{Direction, Hooks, PlacedBy, Runner, Served, Workload, ZoneLimits};
-use nandscape_sim::{Histogram, Seed, Sim, Stalled};
+use nandscape_lab_workload::{Hooks, Outcome, Runner, Served, Workload, ZoneLimits};
+use nandscape_sim::{Seed, Sim, Stalled};
 use nandscape_wire_nvme::Status;
 
-use crate::block::{self, BlockReport};
+use crate::array_members::name_of_drive;
 use crate::build::{DriveError, Precondition};
-use crate::cpu::{CpuReport, Host};
-use crate::flow::mean_us;
+use crate::chain::{Instance, Named, Opened, Part, Section};
+use crate::cpu::CpuReport;
+use crate::finished::{ChainFinished, Figures, Finished, notes_of_each};
 use crate::host::Moment;
+use crate::host_report::HostReport;
 use crate::inputs::HostInputs;
-use crate::percentile::Percentile;
-use crate::precompletion::Asking;
-use crate::pressure::Arrivals;
-use crate::record::Details;
-use crate::report::Report;
-use crate::rig::{DriveFinished, Placed, Rig, RigDrive, Wanted};
-use crate::saved::{Begin, StateError, save_run};
-use crate::search::Measured;
-use crate::stack::entries;
+use crate::latency::Latencies;
+use crate::record::HostRecorder;
+use crate::rig::{DriveFinished, Placed, RigDrive, Wanted};
+use crate::saved::{Begin, StateError};
+use crate::stand::{Reach, Stand};
+use crate::tap::Tally;
 
 /// A phase of a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -56,23 +60,21 @@ impl Progress for () {
 /// All inputs of a run.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    /// The drive.
-    pub profile: Resolved,
-    /// Where its data is kept.
-    pub store: StoreKind,
-    /// Its state at the start.
-    pub precondition: Precondition,
-    /// The load on it.
-    pub workload: Workload,
-    /// Seed of all random choices.
-    pub seed: u64,
-    /// Whether to record the activity of every die and channel.
-    pub trace: bool,
-    /// Whether to check the drive's tables afterwards.
-    pub check: bool,
-    /// The host's block layer, if there is one.
+    /// The drives, by name; names differ.
+    pub drives: Vec<RigDrive>,
+    /// What lies over them, the lowest first. Where more than one drive or layer is at the top, jobs use them in turn.
+    pub layers: Vec<Named>,
+    /// The block layer over a lone drive, in the drive's report; over other drives it is one of the layers.
     pub block: Option<nandscape_host_block::Config>,
-    /// The host in whose threads the workload runs; without one, hosts take no time.
+    /// The load on the top.
+    pub workload: Workload,
+    /// Seed of all random choices of the load.
+    pub seed: u64,
+    /// What to record besides the figures.
+    pub wanted: Wanted,
+    /// Whether to check all tables afterwards.
+    pub check: bool,
+    /// The host in whose threads the workload runs, on one drive or layer at the top; without one, hosts take no time.
     pub host: Option<nandscape_host_path::Profile>,
 }
 
@@ -121,74 +123,34 @@ impl RunError {
     }
 }
 
-/// The results of a run.
-pub struct Finished {
-    /// Its figures.
-    pub report: Report,
-    /// The activity of every die and channel as Chrome-trace JSON, if it was recorded.
-    pub trace: Option<String>,
-    /// The recording, if it was requested.
-    pub details: Option<Details>,
-    /// Whether the state after the run was saved, if it was to be.
-    pub saved: Result<(), RunError>,
-    /// The latencies of the measured phase, in the order of [`Direction::ALL`].
-    latencies: [Histogram; Direction::ALL.len()],
-}
-
-impl Measured for Finished {
-    fn latencies(&self, direction: Direction) -> &Histogram {
-        self.latency(direction)
-    }
-
-    fn arrivals(&self) -> Option<&Arrivals> {
-        self.report.arrivals.as_ref()
-    }
-}
-
-impl Finished {
-    /// The latencies of one direction.
-    pub fn latency(&self, direction: Direction) -> &Histogram {
-        &self.latencies[direction as usize]
-    }
-
-    /// Mean latency of all requests in microseconds; `None` without any.
-    pub fn mean_us(&self) -> Option<f64> {
-        mean_us(self.latencies.iter())
-    }
-
-    /// Adds percentiles to the report's latencies.
-    pub fn choose_percentiles(&mut self, chosen: &[Percentile]) {
-        for direction in Direction::ALL {
-            if let Some(latency) = self.report.latency_us.get_mut(direction.name()) {
-                latency.choose(&self.latencies[direction as usize], chosen);
-            }
-        }
-    }
-}
-
 /// Sees the measured requests of a run.
 pub trait Observer {
     /// A request has completed.
     fn served(&self, request: &Served<'_>);
 }
 
-/// Takes the snapshot when the measured phase begins, and forwards progress.
+/// Begins the measured phase on all parts of a run at once, and forwards requests and progress.
 struct Watch {
     sim: Sim,
     drives: Rc<[Placed]>,
-    block: Option<Rc<BlockLayer>>,
-    host: Option<Rc<Host>>,
-    asking: Option<Rc<Asking>>,
-    progress: Rc<dyn Progress>,
+    tallies: Rc<[Rc<Tally>]>,
+    opened: Rc<Opened>,
+    reach: Rc<Reach>,
+    recorder: Option<Rc<HostRecorder>>,
     observer: Option<Rc<dyn Observer>>,
+    progress: Rc<dyn Progress>,
+    measuring: Cell<bool>,
 }
 
 impl Hooks for Watch {
     fn measuring(&self) {
+        assert!(!self.measuring.replace(true), "the measured phase begins once");
         self.drives.iter().for_each(|drive| drive.begin(&self.sim));
-        self.block.iter().for_each(|layer| layer.count_anew());
-        self.host.iter().for_each(|host| host.begin());
-        if let Some(asking) = &self.asking {
+        self.tallies.iter().for_each(|tally| tally.begin(self.sim.now()));
+        self.opened.layers.iter().for_each(|layer| layer.node.begin());
+        self.reach.host.iter().for_each(|host| host.begin());
+        self.recorder.iter().for_each(|recorder| recorder.begin(self.sim.now()));
+        if let Some(asking) = &self.reach.asking {
             asking.count_anew();
             self.drives[0].ssd.count_notices_anew();
         }
@@ -199,7 +161,12 @@ impl Hooks for Watch {
     }
 
     fn served(&self, request: &Served<'_>) {
-        self.drives.iter().for_each(|drive| drive.served(request));
+        match &self.recorder {
+            Some(recorder) => {
+                recorder.served(request, self.opened.layers.iter().find_map(|layer| layer.node.schedule()));
+            }
+            None => self.drives.iter().for_each(|drive| drive.served(request)),
+        }
         self.observer.iter().for_each(|observer| observer.served(request));
     }
 
@@ -213,140 +180,212 @@ impl Hooks for Watch {
 }
 
 impl Simulation {
+    /// A workload on drives, without layers and without a host.
+    pub fn of(drives: Vec<RigDrive>, workload: Workload, seed: u64) -> Simulation {
+        let (layers, wanted) = (Vec::new(), Wanted::default());
+        Simulation { drives, layers, block: None, workload, seed, wanted, check: false, host: None }
+    }
+
+    /// A workload on a lone drive, which keeps no data.
+    pub fn on(profile: Resolved, precondition: Precondition, workload: Workload, seed: u64) -> Simulation {
+        let (name, store) = (profile.name.clone(), StoreKind::None);
+        let drive = RigDrive { name, profile, store, precondition, seed: Seed::new(seed) };
+        Simulation::of(vec![drive], workload, seed)
+    }
+
+    /// A workload on layers over drives, which keep no data, and have their names and seeds by number.
+    pub fn under(
+        layers: Vec<Named>,
+        profiles: Vec<Resolved>,
+        precondition: Precondition,
+        workload: Workload,
+        seed: u64,
+    ) -> Simulation {
+        let drive = |(number, profile): (usize, Resolved)| {
+            let seed = Seed::new(seed).child("array").nth(number as u64);
+            RigDrive { name: name_of_drive(number), profile, store: StoreKind::None, precondition, seed }
+        };
+        let drives = profiles.into_iter().enumerate().map(drive).collect();
+        Simulation { layers, ..Simulation::of(drives, workload, seed) }
+    }
+
+    /// Whether it is a run of a lone drive: the empty chain.
+    pub fn is_alone(&self) -> bool {
+        self.drives.len() == 1 && self.layers.is_empty()
+    }
+
     /// Runs it.
     ///
     /// # Errors
-    /// See [`RunError`]. Failed commands are not an error: the report counts them.
+    /// See [`RunError`]. Failed commands are not an error: the reports count them.
     pub fn run(&self, progress: Rc<dyn Progress>) -> Result<Finished, RunError> {
-        self.run_observed(progress, false, None)
+        self.run_begun(&Begin::default(), progress, None)
     }
 
-    /// Runs it and records distributions and timelines. The figures are the same as without.
+    /// The same, from a state that was saved, or is to be, and under the eyes of an observer.
     ///
     /// # Errors
-    /// See [`RunError`].
-    pub fn run_recorded(&self, progress: Rc<dyn Progress>) -> Result<Finished, RunError> {
-        self.run_observed(progress, true, None)
-    }
-
-    /// Runs it, with or without a recording, under the eyes of an observer. The figures are the same as without.
-    ///
-    /// # Errors
-    /// See [`RunError`].
-    pub fn run_observed(
-        &self,
-        progress: Rc<dyn Progress>,
-        details: bool,
-        observer: Option<Rc<dyn Observer>>,
-    ) -> Result<Finished, RunError> {
-        self.run_begun(&Begin::default(), progress, details, observer)
-    }
-
-    /// The same, from a state that was saved, or is to be.
-    ///
-    /// # Errors
-    /// See [`RunError`].
+    /// See [`Simulation::run`].
     pub fn run_begun(
         &self,
         begin: &Begin,
         progress: Rc<dyn Progress>,
-        details: bool,
         observer: Option<Rc<dyn Observer>>,
     ) -> Result<Finished, RunError> {
-        let fits = self.workload.check_on_namespaces(&self.profile.namespaces(), self.profile.lba_bytes());
-        let fits = fits.and_then(|()| self.workload.check_on_zones(zone_limits(&self.profile)));
-        let fits = fits.and_then(|()| check_placement(&self.workload, &self.profile));
-        let fits = fits.and_then(|()| self.profile.open_channel().map_or(Ok(()), |_| Workload::check_on_chunks()));
-        fits.map_err(RunError::Workload)?;
-        let (created, seed, workload) = (Moment::now(), Seed::new(self.seed), self.assigned());
-        begin.check_save_after(&self.profile)?;
-        let state = if begin.is_restored() { Some(begin.state(self, &progress)?) } else { None };
-        let wanted = Wanted { trace: self.trace, details };
-        let mut rig = Rig::build_in((created, true), vec![(self.drive(seed), state)], wanted, &*progress)?;
-        let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
-        let block = self.block_layer(&rig)?;
-        let asking = self.profile.precompletion_window().map(|window| rig.ask_for_notices(0, window)).transpose()?;
-        if workload.places_by(PlacedBy::Streams) {
-            rig.enable_streams(0)?;
-        }
-        let under_block = |drive: Rc<QueueDrive>| {
-            let drive = asking.as_ref().map_or(drive.clone() as Rc<dyn Drive>, |asking| asking.over(drive));
-            block.as_ref().map_or(drive.clone(), |layer| layer.over(drive) as Rc<dyn Drive>)
-        };
-        let host = self
-            .host
-            .as_ref()
-            .map(|host| Host::new(host, &rig, self.trace, (asking.as_ref(), under_block)))
-            .transpose()?
-            .map(Rc::new);
+        let created = Moment::now();
+        self.check_given(&self.workload)?;
+        begin.check_save_after(self)?;
+        let states = begin.is_restored().then(|| begin.states(self, &progress)).transpose()?;
+        let mut stand = Stand::build(self, self.wanted, (created, states), &*progress)?;
+        let workload = self.assigned();
+        let (connections, reach) = stand.reach(self, &workload)?;
+        let (reach, recorder) = (Rc::new(reach), self.recorder(&stand));
         let watch = Watch {
-            sim: sim.clone(),
-            drives,
-            block: block.clone(),
-            host: host.clone(),
-            asking: asking.clone(),
-            progress,
+            sim: stand.rig.sim().clone(),
+            drives: stand.rig.drives().clone(),
+            tallies: stand.tallies.clone(),
+            opened: stand.opened.clone(),
+            reach: reach.clone(),
+            recorder: recorder.clone(),
             observer,
+            progress,
+            measuring: Cell::new(false),
         };
-        let runner = Runner::new(&sim, &workload, Box::new(watch));
-        let drives: Vec<Rc<dyn Drive>> = match &host {
-            Some(host) => host.connect_for(&workload, &rig)?,
-            None => connect_for(&workload, &rig)?.into_iter().map(under_block).collect(),
-        };
-        let mut drives = drives.into_iter();
-        let connect = |_: &str, _| drives.next().expect("a drive for each job");
-        let outcome = rig.run(runner.run(&workload, seed.child("workload"), connect))?;
+        let runner = Runner::new(&watch.sim.clone(), &workload, Box::new(watch));
+        let (seed, mut connections) = (Seed::new(self.seed).child("workload"), connections.into_iter());
+        let connect = |_: &str, _| connections.next().expect("a connection for each job");
+        let outcome = stand.rig.run(runner.run(&workload, seed, connect))?;
         if let Some(problem) = &outcome.broken {
             return Err(RunError::Source(problem.clone()));
         }
         if outcome.interrupted && outcome.requests() == 0 {
             return Err(RunError::Interrupted);
         }
-        host.iter().for_each(|host| host.end_timelines());
-        let DriveFinished { mut report, details, .. } = rig.finish(0, &outcome, &workload, self.seed);
-        report.block = block.as_deref().map(BlockReport::of);
-        report.cpu = host.as_deref().map(|host| host.report(outcome.requests()));
-        report.limited_by = report.limited_by.or(report.cpu.as_ref().and_then(CpuReport::limits));
-        report.inputs.host = self.host.as_ref().map(HostInputs::of);
-        if self.host.is_none() {
-            report.notes.extend(self.workload.note_on_threads());
-        }
-        report.precompletion = asking.as_deref().and_then(|asking| rig.precompletion(0, asking));
-        if self.check {
-            rig.check()?;
-        }
-        let trace = self.trace.then(|| rig.chrome_json());
-        let save = |path| save_run(&mut rig, path, self.seed, &self.workload.name, outcome.requests());
-        let saved = begin.save_after.as_deref().map_or(Ok(()), save);
-        let latencies = outcome.tallies.map(|tally| tally.latency);
-        Ok(Finished { report, trace, details, saved, latencies })
+        let figures = self.figures((&stand, &reach), recorder.as_deref(), &workload, &outcome)?;
+        let trace = self.wanted.trace.then(|| stand.rig.chrome_json());
+        let saved = begin.save_run(self, &mut stand, outcome.requests());
+        Ok(Finished { figures, trace, saved, latencies: Latencies::of_all(&outcome) })
     }
 
-    /// The workload with the classes and tenants that the drive's rules give: a block layer and a host see them, and reports.
+    /// What records above layers or several drives, if that is wanted.
+    fn recorder(&self, Stand { rig, opened, .. }: &Stand) -> Option<Rc<HostRecorder>> {
+        if self.is_alone() || !self.wanted.details {
+            return None;
+        }
+        let turns = opened.layers.iter().find_map(|layer| layer.node.turns());
+        let recorder = Rc::new(HostRecorder::new(rig.ssds().map(|ssd| &**ssd), turns));
+        rig.listen(recorder.clone());
+        Some(recorder)
+    }
+
+    /// The figures of the measured phase, after the check of all tables.
+    fn figures(
+        &self,
+        (Stand { rig, opened, tallies }, reach): (&Stand, &Reach),
+        recorder: Option<&HostRecorder>,
+        workload: &Workload,
+        outcome: &Outcome,
+    ) -> Result<Figures, RunError> {
+        reach.host.iter().for_each(|host| host.end_timelines());
+        let finish = |number: usize| match tallies.get(number) {
+            Some(tally) => rig.finish(number, &tally.outcome(outcome), workload, self.seed),
+            None => rig.finish(number, outcome, workload, self.seed),
+        };
+        let mut drives: Vec<DriveFinished> = (0..self.drives.len()).map(finish).collect();
+        drives.iter_mut().for_each(|drive| drive.report.inputs.host = self.host.as_ref().map(HostInputs::of));
+        if self.check {
+            rig.check()?;
+            let check = |layer: &Instance| layer.node.check().map_err(|problem| format!("{}: {problem}", layer.name));
+            opened.layers.iter().try_for_each(check).map_err(RunError::Inconsistent)?;
+        }
+        let cpu = reach.host.as_deref().map(|host| host.report(outcome.requests()));
+        let limit = cpu.as_ref().and_then(CpuReport::limits);
+        let on_threads = if self.host.is_none() { self.workload.note_on_threads() } else { None };
+        if self.is_alone() {
+            let mut drive = drives.swap_remove(0);
+            let report = &mut drive.report;
+            report.block = opened.layers.iter().find_map(|layer| match layer.node.part() {
+                Part::Block(report) => Some(*report),
+                _ => None,
+            });
+            (report.cpu, report.limited_by) = (cpu, report.limited_by.or(limit));
+            report.notes.extend(on_threads);
+            report.precompletion = reach.asking.as_deref().and_then(|asking| rig.precompletion(0, asking));
+            return Ok(Figures::Drive(Box::new(drive)));
+        }
+        let mut host = HostReport::new(outcome, workload, self.seed);
+        host.notes.extend(on_threads);
+        (host.cpu, host.limited_by) = (cpu, limit);
+        host.chain = opened.layers.iter().map(Section::of).collect();
+        host.array = host.chain.iter().find_map(Section::array).cloned();
+        host.notes.extend(self.notes_of_layers(&host, &drives));
+        let details = recorder.map(|recorder| recorder.finish(outcome));
+        Ok(Figures::Chain(Box::new(ChainFinished { host, drives, details })))
+    }
+
+    /// What the drives note, and the lowest array.
+    fn notes_of_layers(&self, host: &HostReport, drives: &[DriveFinished]) -> Vec<String> {
+        let refused = host.array.as_ref().filter(|array| array.windows_refused).map(|_| {
+            "the drives have refused the array's windows, and collect at any time: drives with ftl.kind=\"page\" have windows, and \
+             array.ranges has to be 1 or their ftl.windows.ranges"
+                .to_owned()
+        });
+        let of_drives: Vec<_> = drives.iter().map(|drive| (&*drive.name, &drive.report.notes[..])).collect();
+        let mut notes: Vec<String> = refused.into_iter().chain(notes_of_each(&of_drives)).collect();
+        if let Some(array) = &host.array {
+            let names: Vec<&str> = self.drives.iter().map(|drive| &*drive.name).collect();
+            notes.extend(array.failures(&names));
+            notes.extend(array.short_of_a_cycle(host.virtual_s));
+        }
+        notes
+    }
+
+    /// The workload, on a lone drive with the classes and tenants that the drive's rules give: a block layer and a host see them,
+    /// and reports.
     fn assigned(&self) -> Workload {
         let mut workload = self.workload.clone();
-        workload.assign(self.profile.assignments());
+        if self.is_alone() {
+            workload.assign(self.drives[0].profile.assignments());
+        }
         workload
     }
 
-    fn block_layer(&self, rig: &Rig) -> Result<Option<Rc<BlockLayer>>, RunError> {
-        let Some(config) = &self.block else { return Ok(None) };
-        let ssd = rig.ssds().next().expect("a run has a drive");
-        block::layer(rig.sim(), ssd, self.profile.priority(), config).map(Some).map_err(RunError::Workload)
+    /// Checks a workload and the drives before they are built. What lies over drives is known later.
+    pub(crate) fn check_given(&self, workload: &Workload) -> Result<(), RunError> {
+        let fits = match &self.drives[..] {
+            [] => Err("a workload needs at least one drive".to_owned()),
+            [drive] if self.layers.is_empty() => check_on_drive(workload, &drive.profile),
+            _ if self.block.is_some() => {
+                Err("block lies over a lone drive; over others it is one of the layers".to_owned())
+            }
+            drives => check_names(drives),
+        };
+        fits.map_err(RunError::Workload)
     }
 
-    pub(crate) fn drive(&self, seed: Seed) -> RigDrive {
-        let (profile, store, precondition) = (self.profile.clone(), self.store, self.precondition);
-        RigDrive { name: profile.name.clone(), profile, store, precondition, seed }
+    /// What a user should know before the run: why it takes long.
+    pub fn note_before(&self) -> Option<String> {
+        let profile = &self.drives.first()?.profile;
+        profile.zone().filter(|zone| zone.finish_pads)?;
+        self.workload.note_on_finishes(zone_limits(profile)?)
     }
 }
 
-impl Simulation {
-    /// What a user should know before the run: why it takes long.
-    pub fn note_before(&self) -> Option<String> {
-        self.profile.zone().filter(|zone| zone.finish_pads)?;
-        self.workload.note_on_finishes(zone_limits(&self.profile)?)
+fn check_on_drive(workload: &Workload, profile: &Resolved) -> Result<(), String> {
+    workload.check_on_namespaces(&profile.namespaces(), profile.lba_bytes())?;
+    workload.check_on_zones(zone_limits(profile))?;
+    check_placement(workload, profile)?;
+    profile.open_channel().map_or(Ok(()), |_| Workload::check_on_chunks())
+}
+
+fn check_names(drives: &[RigDrive]) -> Result<(), String> {
+    let mut seen = BTreeMap::new();
+    for (number, drive) in drives.iter().enumerate() {
+        if let Some(first) = seen.insert(&drive.name, number) {
+            return Err(format!("drives {first} and {number} are both called {:?}; names must differ", drive.name));
+        }
     }
+    Ok(())
 }
 
 /// What a drive with zones allows.
@@ -363,15 +402,8 @@ pub(crate) fn zone_limits(profile: &Resolved) -> Option<ZoneLimits> {
 }
 
 /// Checks that a drive has the handles or streams that the jobs name.
-pub(crate) fn check_placement(workload: &Workload, profile: &Resolved) -> Result<(), String> {
+fn check_placement(workload: &Workload, profile: &Resolved) -> Result<(), String> {
     let keys = &profile.keys.ftl;
     let [handles, streams] = [keys.fdp.handles, keys.streams.count].map(|count| count.unwrap_or(0) as u16);
     workload.check_on_placement(handles, streams)
-}
-
-/// A queue pair for each job, and one for each load.
-pub(crate) fn connect_for(workload: &Workload, rig: &Rig) -> Result<Vec<Rc<QueueDrive>>, RunError> {
-    let jobs = workload.jobs.iter().flat_map(|spec| (0..spec.numjobs).map(move |_| (spec.namespace, entries(spec))));
-    let loads = workload.loads.iter().map(|_| (1, u32::MAX));
-    jobs.chain(loads).map(|(nsid, entries)| rig.connect_to(0, nsid, entries)).collect()
 }

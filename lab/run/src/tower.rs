@@ -1,6 +1,6 @@
 //! New drives with layers of a host over them, in simulated time, for an engine of an application: it uses what is at the top.
 //!
-//! Left out: workloads, which run on a [`Stack`](crate::Stack), and reports of the layers.
+//! Left out: workloads, which a [`Simulation`](crate::Simulation) runs, and reports of the layers.
 
 use std::rc::Rc;
 

@@ -10,13 +10,14 @@ use nandscape_sim::trace::{Event, Listener};
 use nandscape_transport_reactor::Released;
 
 use crate::chain::{LayerSettings, Section};
+use crate::finished::{ChainFinished, notes_of_each};
 use crate::host::Moment;
 use crate::host_report::HostReport;
+use crate::latency::Latencies;
 use crate::record::HostRecorder;
 use crate::rig::DriveFinished;
 use crate::served_group::{GroupExport, GroupSpec};
 use crate::simulation::Observer;
-use crate::stack::{StackFinished, notes_of_each};
 use crate::watched::{Clients, Watched};
 
 /// See the file.
@@ -33,11 +34,12 @@ pub(crate) struct WatchedGroup {
 /// What a run on such drives leaves.
 pub struct GroupFinished {
     /// The figures.
-    pub finished: StackFinished,
+    pub finished: ChainFinished,
     /// The profile of the first drive.
     pub profile: Resolved,
     /// The settings of the layers.
     pub settings: Vec<LayerSettings>,
+    pub(crate) latencies: Latencies,
 }
 
 /// How the run is described.
@@ -118,9 +120,9 @@ impl WatchedGroup {
         host.notes.extend(notes.into_iter().chain(notes_of_each(&of_drives)));
         let settings = LayerSettings::of(&self.spec.chain.resolve()?);
         let profile = self.spec.drives[0].resolve().map_err(|error: ProfileError| error.to_string())?;
-        let mut finished = StackFinished::of_clients(host, drives, &outcome);
-        finished.details = self.recorder.as_ref().map(|recorder| recorder.finish(&outcome));
-        Ok(GroupFinished { finished, profile, settings })
+        let details = self.recorder.as_ref().map(|recorder| recorder.finish(&outcome));
+        let finished = ChainFinished { host, drives, details };
+        Ok(GroupFinished { finished, profile, settings, latencies: Latencies::of_all(&outcome) })
     }
 }
 

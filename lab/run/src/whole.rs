@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::chain::{LayerSettings, stacked};
+use crate::finished::ChainFinished;
 use crate::host_report::HostReport;
 use crate::inputs::Inputs;
 use crate::report::{Host, Report};
-use crate::stack::StackFinished;
 
 /// See the file.
 #[derive(Serialize)]
@@ -29,7 +29,7 @@ struct Named<'a> {
     report: &'a Report,
 }
 
-impl StackFinished {
+impl ChainFinished {
     /// What it ran on, from the top down: `raid5:4 of default`, `cache over raid5:4 of default`.
     pub fn called(&self, profile: &str) -> String {
         match self.host.chain.is_empty() {

@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Profile, ProfileKeys};
+use nandscape_device_ssd::{Profile, ProfileKeys, Resolved};
 use nandscape_host_path::Profile as HostProfile;
 use nandscape_lab_run::{Percentile, Phase, Precondition, Progress, Simulation};
 use nandscape_lab_workload::{Workload, parse_table};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::layers::LayerInputs;
@@ -87,6 +87,32 @@ pub struct Drive {
     pub notes: Vec<String>,
 }
 
+impl Drive {
+    /// The profile, with these faults in addition to its own.
+    ///
+    /// # Errors
+    /// When there can be no such drive.
+    pub(crate) fn resolve(&self, faults: &[&String]) -> Result<Resolved, String> {
+        let keys: ProfileKeys = toml::from_str(&self.keys).map_err(|error| error.to_string())?;
+        let mut profile = Profile::of_keys(&self.name, keys);
+        if !faults.is_empty() {
+            let given = profile.keys.faults.iter().flat_map(|given| &given.0).map(|rule| rule.0.to_string());
+            // A rule contains no quotation mark.
+            let all: Vec<String> =
+                given.chain(faults.iter().map(|rule| (*rule).clone())).map(|rule| format!("\"{rule}\"")).collect();
+            profile.set(&format!("faults=[{}]", all.join(", "))).map_err(|error| error.to_string())?;
+        }
+        let mut resolved = profile.resolve().map_err(|error| error.to_string())?;
+        resolved.notes.clone_from(&self.notes);
+        Ok(resolved)
+    }
+}
+
+/// Removes what depends on the machine.
+fn without_host(report: &mut Value) {
+    report.as_object_mut().expect("a report is an object").remove("host");
+}
+
 /// Forwards the progress of a run as one share.
 pub(crate) struct Share<F>(pub(crate) F);
 
@@ -137,10 +163,7 @@ impl Inputs {
                 "its policies ({policies}) are functions, and only the process that has them can call them"
             ));
         }
-        match self.layers {
-            Some(_) => self.measure_layers(progress),
-            None => self.measure_run(&self.simulation()?, made, progress),
-        }
+        self.measure_run(&self.simulation()?, made, progress)
     }
 
     /// The same, of a run that [`Inputs::simulation`] has made and the caller has given the point's policies.
@@ -156,7 +179,7 @@ impl Inputs {
         let percentiles = self.percentiles.iter().map(|text| text.parse::<Percentile>());
         let percentiles: Vec<Percentile> = percentiles.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
         let begin = start::begin(self, simulation, made)?;
-        let mut finished = match simulation.run_begun(&begin, progress.clone(), false, None) {
+        let mut finished = match simulation.run_begun(&begin, progress.clone(), None) {
             // The file is damaged; the point does without.
             Err(error) if made.is_some() && start::is_of_state(&error) => {
                 return self.measure_run(simulation, None, progress);
@@ -164,15 +187,14 @@ impl Inputs {
             finished => finished.map_err(|error| error.to_string())?,
         };
         finished.choose_percentiles(&percentiles);
-        let mut report = finished.report;
-        report.inputs.set.clone_from(&self.set);
-        let problem = match report.failures().1 {
+        let problem = match finished.failures().1 {
             0 => None,
             failed => Some(format!("{failed} requests failed; the report counts them by status")),
         };
-        let mut figures = serde_json::to_value(&report).expect("a report is plain data");
-        // What depends on the machine.
-        figures.as_object_mut().expect("a report is an object").remove("host");
+        let mut figures = finished.to_value(simulation, &self.set, None);
+        without_host(&mut figures);
+        let drives = figures.get_mut("drives").and_then(Value::as_array_mut);
+        drives.into_iter().flatten().for_each(|drive| without_host(&mut drive["report"]));
         Ok(Stored::new(self.clone(), problem, figures))
     }
 
@@ -181,23 +203,15 @@ impl Inputs {
     /// # Errors
     /// Why there is none.
     pub fn simulation(&self) -> Result<Simulation, String> {
-        if self.layers.is_some() {
-            return Err("over: `nandscape sim --over` and sweeps run layers, and this runs one drive".to_owned());
-        }
-        let keys: ProfileKeys = toml::from_str(&self.drive.keys).map_err(|error| error.to_string())?;
-        let mut profile = Profile::of_keys(&self.drive.name, keys).resolve().map_err(|error| error.to_string())?;
-        profile.notes.clone_from(&self.drive.notes);
-        Ok(Simulation {
-            profile,
-            store: StoreKind::None,
-            precondition: self.precondition,
-            workload: self.workload()?,
-            seed: self.seed,
-            trace: false,
-            check: false,
-            block: None,
-            host: self.host.as_ref().map(HostInputs::profile).transpose()?,
-        })
+        let (workload, precondition, seed) = (self.workload()?, self.precondition, self.seed);
+        let simulation = match &self.layers {
+            None => Simulation::on(self.drive.resolve(&[])?, precondition, workload, seed),
+            Some(given) => {
+                let (layers, drives) = (given.chain.resolve()?, given.drives(&self.drive)?);
+                Simulation::under(layers, drives, precondition, workload, seed)
+            }
+        };
+        Ok(Simulation { host: self.host.as_ref().map(HostInputs::profile).transpose()?, ..simulation })
     }
 
     /// The workload, or the trace in its place.

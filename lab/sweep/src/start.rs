@@ -52,11 +52,12 @@ impl Inputs {
     /// # Errors
     /// When its saved state or its load cannot be used.
     pub fn begin(&self, simulation: &Simulation) -> Result<Begin, String> {
-        Ok(Begin { start: self.start(&simulation.workload)?, ..Begin::default() })
+        let chain = self.layers.as_ref().map(|layers| layers.chain.clone()).unwrap_or_default();
+        Ok(Begin { start: self.start(&simulation.workload)?, chain, ..Begin::default() })
     }
 
     /// Where the run of the point begins.
-    pub(crate) fn start(&self, workload: &Workload) -> Result<Start, String> {
+    fn start(&self, workload: &Workload) -> Result<Start, String> {
         if let Some(state) = &self.from_state {
             return Ok(Start::File(Box::new(state.open()?)));
         }
@@ -96,7 +97,7 @@ impl Inputs {
         path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(|error| error.to_string())?;
         let simulation = self.simulation()?;
         let begin = Begin { save: Some(path.to_owned()), ..self.begin(&simulation)? };
-        begin.state(&simulation, progress).map(drop).map_err(|error| error.to_string())
+        begin.make(&simulation, progress).map_err(|error| error.to_string())
     }
 }
 

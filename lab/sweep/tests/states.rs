@@ -97,19 +97,11 @@ fn save(plan: &Plan, path: &Path) {
     let inputs = plan.points[0].inputs.as_ref().unwrap();
     let mut profile = nandscape_device_ssd::Profile::load("default").unwrap();
     profile.set("capacity=64MiB").unwrap();
-    let simulation = nandscape_lab_run::Simulation {
-        profile: profile.resolve().unwrap(),
-        store: nandscape_device_media::StoreKind::None,
-        precondition: Precondition::Steady,
-        workload: nandscape_lab_workload::Workload::of(nandscape_lab_workload::JobSpec::default()),
-        seed: inputs.seed,
-        trace: false,
-        check: false,
-        block: None,
-        host: None,
-    };
+    let workload = nandscape_lab_workload::Workload::of(nandscape_lab_workload::JobSpec::default());
+    let simulation =
+        nandscape_lab_run::Simulation::on(profile.resolve().unwrap(), Precondition::Steady, workload, inputs.seed);
     let begin = Begin { save: Some(path.to_owned()), ..Begin::default() };
-    begin.state(&simulation, &(std::rc::Rc::new(()) as _)).map(drop).unwrap();
+    begin.make(&simulation, &(std::rc::Rc::new(()) as _)).unwrap();
 }
 
 #[test]

@@ -7,7 +7,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{Precondition, Simulation};
 use nandscape_lab_sweep::{
@@ -142,18 +141,9 @@ fn a_point_is_a_simulation() {
     let job = JobSpec { iodepth: 4, name: "job0".to_owned(), ..JobSpec::default() };
     let mut workload = Workload { limit: Limit::Requests(500), ..Workload::of(job) };
     workload.name = "randread".to_owned();
-    let simulation = Simulation {
-        profile: profile.resolve().unwrap(),
-        store: StoreKind::None,
-        precondition: Precondition::Full,
-        workload,
-        seed: 2,
-        trace: false,
-        check: true,
-        block: None,
-        host: None,
-    };
-    let mut report = serde_json::to_value(simulation.run(Rc::new(())).unwrap().report).unwrap();
+    let simulation =
+        Simulation { check: true, ..Simulation::on(profile.resolve().unwrap(), Precondition::Full, workload, 2) };
+    let mut report = serde_json::to_value(simulation.run(Rc::new(())).unwrap().into_drive().report).unwrap();
     report.as_object_mut().unwrap().remove("host");
     report["inputs"]["set"] = serde_json::json!(["capacity=\"64MiB\""]);
     assert_eq!(outcome.plan.sweep.label(&outcome.plan.points[3].choices), "iodepth 4");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use nandscape_lab_run::chain::LayerSettings;
-use nandscape_lab_run::{HostDetails, StackFinished};
+use nandscape_lab_run::{ChainFinished, HostDetails};
 
 use super::page;
 use crate::document::{Document, PartOf, WriteError};
@@ -15,7 +15,7 @@ const PARQUET: [&str; 4] = ["latency.parquet", "cdf.parquet", "series.parquet", 
 /// A run on an array, to be printed or written into a folder.
 pub struct ArrayDocument<'a> {
     /// Its figures, and its recording.
-    pub finished: &'a StackFinished,
+    pub finished: &'a ChainFinished,
     /// The name of the profile of its drives.
     pub profile: &'a str,
     /// That profile with all keys.

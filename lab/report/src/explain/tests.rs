@@ -2,9 +2,8 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
-use nandscape_lab_run::{Precondition, Simulation};
+use nandscape_lab_run::{Precondition, Simulation, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
 use serde_json::{Value, json};
 
@@ -310,18 +309,9 @@ fn suspension(keys: &[&str]) -> Value {
     let jobs = vec![job("randread", 2_000.0), job("randwrite", 500.0)];
     let workload = Workload { jobs, limit: Limit::Requests(20_000), ..Workload::of(job("read", 1.0)) };
     let (profile, precondition) = (profile.resolve().unwrap(), Precondition::Full);
-    let simulation = Simulation {
-        profile,
-        store: StoreKind::None,
-        precondition,
-        workload,
-        seed: 1,
-        trace: false,
-        check: false,
-        block: None,
-        host: None,
-    };
-    let finished = simulation.run_recorded(Rc::new(())).unwrap();
+    let wanted = Wanted { trace: false, details: true };
+    let simulation = Simulation { wanted, ..Simulation::on(profile, precondition, workload, 1) };
+    let finished = simulation.run(Rc::new(())).unwrap().into_drive();
     let mut report = serde_json::to_value(&finished.report).unwrap();
     report["details"] = serde_json::to_value(finished.details.unwrap()).unwrap();
     report

@@ -1,8 +1,7 @@
 //! Reports of real runs pass. With any leaf spoilt they are rejected, or explained and compared without it.
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
-use nandscape_lab_run::{Precondition, Simulation};
+use nandscape_lab_run::{Precondition, Simulation, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use serde_json::{Value, json};
 
@@ -14,18 +13,10 @@ fn of_a_drive() -> Value {
     profile.set_all(&["capacity=64MiB".to_owned()]).unwrap();
     let job = JobSpec { rw: "randrw".parse().unwrap(), ..JobSpec::default() };
     let workload = Workload { limit: Limit::Requests(3_000), ..Workload::of(job) };
-    let simulation = Simulation {
-        profile: profile.resolve().unwrap(),
-        store: StoreKind::None,
-        precondition: Precondition::Full,
-        workload,
-        seed: 1,
-        trace: false,
-        check: false,
-        block: None,
-        host: None,
-    };
-    let finished = simulation.run_recorded(std::rc::Rc::new(())).unwrap();
+    let wanted = Wanted { trace: false, details: true };
+    let simulation =
+        Simulation { wanted, ..Simulation::on(profile.resolve().unwrap(), Precondition::Full, workload, 1) };
+    let finished = simulation.run(std::rc::Rc::new(())).unwrap().into_drive();
     let mut report = serde_json::to_value(&finished.report).unwrap();
     report["details"] = serde_json::to_value(finished.details.unwrap()).unwrap();
     report

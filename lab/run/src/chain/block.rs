@@ -5,19 +5,11 @@ use std::any::{Any, TypeId};
 use std::rc::Rc;
 
 use nandscape_device_controller::Offers;
-use nandscape_device_media::Priority;
-use nandscape_device_ssd::Ssd;
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use, node};
 use nandscape_host_block::{BlockLayer, Config, PredictorKind};
 
 use super::{Layer, LayerNode, Opening, Part, answering};
-use crate::block::{self, BlockReport};
-
-/// What a block layer knows of a drive whose flash the host manages (Li 3.1.7).
-pub struct ManagedView {
-    pub(crate) ssd: Rc<Ssd>,
-    pub(crate) priority: Priority,
-}
+use crate::block::{BlockReport, ManagedView};
 
 /// See the file.
 #[derive(Clone, PartialEq, Debug)]
@@ -42,7 +34,7 @@ impl Layer for BlockOver {
         let below = below.into_iter().next().ok_or("there is nothing below it")?;
         let config = Config { layer: name, ..self.config.clone() };
         let layer = match node::view::<ManagedView>(&*below) {
-            Some(view) => block::layer(sim, &view.ssd, view.priority, &config)?,
+            Some(view) => view.layer(sim, &config)?,
             None => {
                 let predictor = if self.is_chosen { config.predictor } else { PredictorKind::None };
                 let config = Config { predictor, ..config };

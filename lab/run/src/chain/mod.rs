@@ -47,6 +47,7 @@ use nandscape_wire_nvme::identify::DLFEAT_WRITE_ZEROES;
 use nandscape_wire_nvme::vendor::HINT_TIME;
 
 use crate::array_members::written_in_order;
+pub use crate::block::ManagedView;
 use crate::build::Precondition;
 use crate::record::Turns;
 use crate::simulation::Progress;
@@ -55,7 +56,7 @@ pub(crate) use ahci::Ports;
 pub use ahci::{AhciLayer, AhciReport};
 pub use array::ArrayLayer;
 pub(crate) use array::member;
-pub use block::{BlockOver, ManagedView};
+pub use block::BlockOver;
 pub use cache::{CacheLayer, CacheReport};
 pub use ftl::{FtlLayer, FtlNode, FtlReport};
 pub use model::ModelNode;

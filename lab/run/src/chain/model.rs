@@ -9,8 +9,8 @@ use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, QueueId, Refused, Role
 use nandscape_host_open_channel::Means;
 use nandscape_sim::Sim;
 
-use super::block::ManagedView;
 use crate::array::write_entries;
+use crate::block::ManagedView;
 use crate::host_ftl::{self, Chunks};
 use crate::tap::{Listener, Tap};
 
@@ -105,7 +105,7 @@ impl Node for ModelNode {
         if of == TypeId::of::<Chunks>() {
             return self.chunks.get().cloned().map(|chunks| chunks as Rc<dyn Any>);
         }
-        let view = || Rc::new(ManagedView { ssd: self.ssd.clone(), priority: self.profile.priority() });
+        let view = || Rc::new(ManagedView::of(&self.ssd, self.profile.priority()));
         (of == TypeId::of::<ManagedView>()).then(|| view() as Rc<dyn Any>)
     }
 }

@@ -10,23 +10,33 @@ use nandscape_transport_reactor::{Export, Released};
 use super::open_loop::Target;
 use super::{Replay, ReplayError, ReplayReport, Replayed, exactly, file_name};
 use crate::chain::LayerSettings;
+use crate::finished::ChainFinished;
 use crate::host::Moment;
+use crate::latency::Latencies;
 use crate::live::{BuildError, LiveDrives};
+use crate::percentile::Percentile;
 use crate::served_group::GroupSpec;
 use crate::simulation::{Observer, Progress};
-use crate::stack::StackFinished;
 use crate::watched_group::{Described, GroupFinished, WatchedGroup};
 
 /// Drives that were served as one, replayed.
 pub struct ReplayedGroup {
     /// The figures, as of a simulation of the same drives and layers.
-    pub finished: StackFinished,
+    pub finished: ChainFinished,
     /// The profile of the first drive.
     pub profile: Resolved,
     /// The settings of the layers.
     pub settings: Vec<LayerSettings>,
     /// What was replayed, and how.
     pub replay: ReplayReport,
+    latencies: Latencies,
+}
+
+impl ReplayedGroup {
+    /// Adds percentiles to the latencies that the clients saw.
+    pub fn choose_percentiles(&mut self, chosen: &[Percentile]) {
+        self.latencies.choose(&mut self.finished.host.latency_us, chosen);
+    }
 }
 
 impl Replay {
@@ -78,8 +88,8 @@ impl Replay {
             created,
             notes: replay.notes().into_iter().chain(ended.notes.into_iter().flatten()).collect(),
         });
-        let GroupFinished { finished, profile, settings } = finished.map_err(failed)?;
-        let group = ReplayedGroup { finished, profile, settings, replay };
+        let GroupFinished { finished, profile, settings, latencies } = finished.map_err(failed)?;
+        let group = ReplayedGroup { finished, profile, settings, replay, latencies };
         let (broken_off, version) = (ended.broken_off, live.version.clone());
         Ok(Replayed { drives: Vec::new(), group: Some(group), trace, broken_off, version })
     }

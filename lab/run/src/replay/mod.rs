@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nandscape_device_ssd::ProfileError;
-use nandscape_lab_workload::{Direction, Outcome};
+use nandscape_lab_workload::Outcome;
 use nandscape_sim::trace::{Listener, chrome_json};
 use nandscape_sim::{Executor, Sim, Time};
 use nandscape_transport_reactor::recording::{Reader, RecordingError, Requests, RunTiming};
@@ -32,6 +32,7 @@ pub use what_if::WhatIf;
 use open_loop::Target;
 
 use crate::host::Moment;
+use crate::latency::Latencies;
 use crate::live::{BuildError, DriveSpec, LiveDrive, LiveDrives};
 use crate::percentile::Percentile;
 use crate::record::{Details, Recorder};
@@ -132,17 +133,13 @@ pub struct ReplayedDrive {
     pub details: Option<Details>,
     /// Its profile with all keys.
     pub profile_toml: String,
-    outcome: Outcome,
+    latencies: Latencies,
 }
 
 impl ReplayedDrive {
     /// Adds percentiles to the report's latencies.
     pub fn choose_percentiles(&mut self, chosen: &[Percentile]) {
-        for direction in Direction::ALL {
-            if let Some(latency) = self.report.latency_us.get_mut(direction.name()) {
-                latency.choose(&self.outcome.tally(direction).latency, chosen);
-            }
-        }
+        self.latencies.choose(&mut self.report.latency_us, chosen);
     }
 }
 
@@ -339,7 +336,8 @@ impl Replay {
             report.under(sections, &outcome);
         }
         let profile_toml = drive.profile().to_toml();
-        ReplayedDrive { name: spec.name.clone(), report, details, profile_toml, outcome }
+        let latencies = Latencies::of_all(&outcome);
+        ReplayedDrive { name: spec.name.clone(), report, details, profile_toml, latencies }
     }
 }
 

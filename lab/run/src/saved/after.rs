@@ -10,23 +10,10 @@ use nandscape_sim::{Sim, Span, Stalled};
 
 use super::history::History;
 use super::write::Contents;
-use super::{HeldLayers, StateError, write};
-use crate::chain::{Chain, Instance, Opened};
-use crate::rig::Rig;
-use crate::simulation::RunError;
-
-/// Brings the only drive of a rig to rest after a run of `requests` requests of `workload`, and saves its state. The drive must
-/// not be used afterwards.
-///
-/// # Errors
-/// When the drive cannot come to rest, or the file cannot be written.
-pub(crate) fn save_run(rig: &mut Rig, path: &Path, seed: u64, workload: &str, requests: u64) -> Result<(), RunError> {
-    let drives = rig.drives().clone();
-    let placed = &drives[0];
-    let history = placed.history_after(seed, workload, requests);
-    let rest = |ssd: &Ssd| rig.run(ssd.come_to_rest());
-    Ok(save(&placed.ssd, &placed.given.profile, &history, (path, None), rest)?)
-}
+use super::{Begin, HeldLayers, StateError, write};
+use crate::chain::Instance;
+use crate::simulation::{RunError, Simulation};
+use crate::stand::Stand;
 
 /// Saves the state of a drive that `rest` brings to rest, with layers over it and their contents, if there are any. If that
 /// succeeds, the drive must not be used afterwards.
@@ -52,31 +39,33 @@ const LOOK: Span = Span::from_ms(1);
 /// Looks at most: a minute of drive time.
 const LOOKS: u32 = 60_000;
 
-/// Brings the drives of a rig and the layers over them to rest after a run, and saves their state. None of them may be used
-/// afterwards.
-///
-/// # Errors
-/// What cannot come to rest, or that the file cannot be written.
-pub(crate) fn save_layers(
-    rig: &mut Rig,
-    (opened, chain): (&Opened, &Chain),
-    path: &Path,
-    history: &History,
-) -> Result<(), RunError> {
-    let cannot = |why: String| StateError::Drive(format!("the state after the run cannot be saved: {why}"));
-    let (saved, held) = take_all(rig, &opened.layers)?.map_err(cannot)?;
-    let drives = rig.drives().clone();
-    let drives = drives.iter().map(|drive| &drive.given.profile).zip(&saved).collect();
-    Ok(write::write(path, &Contents { history, drives, layers: Some((chain, held)) })?)
-}
-
 /// The states of drives, and the contents of each layer over them.
 pub(super) type Taken = (Vec<SavedDrive>, Vec<Vec<u8>>);
 
-/// Brings the drives of a rig and the layers over them to rest, and takes their states. None of them may be used afterwards. The
+impl Begin {
+    /// Saves the state after a run of `requests` requests, if it is to be. The drives must not be used afterwards.
+    ///
+    /// # Errors
+    /// What cannot come to rest, or that the file cannot be written.
+    pub(crate) fn save_run(&self, run: &Simulation, stand: &mut Stand, requests: u64) -> Result<(), RunError> {
+        let Some(path) = &self.save_after else { return Ok(()) };
+        let history = stand.rig.drives()[0].history_after(run.seed, &run.workload.name, requests);
+        let cannot = |why: String| StateError::Drive(format!("the state after the run cannot be saved: {why}"));
+        let taken = match take_all(stand) {
+            Err(RunError::Stalled(stalled)) => Err(format!("the drive does not come to rest ({stalled})")),
+            taken => taken?,
+        };
+        let (saved, held) = taken.map_err(cannot)?;
+        let drives = run.drives.iter().map(|drive| &drive.profile).zip(&saved).collect();
+        let layers = (!run.is_alone()).then_some((&self.chain, held));
+        Ok(write::write(path, &Contents { history: &history, drives, layers })?)
+    }
+}
+
+/// Brings the drives of a run and the layers over them to rest, and takes their states. None of them may be used afterwards. The
 /// inner error is the drive or layer that cannot come to rest.
-pub(super) fn take_all(rig: &mut Rig, layers: &[Instance]) -> Result<Result<Taken, String>, RunError> {
-    let drives = rig.drives().clone();
+pub(super) fn take_all(Stand { rig, opened, .. }: &mut Stand) -> Result<Result<Taken, String>, RunError> {
+    let (drives, layers) = (rig.drives().clone(), &opened.layers);
     if let Err(why) = drives.iter().try_for_each(|drive| check_can_rest(&drive.ssd)) {
         return Ok(Err(why));
     }
@@ -85,9 +74,9 @@ pub(super) fn take_all(rig: &mut Rig, layers: &[Instance]) -> Result<Result<Take
         return Ok(Err(why));
     }
     // No drive time passes once the first state is taken: an array still sets windows while others come to rest.
-    for _ in 0..2 {
-        drives.iter().try_for_each(|drive| rig.run(drive.ssd.come_to_rest()))?;
-    }
+    // A lone drive needs no second round.
+    let rounds = if opened.tops.is_empty() { 1 } else { 2 };
+    (0..rounds).flat_map(|_| &*drives).try_for_each(|drive| rig.run(drive.ssd.come_to_rest()))?;
     let saved = drives.iter().map(|drive| drive.ssd.take_saved()).collect::<Result<Vec<_>, String>>();
     Ok(saved.and_then(|saved| Ok((saved, held(layers)?))))
 }

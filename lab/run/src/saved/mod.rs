@@ -25,7 +25,7 @@ use std::path::PathBuf;
 
 use crate::chain::Chain;
 
-pub(crate) use after::{at_rest, check_can_rest, held, save, save_layers, save_run};
+pub(crate) use after::{at_rest, check_can_rest, held, save};
 pub use history::{History, Settled};
 pub use read::StateFile;
 pub(crate) use start::States;

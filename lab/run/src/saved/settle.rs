@@ -14,18 +14,19 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use nandscape_device_ftl_core::Stats;
-use nandscape_device_ssd::{Profile, Resolved, SavedDrive, Ssd};
+use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::Drive;
-use nandscape_lab_workload::{Direction, Hooks, Limit, PlacedBy, Runner, Served, Workload};
+use nandscape_lab_workload::{Direction, Hooks, Limit, Runner, Served, Workload};
 use nandscape_sim::{Seed, Span};
 
 use super::StateError;
 use super::after::{Taken, take_all};
 use super::history::{History, Settled};
 use crate::build::{DriveError, Precondition};
+use crate::host::Moment;
 use crate::rig::{Rig, RigDrive, Wanted};
-use crate::simulation::{Phase, Progress, RunError, Simulation, check_placement, connect_for, zone_limits};
-use crate::stack::Stack;
+use crate::simulation::{Phase, Progress, RunError, Simulation};
+use crate::stand::Stand;
 
 /// Write amplification of two windows is the same when it differs by less than this share.
 const SAME: f64 = 0.01;
@@ -38,51 +39,10 @@ const MIN_WINDOW: u64 = 1 << 16;
 /// Requests without a write after which a load counts as one that writes nothing.
 const MOST_READS: u64 = 1 << 20;
 
-/// Runs `load` on the drive of a simulation until write amplification settles. Returns the drive's state and its history.
-pub(super) fn settle(
-    simulation: &Simulation,
-    load: &Workload,
-    progress: &Rc<dyn Progress>,
-) -> Result<(SavedDrive, History), RunError> {
-    let profile = without_faults(&simulation.profile)?;
-    let fits = load.check_on_namespaces(&profile.namespaces(), profile.lba_bytes());
-    let fits = fits.and_then(|()| load.check_on_zones(zone_limits(&profile)));
-    let fits = fits.and_then(|()| match load.jobs.iter().find(|job| job.zoned.is_some()) {
-        Some(job) => {
-            Err(format!("job \"{}\": zonemode = zbd: zones are not collected, so that nothing settles", job.name))
-        }
-        None => Ok(()),
-    });
-    let fits = fits.and_then(|()| check_placement(load, &profile));
-    let fits = fits.and_then(|()| profile.open_channel().map_or(Ok(()), |_| Workload::check_on_chunks()));
-    fits.map_err(RunError::Workload)?;
-    let seed = Seed::new(simulation.seed);
-    let drive = RigDrive {
-        name: profile.name.clone(),
-        profile: profile.clone(),
-        store: simulation.store,
-        precondition: Precondition::Full,
-        seed,
-    };
-    let mut rig = Rig::build(vec![drive], Wanted::default(), &Filling(progress))?;
-    let ssd = rig.ssds().next().expect("one was given").clone();
-    let load = endless(load)?;
-    let drives: Vec<Rc<dyn Drive>> =
-        connect_for(&load, &rig)?.into_iter().map(|drive| drive as Rc<dyn Drive>).collect();
-    if load.places_by(PlacedBy::Streams) {
-        rig.enable_streams(0)?;
-    }
-    let windows = Windows::new(&load, profile.capacity(), vec![ssd.clone()], progress.clone());
-    let settled = bring(&mut rig, &load, &drives, &windows, seed)?;
-    rig.run(ssd.come_to_rest())?;
-    let saved = ssd.take_saved().map_err(StateError::Drive)?;
-    Ok((saved, History::under_load(simulation.seed, settled)))
-}
-
-/// Runs `load` on the top layer of a stack until the write amplification of its drives, taken together, settles.
+/// Runs `load` on the top of a run until the write amplification of its drives, taken together, settles.
 /// Returns the states of the drives, the contents of each layer, and the history.
-pub(super) fn settle_layers(
-    stack: &Stack,
+pub(super) fn settle(
+    run: &Simulation,
     load: &Workload,
     progress: &Rc<dyn Progress>,
 ) -> Result<(Taken, History), RunError> {
@@ -90,27 +50,28 @@ pub(super) fn settle_layers(
         let profile = without_faults(&drive.profile)?;
         Ok(RigDrive { profile, precondition: Precondition::Full, ..drive.clone() })
     };
-    let settling = Stack {
-        drives: stack.drives.iter().map(drive).collect::<Result<_, RunError>>()?,
-        workload: endless(load)?,
-        wanted: Wanted::default(),
-        ..stack.clone()
-    };
+    let drives = run.drives.iter().map(drive).collect::<Result<_, RunError>>()?;
+    let settling = Simulation { drives, block: None, workload: endless(load)?, ..run.clone() };
+    settling.check_given(load)?;
+    let profile = &settling.drives[0].profile;
+    if let Some(job) = load.jobs.iter().find(|job| job.zoned.is_some() && profile.zone().is_some()) {
+        let problem = "zonemode = zbd: zones are not collected, so that nothing settles";
+        return Err(RunError::Workload(format!("job \"{}\": {problem}", job.name)));
+    }
     let load = &settling.workload;
-    let (mut rig, opened) = settling.idle(&Filling(progress))?;
-    let drives = settling.connect_all(&opened.tops)?;
-    let mut infos = drives.iter().map(|drive| drive.info());
-    let fits = infos.try_for_each(|info| load.check_on(info.bytes(), info.lba_bytes));
-    fits.map_err(RunError::Workload)?;
-    let capacity = opened.tops.iter().map(|top| top.info().bytes()).sum();
+    let mut stand = Stand::build(&settling, Wanted::default(), (Moment::now(), None), &Filling(progress))?;
+    let drives = stand.connect(load, |queue| queue)?;
+    stand.check_on_top(&drives, load)?;
+    let tops = &stand.opened.tops;
+    let capacity = if tops.is_empty() { profile.capacity() } else { tops.iter().map(|top| top.info().bytes()).sum() };
     // Where hosts have the FTLs, these amplify writes.
-    let ftls: Vec<Rc<Ssd>> = opened.layers.iter().filter_map(|layer| layer.node.flash().cloned()).collect();
-    let ssds = if ftls.is_empty() { rig.ssds().cloned().collect() } else { ftls };
+    let ftls: Vec<Rc<Ssd>> = stand.opened.layers.iter().filter_map(|layer| layer.node.flash().cloned()).collect();
+    let ssds = if ftls.is_empty() { stand.rig.ssds().cloned().collect() } else { ftls };
     let windows = Windows::new(load, capacity, ssds, progress.clone());
-    let settled = bring(&mut rig, load, &drives, &windows, Seed::new(stack.seed))?;
+    let settled = bring(&mut stand.rig, load, &drives, &windows, Seed::new(run.seed))?;
     drop(drives);
-    let taken = take_all(&mut rig, &opened.layers)?.map_err(StateError::Drive)?;
-    Ok((taken, History::under_load(stack.seed, settled)))
+    let taken = take_all(&mut stand)?.map_err(StateError::Drive)?;
+    Ok((taken, History::under_load(run.seed, settled)))
 }
 
 /// A load that does not end by itself.

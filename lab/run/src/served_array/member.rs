@@ -81,7 +81,7 @@ impl Node for Lowest {
 
     fn view(&self, of: TypeId) -> Option<Rc<dyn Any>> {
         let model = self.model.as_ref().filter(|_| of == TypeId::of::<ManagedView>())?;
-        Some(Rc::new(ManagedView { ssd: model.ssd().clone(), priority: model.profile().priority() }))
+        Some(Rc::new(ManagedView::of(model.ssd(), model.profile().priority())))
     }
 }
 

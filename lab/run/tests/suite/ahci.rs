@@ -6,11 +6,11 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile as DriveProfile;
 use nandscape_host_path::Profile;
 use nandscape_lab_run::chain::{AhciReport, Chain, Part};
-use nandscape_lab_run::{HostReport, Precondition, RigDrive, Stack, Wanted};
+use nandscape_lab_run::{HostReport, Precondition, RigDrive, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use nandscape_sim::Seed;
 
-fn stack(layers: &str, host: Option<Profile>, (rw, bs, iodepth): (&str, &str, u32)) -> Stack {
+fn stack(layers: &str, host: Option<Profile>, (rw, bs, iodepth): (&str, &str, u32)) -> Simulation {
     let chain: Chain = layers.parse().unwrap();
     let layers = chain.resolve().unwrap();
     let mut profile = DriveProfile::load("840-pro").unwrap();
@@ -25,19 +25,12 @@ fn stack(layers: &str, host: Option<Profile>, (rw, bs, iodepth): (&str, &str, u3
         seed: Seed::new(7).nth(number),
     };
     let job = JobSpec { rw: rw.parse().unwrap(), bs: bs.parse().unwrap(), iodepth, ..JobSpec::default() };
-    Stack {
-        drives: (0..count).map(drive).collect(),
-        layers,
-        workload: Workload { limit: Limit::Requests(3_000), warmup: 300, ..Workload::of(job) },
-        seed: 5,
-        wanted: Wanted::default(),
-        check: true,
-        host,
-    }
+    let workload = Workload { limit: Limit::Requests(3_000), warmup: 300, ..Workload::of(job) };
+    Simulation { layers, check: true, host, ..Simulation::of((0..count).map(drive).collect(), workload, 5) }
 }
 
 fn run(layers: &str, host: Option<Profile>, load: (&str, &str, u32)) -> HostReport {
-    let report = stack(layers, host, load).run(Rc::new(())).unwrap().host;
+    let report = stack(layers, host, load).run(Rc::new(())).unwrap().into_chain().unwrap().host;
     assert!(report.errors.is_empty(), "{:?}", report.errors);
     for (way, layers) in &report.layers_us {
         let (sum, mean) = (layers.values().sum::<f64>(), report.latency_us[way].mean.unwrap());
@@ -125,7 +118,7 @@ fn a_host_over_a_layer_has_as_many_queue_pairs_as_the_drives_below() {
         let profile = profile.resolve().unwrap();
         let mut stack = stack("raid0:2", host(&[]), ("randread", "4k", 16));
         stack.drives.iter_mut().for_each(|drive| drive.profile = profile.clone());
-        let report = stack.run(Rc::new(())).unwrap().host;
+        let report = stack.run(Rc::new(())).unwrap().into_chain().unwrap().host;
         assert_eq!((report.cpu.expect("a host").queue_pairs, report.requests), (left, 3_000));
     }
 }

@@ -3,9 +3,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
-use nandscape_lab_run::{Observer, Precondition, Simulation};
+use nandscape_lab_run::{Begin, Observer, Precondition, Simulation};
 use nandscape_lab_workload::{Direction, JobSpec, Limit, Rate, RateProcess, Served, Workload};
 
 /// The addresses of reads, with the time of each submission.
@@ -25,20 +24,9 @@ fn reads(workload: Workload) -> Vec<u64> {
     let mut profile = Profile::load("default").expect("a profile");
     profile.set_all(&["capacity=64MiB".to_owned()]).expect("keys");
     let profile = profile.resolve().expect("a drive");
-    let (store, precondition) = (StoreKind::None, Precondition::Full);
-    let simulation = Simulation {
-        profile,
-        store,
-        precondition,
-        workload,
-        seed: 7,
-        trace: false,
-        check: false,
-        block: None,
-        host: None,
-    };
+    let simulation = Simulation::on(profile, Precondition::Full, workload, 7);
     let seen = Rc::new(Reads::default());
-    simulation.run_observed(Rc::new(()), false, Some(seen.clone())).expect("it runs");
+    simulation.run_begun(&Begin::default(), Rc::new(()), Some(seen.clone())).expect("it runs");
     let mut reads = seen.0.take();
     reads.sort_by_key(|(submitted, _)| *submitted);
     reads.into_iter().map(|(_, offset)| offset).collect()

@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{Precondition, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
@@ -30,18 +29,10 @@ fn p99_of((arbiter, rules): (&str, &str), classes: [u8; 2], deadlines: [Option<S
         ..JobSpec::default()
     };
     let jobs = vec![job("shallow", 1, classes[0], deadlines[0]), job("deep", 256, classes[1], deadlines[1])];
-    let simulation = Simulation {
-        profile: profile.resolve().unwrap(),
-        store: StoreKind::None,
-        precondition: Precondition::Full,
-        workload: Workload { limit: Limit::Requests(30_000), jobs, ..Workload::of(JobSpec::default()) },
-        seed: 1,
-        trace: false,
-        check: true,
-        block: None,
-        host: None,
-    };
-    let flows = simulation.run(Rc::new(())).unwrap().report.flows;
+    let workload = Workload { limit: Limit::Requests(30_000), jobs, ..Workload::of(JobSpec::default()) };
+    let simulation =
+        Simulation { check: true, ..Simulation::on(profile.resolve().unwrap(), Precondition::Full, workload, 1) };
+    let flows = simulation.run(Rc::new(())).unwrap().into_drive().report.flows;
     assert!(flows.iter().all(|flow| flow.class.is_some()), "reports have the classes");
     let of = |number: usize| flows[number].latency_us["read"].p99.expect("enough reads");
     (of(0), of(1))

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
-use nandscape_lab_run::{ArrayLayer, ArrayReport, Precondition, RigDrive, Stack, StackFinished, Wanted};
+use nandscape_lab_run::{ArrayLayer, ArrayReport, ChainFinished, Precondition, RigDrive, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload, load};
 use nandscape_layers_array::Config;
 use nandscape_sim::Seed;
@@ -22,30 +22,24 @@ fn drive(number: u64) -> RigDrive {
     }
 }
 
-fn run(shape: &str, settings: &[&str]) -> StackFinished {
+fn run(shape: &str, settings: &[&str]) -> ChainFinished {
     let mut config = Config::default();
     settings.iter().for_each(|setting| config.set(setting).unwrap());
     let shape: nandscape_layers_array::Shape = shape.parse().unwrap();
     let rate = Some(Rate { iops: 3_000.0, process: RateProcess::Poisson });
     let (rw, bs) = ("randrw".parse().unwrap(), "4k".parse().unwrap());
     let job = JobSpec { rw, bs, rate, numjobs: 2, ..JobSpec::default() };
-    let stack = Stack {
-        drives: (0..shape.members as u64).map(drive).collect(),
-        layers: vec![ArrayLayer { shape, config }.into()],
-        workload: Workload { limit: Limit::Requests(6_000), warmup: 500, ..Workload::of(job) },
-        seed: 5,
-        wanted: Wanted::default(),
-        check: true,
-        host: None,
-    };
-    stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"))
+    let workload = Workload { limit: Limit::Requests(6_000), warmup: 500, ..Workload::of(job) };
+    let (drives, layers) = ((0..shape.members as u64).map(drive).collect(), vec![ArrayLayer { shape, config }.into()]);
+    let simulation = Simulation { layers, check: true, ..Simulation::of(drives, workload, 5) };
+    simulation.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}")).into_chain().unwrap()
 }
 
-fn array(finished: &StackFinished) -> &ArrayReport {
+fn array(finished: &ChainFinished) -> &ArrayReport {
     finished.host.array.as_ref().expect("an array has a part of the report")
 }
 
-fn p99_9(finished: &StackFinished) -> f64 {
+fn p99_9(finished: &ChainFinished) -> f64 {
     finished.host.latency_us["read"].p99_9.expect("enough requests")
 }
 
@@ -77,7 +71,7 @@ fn windows_are_set_on_all_drives_and_dynamic_ones_move() {
 }
 
 /// An array of drives `femu-teafa` that are worn in, with the windows that they recommend.
-fn teafa(changes: &[&str], workload: Workload) -> StackFinished {
+fn teafa(changes: &[&str], workload: Workload) -> ChainFinished {
     let mut profile = Profile::load("femu-teafa").unwrap();
     changes.iter().for_each(|change| profile.set(change).unwrap());
     let profile = profile.resolve().unwrap();
@@ -88,16 +82,9 @@ fn teafa(changes: &[&str], workload: Workload) -> StackFinished {
     };
     let mut config = Config::default();
     config.set("array.technique=teafa").unwrap();
-    let stack = Stack {
-        drives: (0..4).map(drive).collect(),
-        layers: vec![ArrayLayer { shape: "raid5:4".parse().unwrap(), config }.into()],
-        workload,
-        seed: 1,
-        wanted: Wanted::default(),
-        check: false,
-        host: None,
-    };
-    let finished = stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"));
+    let layers = vec![ArrayLayer { shape: "raid5:4".parse().unwrap(), config }.into()];
+    let simulation = Simulation { layers, ..Simulation::of((0..4).map(drive).collect(), workload, 1) };
+    let finished = simulation.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}")).into_chain().unwrap();
     assert!(array(&finished).window_ms.unwrap() > 1_000.0);
     finished
 }

@@ -5,7 +5,6 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{Precondition, Report, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
@@ -20,18 +19,9 @@ fn run(capacity: &str, dies: f64, requests: u64) -> Report {
     drive.set(&format!("capacity={capacity}")).unwrap();
     let rate = Rate { iops: IOPS_PER_DIE * dies, process: RateProcess::Poisson };
     let job = JobSpec { rw: "randrw".parse().unwrap(), rwmixread: 70.0, rate: Some(rate), ..JobSpec::default() };
-    let simulation = Simulation {
-        profile: drive.resolve().unwrap(),
-        store: StoreKind::None,
-        precondition: Precondition::Steady,
-        workload: Workload { limit: Limit::Requests(requests), warmup: requests / 10, ..Workload::of(job) },
-        seed: 1,
-        trace: false,
-        check: false,
-        block: None,
-        host: None,
-    };
-    simulation.run(Rc::new(())).unwrap().report
+    let workload = Workload { limit: Limit::Requests(requests), warmup: requests / 10, ..Workload::of(job) };
+    let simulation = Simulation::on(drive.resolve().unwrap(), Precondition::Steady, workload, 1);
+    simulation.run(Rc::new(())).unwrap().into_drive().report
 }
 
 #[test]

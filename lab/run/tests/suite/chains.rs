@@ -12,7 +12,7 @@ use nandscape_drive::{Node, Role, Use};
 use nandscape_host_open_channel::{ChunkInfo, Geometry, Means, OpenChannel};
 use nandscape_lab_run::chain::{Chain, LayerNode, ModelNode, Opened, check_over, drives_below, is_over_chunks, open};
 use nandscape_lab_run::host_ftl::{self, Chunks};
-use nandscape_lab_run::{DRIVE, Offers, Precondition, RigDrive, Stack, StackFinished, Wanted};
+use nandscape_lab_run::{ChainFinished, DRIVE, Offers, Precondition, RigDrive, Simulation, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use nandscape_sim::{Executor, Rng, Seed, Sim};
 
@@ -193,7 +193,7 @@ fn layers_of_a_tree_lie_over_what_they_name() {
     );
 }
 
-fn run(words: &[&str]) -> StackFinished {
+fn run(words: &[&str]) -> ChainFinished {
     let layers = chain(words).resolve().expect("valid layers");
     let mut profile = Profile::load("default").unwrap();
     profile.set_all(["capacity=128MiB", "geometry.channels=2", "geometry.dies_per_channel=2"]).unwrap();
@@ -206,16 +206,10 @@ fn run(words: &[&str]) -> StackFinished {
         seed: Seed::new(9).nth(number as u64),
     };
     let job = JobSpec { rw: "randrw".parse().unwrap(), bs: "4k".parse().unwrap(), iodepth: 8, ..JobSpec::default() };
-    let stack = Stack {
-        drives: (0..drives_below(&layers)).map(drive).collect(),
-        layers,
-        workload: Workload { limit: Limit::Requests(2_000), warmup: 100, ..Workload::of(job) },
-        seed: 5,
-        wanted: Wanted { trace: false, details: true },
-        check: true,
-        host: None,
-    };
-    stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"))
+    let workload = Workload { limit: Limit::Requests(2_000), warmup: 100, ..Workload::of(job) };
+    let (drives, wanted) = ((0..drives_below(&layers)).map(drive).collect(), Wanted { trace: false, details: true });
+    let simulation = Simulation { layers, wanted, check: true, ..Simulation::of(drives, workload, 5) };
+    simulation.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}")).into_chain().unwrap()
 }
 
 #[test]

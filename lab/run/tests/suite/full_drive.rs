@@ -5,7 +5,6 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{BUILTIN, Profile};
 use nandscape_lab_run::{Precondition, Report, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
@@ -17,19 +16,10 @@ fn run(profile: &str, changes: &[&str], precondition: Precondition, (rw, bs): (&
     let mut drive = Profile::load(profile).unwrap();
     changes.iter().for_each(|change| drive.set(change).unwrap());
     let job = JobSpec { rw: rw.parse().unwrap(), bs: bs.parse().unwrap(), ..JobSpec::default() };
-    let simulation = Simulation {
-        profile: drive.resolve().unwrap(),
-        store: StoreKind::None,
-        precondition,
-        workload: Workload { limit: Limit::Requests(requests), ..Workload::of(job) },
-        seed: 1,
-        trace: false,
-        check: true,
-        block: None,
-        host: None,
-    };
+    let workload = Workload { limit: Limit::Requests(requests), ..Workload::of(job) };
+    let simulation = Simulation { check: true, ..Simulation::on(drive.resolve().unwrap(), precondition, workload, 1) };
     let finished = simulation.run(Rc::new(())).unwrap_or_else(|error| panic!("{profile} {changes:?}: {error}"));
-    let report = finished.report;
+    let report = finished.into_drive().report;
     assert_eq!((report.requests, report.errors.len()), (requests, 0), "{profile} {changes:?}");
     let waf = report.waf.expect("there are writes");
     assert!(waf.is_finite() && waf > 0.0, "{profile} {changes:?}: {waf}");

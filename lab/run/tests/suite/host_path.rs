@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile as DriveProfile;
 use nandscape_host_machine::Config as MachineConfig;
 use nandscape_host_path::{Config, Profile};
@@ -17,18 +16,9 @@ fn try_run(host: Option<Profile>, jobs: &[JobSpec], changes: &[&str]) -> Result<
     let mut profile = DriveProfile::load("default").unwrap();
     profile.set_all([&["capacity=256MiB"], changes].concat()).unwrap();
     let workload = Workload { jobs: jobs.to_vec(), limit: Limit::Requests(2_000), ..Workload::of(jobs[0].clone()) };
-    let simulation = Simulation {
-        profile: profile.resolve().unwrap(),
-        store: StoreKind::None,
-        precondition: Precondition::Full,
-        workload,
-        seed: 3,
-        trace: false,
-        check: true,
-        block: None,
-        host,
-    };
-    simulation.run(Rc::new(())).map(|finished| finished.report)
+    let simulation =
+        Simulation { check: true, host, ..Simulation::on(profile.resolve().unwrap(), Precondition::Full, workload, 3) };
+    simulation.run(Rc::new(())).map(|finished| finished.into_drive().report)
 }
 
 fn job(rw: &str, iodepth: u32) -> JobSpec {

@@ -195,18 +195,9 @@ fn a_run_says_why_a_drive_stood_still() {
         profile.set_all(["capacity=2GiB", batch]).unwrap();
         let job =
             JobSpec { rw: "randwrite".parse().unwrap(), bs: "64k".parse().unwrap(), iodepth: 16, ..JobSpec::default() };
-        let simulation = Simulation {
-            profile: profile.resolve().unwrap(),
-            store: StoreKind::None,
-            precondition: Precondition::Full,
-            workload: Workload { limit: Limit::Requests(10_000), ..Workload::of(job) },
-            seed: 1,
-            trace: false,
-            check: false,
-            block: None,
-            host: None,
-        };
-        simulation.run(Rc::new(())).unwrap().report.notes.join("; ")
+        let workload = Workload { limit: Limit::Requests(10_000), ..Workload::of(job) };
+        let simulation = Simulation::on(profile.resolve().unwrap(), Precondition::Full, workload, 1);
+        simulation.run(Rc::new(())).unwrap().into_drive().report.notes.join("; ")
     };
     assert!(notes("ftl.gc.batch=0").contains("while collections kept the host out"), "{}", notes("ftl.gc.batch=0"));
     assert!(!notes("ftl.gc.batch=1").contains("while collections kept the host out"));

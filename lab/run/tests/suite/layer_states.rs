@@ -8,7 +8,7 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::{HostMem, Issuer, Node, Role, Use};
 use nandscape_lab_run::chain::{Chain, ModelNode, Named, Opened, Opening, drives_below, is_over_chunks, open_in};
-use nandscape_lab_run::{Begin, Precondition, RigDrive, RunError, Stack, StackFinished, Start, StateFile, Wanted};
+use nandscape_lab_run::{Begin, Finished, Precondition, RigDrive, RunError, Simulation, Start, StateFile, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use nandscape_sim::{Executor, Rng, Seed};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
@@ -55,7 +55,7 @@ fn profile(changes: &[&str]) -> Resolved {
     profile.resolve().expect("a possible drive")
 }
 
-fn stack(text: &str, store: StoreKind, precondition: Precondition, seed: u64) -> Stack {
+fn stack(text: &str, store: StoreKind, precondition: Precondition, seed: u64) -> Simulation {
     let layers = chain(text).resolve().expect("valid layers");
     let drive = |number: usize| RigDrive {
         name: format!("drive-{number}"),
@@ -65,19 +65,13 @@ fn stack(text: &str, store: StoreKind, precondition: Precondition, seed: u64) ->
         seed: Seed::new(seed).nth(number as u64),
     };
     let job = JobSpec { rw: "randrw".parse().unwrap(), iodepth: 8, rwmixread: 50.0, ..JobSpec::default() };
-    Stack {
-        drives: (0..drives_below(&layers)).map(drive).collect(),
-        layers,
-        workload: Workload { limit: Limit::Requests(1_500), ..Workload::of(job) },
-        seed,
-        wanted: Wanted { trace: true, details: false },
-        check: true,
-        host: None,
-    }
+    let workload = Workload { limit: Limit::Requests(1_500), ..Workload::of(job) };
+    let (drives, wanted) = ((0..drives_below(&layers)).map(drive).collect(), Wanted { trace: true, details: false });
+    Simulation { layers, wanted, check: true, ..Simulation::of(drives, workload, seed) }
 }
 
-fn run(stack: &Stack, text: &str, begin: &Begin) -> Result<StackFinished, RunError> {
-    stack.run_begun((begin, &chain(text)), Rc::new(()), None)
+fn run(stack: &Simulation, text: &str, begin: Begin) -> Result<Finished, RunError> {
+    stack.run_begun(&Begin { chain: chain(text), ..begin }, Rc::new(()), None)
 }
 
 fn from(path: &Path) -> Begin {
@@ -85,9 +79,9 @@ fn from(path: &Path) -> Begin {
 }
 
 /// Reports without what depends on the machine, and the trace.
-fn bytes_of(finished: &StackFinished) -> (String, String) {
-    let mut reports = vec![serde_json::to_value(&finished.host).unwrap()];
-    for drive in &finished.drives {
+fn bytes_of(finished: &Finished) -> (String, String) {
+    let mut reports = vec![serde_json::to_value(&finished.chain().unwrap().host).unwrap()];
+    for drive in finished.drives() {
         let mut report = serde_json::to_value(&drive.report).unwrap();
         report.as_object_mut().unwrap().remove("host");
         reports.push(report);
@@ -110,12 +104,12 @@ fn a_run_from_a_state_of_layers_is_the_run_that_wrote_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
         let stack = stack(text, store, precondition, rng.below(1 << 40));
-        let plain = bytes_of(&run(&stack, text, &Begin::default()).unwrap_or_else(|error| panic!("{text}: {error}")));
+        let plain = bytes_of(&run(&stack, text, Begin::default()).unwrap_or_else(|error| panic!("{text}: {error}")));
         let save = || Begin { save: Some(path.clone()), ..Begin::default() };
         let both: [(&dyn Fn() -> Begin, &str); 2] =
             [(&save, "the run that saves"), (&|| from(&path), "the run from the file")];
         for (begin, of) in both {
-            let found = run(&stack, text, &begin()).unwrap_or_else(|error| panic!("{text}, {of}: {error}"));
+            let found = run(&stack, text, begin()).unwrap_or_else(|error| panic!("{text}, {of}: {error}"));
             let found = bytes_of(&found);
             let other = found.0.lines().zip(plain.0.lines()).find(|(found, expected)| found != expected);
             assert_eq!(other, None, "{text}: the report of {of}");
@@ -153,8 +147,8 @@ fn any_chain_goes_on_from_its_state_as_without() {
         let mut stack = stack(&text, StoreKind::None, Precondition::Steady, rng.below(1 << 40));
         stack.workload.limit = Limit::Requests(300);
         let save = Begin { save: Some(path.clone()), ..Begin::default() };
-        let first = bytes_of(&run(&stack, &text, &save).unwrap_or_else(|error| panic!("{text}: {error}")));
-        let again = bytes_of(&run(&stack, &text, &from(&path)).unwrap_or_else(|error| panic!("{text}: {error}")));
+        let first = bytes_of(&run(&stack, &text, save).unwrap_or_else(|error| panic!("{text}: {error}")));
+        let again = bytes_of(&run(&stack, &text, from(&path)).unwrap_or_else(|error| panic!("{text}: {error}")));
         assert!(first == again, "{text}: a run from the file differs from the run that wrote it");
     }
 }
@@ -170,12 +164,12 @@ fn a_load_settles_drives_under_layers_and_a_run_from_the_file_is_the_same() {
         JobSpec { rw: "randwrite".parse().unwrap(), bs: "64k".parse().unwrap(), iodepth: 4, ..JobSpec::default() };
     let load = Workload { limit: Limit::Requests(20_000), ..Workload::of(job) };
     let begin = Begin { start: Start::Load(Box::new(load)), save: Some(path.clone()), ..Begin::default() };
-    let settled = run(&stack, text, &begin).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let settled = run(&stack, text, begin).unwrap_or_else(|error| panic!("{text}: {error}"));
     let history = StateFile::open(&path).unwrap().history().clone();
     let windows = history.settled.as_ref().expect("a load has brought it about");
     assert!(windows.waf.len() >= 3 && windows.waf.iter().all(|waf| *waf >= 1.0), "{windows:?}");
     assert_eq!(history.precondition, Precondition::Load);
-    let (from_load, from_file) = (bytes_of(&settled), bytes_of(&run(&stack, text, &from(&path)).unwrap()));
+    let (from_load, from_file) = (bytes_of(&settled), bytes_of(&run(&stack, text, from(&path)).unwrap()));
     assert!(from_load == from_file, "a run from the file differs from the run that wrote it");
 }
 
@@ -197,21 +191,21 @@ fn layers_and_drives_go_on_from_the_state_after_a_run() {
             stack.workload.jobs[0].rw = "randread".parse().unwrap();
         }
         let begin = Begin { save_after: Some(path.clone()), ..Begin::default() };
-        let first = run(&stack, text, &begin).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let first = run(&stack, text, begin).unwrap_or_else(|error| panic!("{text}: {error}"));
         first.saved.as_ref().unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(
             bytes_of(&first),
-            bytes_of(&run(&stack, text, &Begin::default()).unwrap()),
+            bytes_of(&run(&stack, text, Begin::default()).unwrap()),
             "{text}: saving changes nothing"
         );
         let words = StateFile::open(&path).unwrap().history().words.clone();
         assert!(words.contains(", then ") && words.contains("1500 requests measured"), "{text}: {words}");
-        let next = run(&stack, text, &from(&path)).unwrap_or_else(|error| panic!("{text}: {error}"));
-        assert_eq!((next.host.requests, next.host.errors.len()), (1_500, 0), "{text}");
-        assert_eq!(bytes_of(&next), bytes_of(&run(&stack, text, &from(&path)).unwrap()), "{text}");
-        let misses = |finished: &StackFinished| {
+        let next = run(&stack, text, from(&path)).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!((next.chain().unwrap().host.requests, next.failures().1), (1_500, 0), "{text}");
+        assert_eq!(bytes_of(&next), bytes_of(&run(&stack, text, from(&path)).unwrap()), "{text}");
+        let misses = |finished: &Finished| {
             let of = |json: serde_json::Value| json.pointer("/cache/misses").and_then(serde_json::Value::as_u64);
-            finished.host.chain.iter().find_map(|one| of(serde_json::to_value(one).unwrap()))
+            finished.chain().unwrap().host.chain.iter().find_map(|one| of(serde_json::to_value(one).unwrap()))
         };
         if let (Some(cold), Some(warm)) = (misses(&first), misses(&next)) {
             assert!(cold > 0 && warm == 0, "{text}: {cold} misses, then {warm}");
@@ -262,7 +256,7 @@ fn a_state_under_other_arrays_or_of_other_drives_is_refused() {
     let path = folder.path().join("state");
     let text = "raid1:2 cache";
     let stack = stack(text, StoreKind::None, Precondition::Full, 5);
-    run(&stack, text, &Begin { save: Some(path.clone()), ..Begin::default() }).unwrap();
+    run(&stack, text, Begin { save: Some(path.clone()), ..Begin::default() }).unwrap();
     let file = StateFile::open(&path).unwrap();
     assert_eq!(file.chain(), Some(&chain(text)));
     let two = [&stack.drives[0].profile, &stack.drives[1].profile];
@@ -294,7 +288,7 @@ fn an_array_that_lacks_a_member_is_not_saved() {
     let faults = ["buffer.mode=through", "faults=[\"fail program\"]"];
     stack.drives[1].profile = profile(&faults);
     let begin = Begin { save_after: Some(path.clone()), ..Begin::default() };
-    let finished = run(&stack, "raid1:2", &begin).unwrap();
+    let finished = run(&stack, "raid1:2", begin).unwrap();
     let problem = finished.saved.unwrap_err().to_string();
     assert!(problem.contains("the state after the run cannot be saved: "), "{problem}");
     assert!(!path.exists());

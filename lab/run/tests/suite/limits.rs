@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{Precondition, Report, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
@@ -11,18 +10,10 @@ fn reads(drive: &str, precondition: Precondition, bs: &str, iodepth: u32, reques
     let mut profile = Profile::load(drive).unwrap();
     profile.set("capacity=1GiB").unwrap();
     let job = JobSpec { bs: bs.parse().unwrap(), rw: "randread".parse().unwrap(), iodepth, ..JobSpec::default() };
-    let simulation = Simulation {
-        profile: profile.resolve().unwrap(),
-        store: StoreKind::None,
-        precondition,
-        workload: Workload { limit: Limit::Requests(requests), ..Workload::of(job) },
-        seed: 3,
-        trace: false,
-        check: true,
-        block: None,
-        host: None,
-    };
-    simulation.run(Rc::new(())).unwrap().report
+    let workload = Workload { limit: Limit::Requests(requests), ..Workload::of(job) };
+    let simulation =
+        Simulation { check: true, ..Simulation::on(profile.resolve().unwrap(), precondition, workload, 3) };
+    simulation.run(Rc::new(())).unwrap().into_drive().report
 }
 
 #[test]

@@ -10,7 +10,6 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{Precondition, Report, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
@@ -53,18 +52,9 @@ impl Die {
         }
         let rate = Rate { iops: rho / self.server_us() * 1e6, process: RateProcess::Poisson };
         let job = JobSpec { rate: Some(rate), ..JobSpec::default() };
-        let simulation = Simulation {
-            profile: profile.resolve().unwrap(),
-            store: StoreKind::None,
-            precondition: Precondition::Full,
-            workload: Workload { limit: Limit::Requests(requests), ..Workload::of(job) },
-            seed,
-            trace: false,
-            check: false,
-            block: None,
-            host: None,
-        };
-        simulation.run(Rc::new(())).unwrap().report
+        let workload = Workload { limit: Limit::Requests(requests), ..Workload::of(job) };
+        let simulation = Simulation::on(profile.resolve().unwrap(), Precondition::Full, workload, seed);
+        simulation.run(Rc::new(())).unwrap().into_drive().report
     }
 
     /// Runs the load and compares. With the same seeds, two dies would see the same arrivals in units of their service.

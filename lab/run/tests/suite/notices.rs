@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{PrecompletionReport, Precondition, Report, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
@@ -11,18 +10,10 @@ use nandscape_lab_workload::{JobSpec, Limit, Workload};
 fn run(changes: &[&str], precondition: Precondition, jobs: Vec<JobSpec>, requests: u64) -> Report {
     let mut profile = Profile::load("default").unwrap();
     ["capacity=1GiB", "buffer.size=1MiB"].iter().chain(changes).for_each(|change| profile.set(change).unwrap());
-    let simulation = Simulation {
-        profile: profile.resolve().unwrap(),
-        store: StoreKind::None,
-        precondition,
-        workload: Workload { limit: Limit::Requests(requests), jobs, ..Workload::of(JobSpec::default()) },
-        seed: 1,
-        trace: false,
-        check: true,
-        block: None,
-        host: None,
-    };
-    simulation.run(Rc::new(())).unwrap().report
+    let workload = Workload { limit: Limit::Requests(requests), jobs, ..Workload::of(JobSpec::default()) };
+    let simulation =
+        Simulation { check: true, ..Simulation::on(profile.resolve().unwrap(), precondition, workload, 1) };
+    simulation.run(Rc::new(())).unwrap().into_drive().report
 }
 
 fn job(rw: &str, iodepth: u32) -> JobSpec {

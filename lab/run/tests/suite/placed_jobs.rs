@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_lab_run::{PlacementFigures, Precondition, Report, RunError, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, PlacementWords, Share, Workload};
@@ -18,18 +17,8 @@ fn drive(changes: &[&str]) -> Resolved {
 
 fn run(profile: Resolved, jobs: Vec<JobSpec>, requests: u64) -> Result<Report, RunError> {
     let workload = Workload { jobs, limit: Limit::Requests(requests), ..Workload::of(JobSpec::default()) };
-    let simulation = Simulation {
-        profile,
-        store: StoreKind::None,
-        precondition: Precondition::Full,
-        workload,
-        seed: 3,
-        trace: false,
-        check: true,
-        block: None,
-        host: None,
-    };
-    Ok(simulation.run(Rc::new(()))?.report)
+    let simulation = Simulation { check: true, ..Simulation::on(profile, Precondition::Full, workload, 3) };
+    Ok(simulation.run(Rc::new(()))?.into_drive().report)
 }
 
 /// A writer of a half of the drive, placed by `how` and identifiers.

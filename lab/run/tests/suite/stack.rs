@@ -7,7 +7,7 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer, Node, Refused, Use};
 use nandscape_lab_run::chain::{Layer, LayerNode, Opening};
-use nandscape_lab_run::{DRIVE, Offers, Precondition, RigDrive, RunError, Simulation, Stack, StackFinished, Wanted};
+use nandscape_lab_run::{DRIVE, Finished, HostReport, Offers, Precondition, RigDrive, RunError, Simulation, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
 use nandscape_sim::{Seed, Sim, Span};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
@@ -129,20 +129,18 @@ fn workload(bs: &str) -> Workload {
     }
 }
 
-fn stack(drives: usize, bs: &str) -> Stack {
-    Stack {
-        drives: (0..drives).map(drive).collect(),
-        layers: vec![Stripe(drives).into()],
-        workload: workload(bs),
-        seed: 5,
-        wanted: Wanted { trace: true, details: true },
-        check: true,
-        host: None,
-    }
+fn stack(drives: usize, bs: &str) -> Simulation {
+    let (layers, wanted) = (vec![Stripe(drives).into()], Wanted { trace: true, details: true });
+    let given = (0..drives).map(drive).collect();
+    Simulation { layers, wanted, check: true, ..Simulation::of(given, workload(bs), 5) }
 }
 
-fn run(stack: &Stack) -> StackFinished {
+fn run(stack: &Simulation) -> Finished {
     stack.run(Rc::new(())).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn host_of(finished: &Finished) -> &HostReport {
+    &finished.chain().unwrap().host
 }
 
 fn close(one: f64, other: f64) -> bool {
@@ -152,7 +150,8 @@ fn close(one: f64, other: f64) -> bool {
 #[test]
 fn layer_and_drive_sum_to_the_latency() {
     for (drives, bs) in [(1, "4k"), (2, "4k"), (3, "12k")] {
-        let host = run(&stack(drives, bs)).host;
+        let finished = run(&stack(drives, bs));
+        let host = host_of(&finished);
         for (way, latency) in &host.latency_us {
             let mean = latency.mean.unwrap();
             let layers = &host.layers_us[way];
@@ -167,14 +166,15 @@ fn layer_and_drive_sum_to_the_latency() {
 #[test]
 fn each_drive_has_its_own_report_and_timeline() {
     let finished = run(&stack(3, "12k"));
-    assert_eq!(finished.host.requests, 3_000);
-    let (reads, writes) = (finished.host.latency_us["read"].count, finished.host.latency_us["write"].count);
-    for (number, drive) in finished.drives.iter().enumerate() {
+    let host = host_of(&finished);
+    assert_eq!(host.requests, 3_000);
+    let (reads, writes) = (host.latency_us["read"].count, host.latency_us["write"].count);
+    for (number, drive) in finished.drives().iter().enumerate() {
         let (report, details) = (&drive.report, drive.details.as_ref().unwrap());
         assert_eq!(drive.name, format!("drive-{number}"));
         // Each request of three chunks is a command to each drive.
         assert_eq!((report.latency_us["read"].count, report.latency_us["write"].count), (reads, writes));
-        assert!(report.latency_us["read"].mean < finished.host.latency_us["read"].mean, "without the stripe's time");
+        assert!(report.latency_us["read"].mean < host.latency_us["read"].mean, "without the stripe's time");
         assert!(report.waf.is_some_and(|waf| waf > 1.0) && report.flash.page_reads > 0, "{report:?}");
         let worked: u64 =
             details.timeline.shares.parts_per_million["read"].iter().flatten().map(|part| u64::from(*part)).sum();
@@ -182,7 +182,7 @@ fn each_drive_has_its_own_report_and_timeline() {
         assert_eq!(details.drive.gc_blocks.last(), Some(&report.gc.blocks));
     }
     // Each drive has its own steady state.
-    assert_ne!(finished.drives[0].report.gc.blocks, 0);
+    assert_ne!(finished.drives()[0].report.gc.blocks, 0);
     let trace = finished.trace.unwrap();
     for name in ["drive-0 channel 0 die 1 plane 0", "drive-2 channel 1", "drive-1 commands"] {
         assert!(trace.contains(name), "{name}");
@@ -194,7 +194,7 @@ fn the_same_inputs_give_the_same_bytes() {
     let shown = || {
         let finished = run(&stack(2, "8k"));
         let drives: Vec<String> = finished
-            .drives
+            .drives()
             .iter()
             .map(|drive| {
                 let mut report = serde_json::to_value(&drive.report).unwrap();
@@ -202,38 +202,42 @@ fn the_same_inputs_give_the_same_bytes() {
                 format!("{report} {}", serde_json::to_string(&drive.details).unwrap())
             })
             .collect();
-        (serde_json::to_string(&finished.host).unwrap(), drives, finished.trace)
+        (serde_json::to_string(host_of(&finished)).unwrap(), drives, finished.trace)
     };
     assert!(shown() == shown());
 }
 
-/// Without a layer, one drive of a stack is the drive of a simulation.
+/// Jobs use several drives without a layer in turn: each drive has the requests of its job, as its host sees them.
 #[test]
-fn one_drive_without_a_layer_is_a_simulation() {
-    let alone = RigDrive { seed: Seed::new(5), ..drive(0) };
-    let simulation = Simulation {
-        profile: alone.profile.clone(),
-        store: alone.store,
-        precondition: alone.precondition,
-        workload: workload("4k"),
-        seed: 5,
-        trace: false,
-        check: true,
-        block: None,
-        host: None,
-    };
-    let wanted = Wanted::default();
-    let stack = Stack { drives: vec![alone], layers: Vec::new(), wanted, ..stack(1, "4k") };
-    let (simulated, stacked) = (simulation.run(Rc::new(())).unwrap().report, run(&stack));
+fn drives_without_a_layer_are_used_in_turn() {
+    let jobs = ["one", "other"].map(|name| JobSpec { name: name.to_owned(), ..workload("4k").jobs[0].clone() });
+    let workload = Workload { jobs: jobs.to_vec(), ..workload("4k") };
+    let finished = run(&Simulation { layers: Vec::new(), workload, ..stack(2, "4k") });
     let shown = |latency| serde_json::to_string(latency).unwrap();
-    assert_eq!(shown(&simulated.latency_us), shown(&stacked.host.latency_us));
-    assert_eq!(shown(&simulated.latency_us), shown(&stacked.drives[0].report.latency_us));
-    assert_eq!(simulated.waf, stacked.drives[0].report.waf);
+    for (flow, drive) in finished.flows().iter().zip(finished.drives()) {
+        assert_eq!(shown(&flow.latency_us), shown(&drive.report.latency_us));
+    }
+    assert_eq!(finished.drives().len(), 2);
+}
+
+/// A lone drive is the empty chain: its report has what the workload saw, and the drive has no second view.
+#[test]
+fn a_lone_drive_is_the_empty_chain() {
+    let alone = RigDrive { seed: Seed::new(5), ..drive(0) };
+    let mut on =
+        Simulation { check: true, ..Simulation::on(alone.profile.clone(), alone.precondition, workload("4k"), 5) };
+    on.drives[0].store = alone.store;
+    let given = Simulation { layers: Vec::new(), wanted: Wanted::default(), drives: vec![alone], ..stack(1, "4k") };
+    assert!(given.is_alone());
+    let (one, other) = (run(&on), run(&given));
+    assert!(one.chain().is_none() && other.chain().is_none());
+    let shown = |finished: &Finished| serde_json::to_string(&finished.report().latency_us).unwrap();
+    assert_eq!(shown(&one), shown(&other));
 }
 
 #[test]
 fn two_drives_of_one_name_are_refused() {
-    let twins = Stack { drives: vec![drive(1), drive(1)], ..stack(2, "4k") };
+    let twins = Simulation { drives: vec![drive(1), drive(1)], ..stack(2, "4k") };
     match twins.run(Rc::new(())) {
         Err(RunError::Workload(problem)) => assert!(problem.contains("\"drive-1\"; names must differ"), "{problem}"),
         _ => panic!("taken"),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
-use nandscape_lab_run::{Begin, Finished, Precondition, RunError, Simulation, Start, StateFile};
+use nandscape_lab_run::{Begin, Finished, Precondition, RunError, Simulation, Start, StateFile, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, PlacementWords, Share, Workload, Zoned};
 use nandscape_sim::{Rng, Seed};
 
@@ -30,7 +30,10 @@ fn resolve(drive: &str, changes: &[String]) -> Resolved {
 
 fn simulation(profile: Resolved, precondition: Precondition, store: StoreKind, job: JobSpec, seed: u64) -> Simulation {
     let workload = Workload { limit: Limit::Requests(6_000), ..Workload::of(job) };
-    Simulation { profile, store, precondition, workload, seed, trace: true, check: true, block: None, host: None }
+    let wanted = Wanted { trace: true, details: false };
+    let mut run = Simulation { wanted, check: true, ..Simulation::on(profile, precondition, workload, seed) };
+    run.drives[0].store = store;
+    run
 }
 
 fn random_job(rng: &mut Rng) -> JobSpec {
@@ -69,13 +72,13 @@ fn random_changes(rng: &mut Rng) -> Vec<String> {
 
 /// The report without what depends on the machine, and the trace.
 fn bytes_of(finished: &Finished) -> (String, String) {
-    let mut report = serde_json::to_value(&finished.report).unwrap();
+    let mut report = serde_json::to_value(finished.report()).unwrap();
     report.as_object_mut().unwrap().remove("host");
     (serde_json::to_string_pretty(&report).unwrap(), finished.trace.clone().expect("it was asked for"))
 }
 
 fn run(simulation: &Simulation, start: Start, save: Option<PathBuf>) -> Result<Finished, RunError> {
-    simulation.run_begun(&Begin { start, save, save_after: None }, Rc::new(()), false, None)
+    simulation.run_begun(&Begin { start, save, ..Begin::default() }, Rc::new(()), None)
 }
 
 fn open(path: &Path) -> Start {
@@ -166,7 +169,7 @@ fn a_drive_with_handles_knows_from_a_file_whose_data_its_blocks_hold() {
         simulation.workload.jobs.push(tenant("write", 0.0, "0"));
         let load = || Start::Load(Box::new(simulation.workload.clone()));
         same_from_a_file(&simulation, load, isolation);
-        let report = run(&simulation, load(), None).unwrap().report;
+        let report = run(&simulation, load(), None).unwrap().into_drive().report;
         let placement = report.placement.expect("the drive has handles");
         assert!(placement.handles[1].moved_bytes > 1 << 20, "{placement:?}");
         assert_eq!(placement.mixed_moved_bytes == 0, isolation == "persistent", "{placement:?}");
@@ -184,13 +187,13 @@ fn a_drive_with_zones_goes_on_from_a_file_as_without() {
         same_from_a_file(&simulation, || Start::Simulation, &format!("zones {state:?}"));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("after");
-        let begin = Begin { start: Start::Simulation, save: None, save_after: Some(path.clone()) };
-        simulation.run_begun(&begin, Rc::new(()), false, None).expect("the state after the run is saved");
+        let begin = Begin { save_after: Some(path.clone()), ..Begin::default() };
+        simulation.run_begun(&begin, Rc::new(()), None).expect("the state after the run is saved");
         let next = run(&simulation, open(&path), None).unwrap_or_else(|error| panic!("after {state:?}: {error}"));
         assert!(
-            next.report.errors.is_empty() && next.report.initial_state.contains("then"),
+            next.report().errors.is_empty() && next.report().initial_state.contains("then"),
             "{:?}",
-            next.report.errors
+            next.report().errors
         );
     }
 }
@@ -255,7 +258,9 @@ fn other_policies_and_times_go_on_from_a_state_and_other_drives_are_refused() {
     let with = |changes: &[&str]| {
         let mut profile = StateFile::open(&path).unwrap().profile().unwrap();
         profile.set_all(changes).unwrap();
-        Simulation { profile: profile.resolve().unwrap(), ..simulation.clone() }
+        let mut changed = simulation.clone();
+        changed.drives[0].profile = profile.resolve().unwrap();
+        changed
     };
     for changes in [
         &["ftl.gc.victim=cost_benefit", "ftl.gc.copyback=true", "timing.read=30us"][..],
@@ -288,7 +293,8 @@ fn other_policies_and_times_go_on_from_a_state_and_other_drives_are_refused() {
         ("ox-block", &["capacity=64MiB"], "is"),
     ] {
         let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
-        let other = Simulation { profile: resolve(drive, &changes), ..simulation.clone() };
+        let mut other = simulation.clone();
+        other.drives[0].profile = resolve(drive, &changes);
         let Err(error) = run(&other, open(&path), None) else { panic!("{drive} {changes:?} is another drive") };
         let problem = error.to_string();
         assert!(error.is_input() && problem.contains("it is of another drive") && problem.contains(key), "{problem}");
@@ -306,10 +312,10 @@ fn a_load_that_has_settled_goes_on_with_the_same_write_amplification() {
         ..JobSpec::default()
     };
     let mut simulation = simulation(resolve("default", &changes), Precondition::Load, StoreKind::None, job, seed());
-    simulation.trace = false;
+    simulation.wanted.trace = false;
     simulation.workload.limit = Limit::Requests(150_000);
     let load = || Start::Load(Box::new(simulation.workload.clone()));
-    let report = run(&simulation, load(), None).unwrap().report;
+    let report = run(&simulation, load(), None).unwrap().into_drive().report;
     let settled = report.settled.as_ref().expect("it was settled");
     let (last, waf) = (*settled.waf.last().unwrap(), report.waf.unwrap());
     assert!(settled.stood_still && settled.waf.len() >= 3, "{settled:?}");
@@ -330,8 +336,8 @@ fn the_state_after_a_run_is_one_to_begin_in() {
         let what = format!("case {case}: {store:?}, {changes:?}, {job:?}");
         let simulation = simulation(resolve("default", &changes), Precondition::Steady, store, job, rng.below(1 << 40));
         let go = |start: Start, save_after: &Path| {
-            let begin = Begin { start, save: None, save_after: Some(save_after.to_owned()) };
-            let finished = simulation.run_begun(&begin, Rc::new(()), false, None);
+            let begin = Begin { start, save_after: Some(save_after.to_owned()), ..Begin::default() };
+            let finished = simulation.run_begun(&begin, Rc::new(()), None);
             let finished = finished.unwrap_or_else(|error| panic!("{what}: {error}"));
             finished.saved.as_ref().unwrap_or_else(|error| panic!("{what}: {error}"));
             finished
@@ -341,10 +347,10 @@ fn the_state_after_a_run_is_one_to_begin_in() {
         let words = |path: &Path| StateFile::open(path).unwrap().history().words.clone();
         let next = go(open(&first), &second);
         assert!(
-            next.report.initial_state.contains(", then ") && words(&second).matches(", then ").count() == 2,
+            next.report().initial_state.contains(", then ") && words(&second).matches(", then ").count() == 2,
             "{what}"
         );
-        assert!(next.report.notes.iter().all(|note| !note.contains("the drive starts in the")), "{what}");
+        assert!(next.report().notes.iter().all(|note| !note.contains("the drive starts in the")), "{what}");
     }
 }
 
@@ -357,10 +363,10 @@ fn the_state_of_a_drive_that_takes_no_writes_is_not_saved() {
     let mut simulation = simulation(resolve("default", &changes), Precondition::Full, StoreKind::None, job, 1);
     simulation.workload.limit = Limit::Requests(20_000);
     let begin = Begin { save_after: Some(path.clone()), ..Begin::default() };
-    let finished = simulation.run_begun(&begin, Rc::new(()), false, None).unwrap();
-    let problem = finished.saved.unwrap_err().to_string();
+    let finished = simulation.run_begun(&begin, Rc::new(()), None).unwrap();
+    let problem = finished.saved.as_ref().unwrap_err().to_string();
     assert!(problem.contains("cannot be saved: the drive takes no writes any more"), "{problem}");
-    assert!(!path.exists() && finished.report.damage.is_some());
+    assert!(!path.exists() && finished.report().damage.is_some());
 }
 
 #[test]

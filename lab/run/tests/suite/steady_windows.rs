@@ -6,7 +6,6 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{Precondition, Report, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
@@ -14,18 +13,10 @@ use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
 fn run(drive: &str, changes: &[&str], job: JobSpec, warmup: u64, requests: u64) -> Report {
     let mut profile = Profile::load(drive).unwrap();
     changes.iter().for_each(|change| profile.set(change).unwrap());
-    let simulation = Simulation {
-        profile: profile.resolve().unwrap(),
-        store: StoreKind::None,
-        precondition: Precondition::Steady,
-        workload: Workload { limit: Limit::Requests(requests), warmup, ..Workload::of(job) },
-        seed: 1,
-        trace: false,
-        check: true,
-        block: None,
-        host: None,
-    };
-    simulation.run(Rc::new(())).unwrap().report
+    let workload = Workload { limit: Limit::Requests(requests), warmup, ..Workload::of(job) };
+    let simulation =
+        Simulation { check: true, ..Simulation::on(profile.resolve().unwrap(), Precondition::Steady, workload, 1) };
+    simulation.run(Rc::new(())).unwrap().into_drive().report
 }
 
 fn random(rw: &str, rwmixread: f64, iops: Option<f64>) -> JobSpec {

@@ -5,7 +5,6 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{Precondition, Report, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
@@ -30,18 +29,10 @@ fn overwrite(fill: f64, capacity: &str, page_size: &str, pages_per_block: u32, s
         drive.set(change).unwrap();
     }
     let job = JobSpec { rw: "randwrite".parse().unwrap(), ..JobSpec::default() };
-    let simulation = Simulation {
-        profile: drive.resolve().unwrap(),
-        store: StoreKind::None,
-        precondition: Precondition::Steady,
-        workload: Workload { limit: Limit::Requests(200_000), warmup: 50_000, ..Workload::of(job) },
-        seed: 1,
-        trace: false,
-        check: true,
-        block: None,
-        host: None,
-    };
-    simulation.run(Rc::new(())).unwrap().report
+    let workload = Workload { limit: Limit::Requests(200_000), warmup: 50_000, ..Workload::of(job) };
+    let simulation =
+        Simulation { check: true, ..Simulation::on(drive.resolve().unwrap(), Precondition::Steady, workload, 1) };
+    simulation.run(Rc::new(())).unwrap().into_drive().report
 }
 
 #[test]

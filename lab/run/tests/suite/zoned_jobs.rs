@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_lab_run::{Precondition, Report, RunError, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Share, Workload, Zoned};
@@ -45,18 +44,8 @@ fn run(jobs: Vec<JobSpec>, requests: u64, seed: u64) -> Result<Report, RunError>
 
 fn run_with(faults: &[String], jobs: Vec<JobSpec>, requests: u64, seed: u64) -> Result<Report, RunError> {
     let workload = Workload { jobs, limit: Limit::Requests(requests), ..Workload::of(JobSpec::default()) };
-    let simulation = Simulation {
-        profile: drive(faults),
-        store: StoreKind::None,
-        precondition: Precondition::None,
-        workload,
-        seed,
-        trace: false,
-        check: true,
-        block: None,
-        host: None,
-    };
-    Ok(simulation.run(Rc::new(()))?.report)
+    let simulation = Simulation { check: true, ..Simulation::on(drive(faults), Precondition::None, workload, seed) };
+    Ok(simulation.run(Rc::new(()))?.into_drive().report)
 }
 
 fn job(rw: &str, bs: &str, iodepth: u32, zoned: Zoned) -> JobSpec {

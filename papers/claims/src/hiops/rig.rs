@@ -2,12 +2,12 @@
 //!
 //! Left out: everything that one claim alone asks.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_host_path::Profile as Host;
 use nandscape_lab_run::chain::Chain;
-use nandscape_lab_run::{Precondition, RigDrive, Stack, Wanted};
+use nandscape_lab_run::{Precondition, RigDrive, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 
 use crate::costs;
@@ -137,22 +137,15 @@ pub(crate) fn measure(case: &Case, requests: u64, run: &Run<'_>) -> Result<Figur
         ..JobSpec::default()
     };
     let requests = run.effort.of(requests);
-    let stack = Stack {
-        drives: (0..case.drives).map(drive).collect(),
-        layers: format!("ahci:{}", case.drives)
-            .parse::<Chain>()
-            .map_err(anyhow::Error::msg)?
-            .resolve()
-            .map_err(anyhow::Error::msg)?,
-        workload: Workload { limit: Limit::Requests(requests), warmup: requests / 10, ..Workload::of(job) },
-        seed: run.seed.child("workload").value(),
-        wanted: Wanted::default(),
-        check: false,
-        host: Some(host(case, run)?),
-    };
-    let finished = stack.run(std::rc::Rc::new(()))?;
-    ensure!(finished.host.requests == requests, "{} of {requests} reads succeeded", finished.host.requests);
-    let (report, mut figures) = (&finished.host, Figures::default());
+    let chain: Chain = format!("ahci:{}", case.drives).parse().map_err(anyhow::Error::msg)?;
+    let layers = chain.resolve().map_err(anyhow::Error::msg)?;
+    let workload = Workload { limit: Limit::Requests(requests), warmup: requests / 10, ..Workload::of(job) };
+    let (drives, seed) = ((0..case.drives).map(drive).collect(), run.seed.child("workload").value());
+    let simulation = Simulation { layers, host: Some(host(case, run)?), ..Simulation::of(drives, workload, seed) };
+    let finished = simulation.run(std::rc::Rc::new(()))?;
+    let report = &finished.chain().context("a controller is a layer")?.host;
+    ensure!(report.requests == requests, "{} of {requests} reads succeeded", report.requests);
+    let mut figures = Figures::default();
     let cpu = report.cpu.as_ref().expect("a run with a host");
     figures.add("reads a second", report.iops.unwrap_or(0.0), "");
     figures.add("longest handler", cpu.longest_interrupt_us, "us");

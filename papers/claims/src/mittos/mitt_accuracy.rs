@@ -4,7 +4,6 @@
 //! Left out: the traces themselves; Table 3.3 has their statistics.
 
 use anyhow::{Context as _, Result, ensure};
-use nandscape_device_media::StoreKind;
 use nandscape_host_block::Config;
 use nandscape_lab_run::{BlockReport, Precondition, Simulation};
 use nandscape_lab_workload::{Direction, Limit, Workload, parse_table};
@@ -128,17 +127,9 @@ fn measure(row: &Row, run: &Run<'_>) -> Result<Figures> {
     // A small drive takes the load of a moment as well.
     let (channels, mib) = if run.effort.is_a_moment() { (4, 512) } else { (CHANNELS, MIB) };
     let run_with = |block: Option<Config>| {
-        let simulation = Simulation {
-            profile: rig::drive_of(channels, mib)?,
-            store: StoreKind::None,
-            precondition: Precondition::Steady,
-            workload: workload(row, run)?,
-            seed: run.seed.value(),
-            trace: false,
-            check: false,
-            block,
-            host: None,
-        };
+        let (profile, workload) = (rig::drive_of(channels, mib)?, workload(row, run)?);
+        let simulation =
+            Simulation { block, ..Simulation::on(profile, Precondition::Steady, workload, run.seed.value()) };
         anyhow::Ok(simulation.run(std::rc::Rc::new(()))?)
     };
     let plain = run_with(None)?;
@@ -150,7 +141,7 @@ fn measure(row: &Row, run: &Run<'_>) -> Result<Figures> {
         for setting in settings {
             config.set(setting)?;
         }
-        let report = run_with(Some(config))?.report.block.context("a report of the block layer")?;
+        let report = run_with(Some(config))?.into_drive().report.block.context("a report of the block layer")?;
         add(&mut figures, variant, &report)?;
     }
     Ok(figures)

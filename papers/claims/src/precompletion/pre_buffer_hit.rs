@@ -5,7 +5,6 @@
 use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{Precondition, Simulation};
 use nandscape_lab_workload::{Counts, JobSpec, Limit, Think, Workload};
@@ -90,18 +89,11 @@ fn measure(factor: f64, changes: &[&str], run: &Run<'_>) -> Result<Figures> {
     let writes = run.effort.of(WRITES).max(50);
     let rest = Think { time: Span::from_ms(2), blocks: 1, counts: Counts::Completed };
     let job = JobSpec { rw: "randwrite".parse()?, iodepth: 1, think: Some(rest), ..JobSpec::default() };
-    let simulation = Simulation {
-        profile: drive.resolve()?,
-        store: StoreKind::None,
-        precondition: Precondition::None,
-        workload: Workload { limit: Limit::Requests(writes), warmup: 20, ..Workload::of(job) },
-        seed: run.seed.value(),
-        trace: false,
-        check: false,
-        block: None,
-        host: Some(costs::host(changes, factor, run)?),
-    };
-    let report = simulation.run(Rc::new(()))?.report;
+    let workload = Workload { limit: Limit::Requests(writes), warmup: 20, ..Workload::of(job) };
+    let host = Some(costs::host(changes, factor, run)?);
+    let alone = Simulation::on(drive.resolve()?, Precondition::None, workload, run.seed.value());
+    let simulation = Simulation { host, ..alone };
+    let report = simulation.run(Rc::new(()))?.into_drive().report;
     let mut figures = Figures::default();
     figures.add("mean latency", report.latency_us["write"].mean.context("there are writes")?, "us");
     let cpu = report.cpu.as_ref();

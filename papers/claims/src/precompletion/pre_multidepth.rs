@@ -5,7 +5,6 @@
 use std::rc::Rc;
 
 use anyhow::Result;
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{Precondition, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
@@ -98,18 +97,11 @@ fn measure(factor: f64, changes: &[&str], threads: u32, run: &Run<'_>) -> Result
     drive.set("capacity=256MiB")?;
     let reads = run.effort.of(READS).max(200);
     let job = JobSpec { rw: "randread".parse()?, iodepth: threads, ..JobSpec::default() };
-    let simulation = Simulation {
-        profile: drive.resolve()?,
-        store: StoreKind::None,
-        precondition: Precondition::Full,
-        workload: Workload { limit: Limit::Requests(reads), warmup: reads / 10 + 200, ..Workload::of(job) },
-        seed: run.seed.value(),
-        trace: false,
-        check: false,
-        block: None,
-        host: Some(costs::host(changes, factor, run)?),
-    };
-    let report = simulation.run(Rc::new(()))?.report;
+    let workload = Workload { limit: Limit::Requests(reads), warmup: reads / 10 + 200, ..Workload::of(job) };
+    let host = Some(costs::host(changes, factor, run)?);
+    let alone = Simulation::on(drive.resolve()?, Precondition::Full, workload, run.seed.value());
+    let simulation = Simulation { host, ..alone };
+    let report = simulation.run(Rc::new(()))?.into_drive().report;
     let mut figures = Figures::default();
     figures.add("IOPS", report.iops.unwrap_or(0.0), "1/s");
     figures.add("mean latency", report.latency_us["read"].mean.unwrap_or(0.0), "us");

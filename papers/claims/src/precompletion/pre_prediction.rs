@@ -7,7 +7,6 @@ use std::rc::Rc;
 
 use anyhow::{Context as _, Result};
 use nandscape_device_controller::Recent;
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{Precondition, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
@@ -128,18 +127,9 @@ fn loaded(drive: &str, depth: u32, run: &Run<'_>) -> Result<Figures> {
     profile.set_all(["capacity=512MiB", "buffer.size=1MiB", WINDOW])?;
     let requests = run.effort.of(REQUESTS).max(1_000);
     let job = JobSpec { rw: "randrw".parse()?, rwmixread: 70.0, iodepth: depth, ..JobSpec::default() };
-    let simulation = Simulation {
-        profile: profile.resolve()?,
-        store: StoreKind::None,
-        precondition: Precondition::Steady,
-        workload: Workload { limit: Limit::Requests(requests), warmup: requests / 5 + 1_000, ..Workload::of(job) },
-        seed: run.seed.value(),
-        trace: false,
-        check: false,
-        block: None,
-        host: None,
-    };
-    let report = simulation.run(Rc::new(()))?.report;
+    let workload = Workload { limit: Limit::Requests(requests), warmup: requests / 5 + 1_000, ..Workload::of(job) };
+    let simulation = Simulation::on(profile.resolve()?, Precondition::Steady, workload, run.seed.value());
+    let report = simulation.run(Rc::new(()))?.into_drive().report;
     let notices = report.precompletion.as_ref().context("the drive has notices")?;
     let mut figures = Figures::default();
     let parts =
