@@ -410,7 +410,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
 }
 
 /// The profile of a drive in a saved state, with changes, resolved.
-fn resolve_saved(
+pub(crate) fn resolve_saved(
     file: &StateFile,
     profile: Profile,
     changes: &[String],

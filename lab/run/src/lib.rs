@@ -145,7 +145,7 @@ pub use served_group::{GroupExport, GroupSpec};
 pub use served_layers::LayersExport;
 pub use simulation::{Finished, Observer, Phase, Progress, RunError, Simulation};
 pub use stack::{Stack, StackFinished, notes_of_each};
-pub use tower::{Below, DriveFigures, Tower, TowerError};
+pub use tower::{Below, DriveFigures, EngineLoad, Needs, Ran, Top, TowerError};
 pub use upkeep::{Recoveries, Upkeep};
 pub use watched::{LiveDriveReport, LiveReport, LiveWatch, Observed};
 pub use watched_group::GroupFinished;

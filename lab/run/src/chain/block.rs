@@ -33,6 +33,10 @@ impl Layer for BlockOver {
         "block"
     }
 
+    fn keeps_from_chunks(&self) -> Option<&'static str> {
+        None
+    }
+
     fn settings(&self) -> Vec<(&'static str, String)> {
         self.config.settings()
     }

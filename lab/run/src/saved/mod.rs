@@ -28,6 +28,7 @@ use crate::chain::Chain;
 pub(crate) use after::{at_rest, check_can_rest, held, save, save_layers, save_run};
 pub use history::{History, Settled};
 pub use read::StateFile;
+pub(crate) use settle::without_faults;
 pub(crate) use start::States;
 pub use start::{Begin, Start};
 pub use write::check as check_can_write;

@@ -172,7 +172,7 @@ fn run(
 }
 
 /// Faults begin with the run.
-fn without_faults(profile: &Resolved) -> Result<Resolved, RunError> {
+pub(crate) fn without_faults(profile: &Resolved) -> Result<Resolved, RunError> {
     let mut keys = profile.keys.clone();
     keys.faults = None;
     let resolved = Profile::of_keys(profile.name.clone(), keys).resolve();
