@@ -84,7 +84,7 @@ pub(crate) struct LsmArgs {
     #[arg(long, value_name = "N", default_value_t = 280_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     keys: u64,
     /// Print write amplification end to end, and its parts, with each of these numbers of keys; in simulated time
-    #[arg(long, value_name = "KEYS,...", value_delimiter = ',', conflicts_with_all = ["keys", "save_state", "save_state_after", "from_state", "out", "record", "chrome_trace"], value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "KEYS,...", value_delimiter = ',', conflicts_with_all = ["keys", "save_state", "save_state_after", "from_state", "out", "record"], value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     experiment: Vec<u64>,
     /// With --experiment, the number of seeds from --seed on, whose mean and range are printed
     #[arg(long, value_name = "N", default_value_t = 1, requires = "experiment", value_parser = clap::value_parser!(u64).range(1..=1_000))]

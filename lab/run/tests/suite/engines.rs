@@ -121,7 +121,8 @@ fn below(text: &str) -> (Resolved, Below) {
     (drive, Below { layers, chain, ..Below::default() })
 }
 
-const CHAINS: [&str; 6] = ["", "block", "raid1:2 cache,memory=64KiB", "raid5:3", "block,scheduler=cfq,depth=4 ahci:2", FTL];
+const CHAINS: [&str; 6] =
+    ["", "block", "raid1:2 cache,memory=64KiB", "raid5:3", "block,scheduler=cfq,depth=4 ahci:2", FTL];
 
 #[derive(Default)]
 struct Seen(RefCell<Times>);
