@@ -172,8 +172,8 @@ impl Below {
             Needs::Chunks => chain::check_chunks(&self.layers),
         };
         checked.map_err(TowerError::Layers)?;
-        let saves = self.save_after.iter().chain(&self.save);
-        saves.map(|path| check_can_save(drive, path)).collect::<Result<(), StateError>>().map_err(TowerError::from)
+        let mut saves = self.save_after.iter().chain(&self.save);
+        Ok(saves.try_for_each(|path| check_can_save(drive, path))?)
     }
 
     /// Whether a state or a report is wanted.

@@ -91,8 +91,10 @@ fn described(below: &Below, drive: &Resolved, seed: u64) -> Result<LiveDrives, T
     })
 }
 
-/// What clients of such drives connect to, and the drives.
-fn built(live: &LiveDrives, executor: &mut Executor) -> Result<(Rc<dyn Export>, Vec<Rc<Ssd>>), TowerError> {
+/// What clients of drives connect to, and the drives.
+type Built = (Rc<dyn Export>, Vec<Rc<Ssd>>);
+
+fn built(live: &LiveDrives, executor: &mut Executor) -> Result<Built, TowerError> {
     if let Some(spec) = live.group() {
         let group = Rc::new(spec.build(executor, live.seed, &()).map_err(TowerError::Layers)?);
         let ssds = group.models().map(|(_, model)| model.ssd().clone()).collect();
