@@ -8,15 +8,17 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{ArgGroup, Args};
 use nandscape_device_ssd::Profile;
-use nandscape_papers_fox::{Mix, Report, WearReport, render, render_wear, simulated, tables};
-use nandscape_sim::Seed;
+use nandscape_lab_run::EngineLoad;
+use nandscape_papers_fox::{Mix, OverError, Report, WearReport, render, render_wear, simulated_over, tables};
 use serde_json::json;
 
+use crate::below_words::BelowWords;
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::numbers::whole;
 use crate::output;
-use crate::sim::resolve;
+use crate::sim::{FaultWord, resolve_with};
+use crate::store_layers;
 use measure::{Job, Measured};
 
 /// The most blocks, pages and cycles that can be asked for: more than any drive has.
@@ -27,7 +29,7 @@ const MOST: i64 = 1 << 30;
 /// An open-channel drive shows its flash to the host: channels, parallel units (PUs), blocks and pages. FOX sends reads, writes and
 /// erases of whole pages to chosen places, from threads with one command at a time each, on separate PUs.
 #[derive(Args)]
-#[command(group(ArgGroup::new("place").required(true)))]
+#[command(group(ArgGroup::new("place").required(true).multiple(true).arg("from_state")))]
 #[command(after_help = "\
 What to run:
   oc-0         mixes of reads and writes on one PU: bands of latencies
@@ -50,6 +52,8 @@ Examples:
   nandscape serve --drive cnex-westlake --nvme-tcp 127.0.0.1:4420
   nandscape paper fox oc-2 --to nvme-tcp://127.0.0.1:4420/NQN --blocks 1
         a live drive, which loses the data of the blocks that are used
+  nandscape paper fox oc-0 --drive dfc-mlc --over block,scheduler=cfq,depth=4
+        through the block layer of a host
   nandscape paper fox round-robin --drive dfc-mlc --set geometry.channels=2 \\
       --channels 2 --pus 4 --threads 2
 
@@ -67,7 +71,7 @@ pub(crate) struct FoxArgs {
     /// An open-channel drive of another process, at the wall clock: nvme-tcp://HOST:PORT/NQN, whose commands are on blocks in a row,
     /// or vfio-user://PATH, with vector commands
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "URL", group = "place", conflicts_with_all = ["set", "seed"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
+    #[arg(long, value_name = "URL", group = "place", conflicts_with_all = ["drive", "set", "seed", "over", "fault", "chrome_trace", "save_state_after", "from_state"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
     /// Change a key of the profile; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
@@ -102,6 +106,8 @@ pub(crate) struct FoxArgs {
     /// Cycles that a line of oc-1 sums up [default: a twentieth]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST as u64))]
     every: Option<u64>,
+    #[command(flatten)]
+    below: BelowWords,
     /// Seed of all that is random in the drive
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
@@ -119,6 +125,7 @@ const FILES: [&str; 5] = ["report.json", "runs.csv", "units.csv", "latencies.csv
 /// Runs it and prints the figures.
 pub(crate) fn run(args: &FoxArgs) -> Result<(), Failure> {
     let what = choices::what(args)?;
+    args.below.files(Files::default()).check()?;
     let job = Job { what, latencies: latencies(args)? };
     let (drive, measured) = measured(args, job)?;
     let measured = measured?;
@@ -145,13 +152,23 @@ fn measured(args: &FoxArgs, job: Job) -> Result<(String, Result<Measured, Failur
     if let Some(endpoint) = &args.to {
         return Ok((endpoint.to_string(), live(endpoint, job)));
     }
-    let name = args.drive.as_deref().unwrap_or_default();
-    let profile = resolve(name, &args.set)?;
+    let resolved = args.below.resolve(&args.set)?;
+    let set = resolved.set.clone();
+    let load = |faults: &[FaultWord]| resolve_with(args.drive.as_deref().unwrap_or_default(), &set, faults);
+    let (profile, below) = args.below.below(resolved, args.drive.as_deref(), load)?;
     profile.notes.iter().for_each(|note| output::note(note));
-    let seed = Seed::new(args.seed);
-    let ran = simulated(&profile, seed, |at| measure::measure(job, at));
-    let ran = ran.map_err(|problem| Failure::Input(anyhow::anyhow!("drive {name}: {problem}")))?;
-    Ok((format!("{}, seed {}", profile.name, args.seed), ran))
+    args.below.check_trace()?;
+    let described = EngineLoad { name: format!("fox {}", args.what), lines: Vec::new() };
+    let name = format!("{}, seed {}", profile.name, args.seed);
+    match simulated_over(&profile, &below, (args.seed, &described), |at| measure::measure(job, at)) {
+        Ok(ran) => {
+            args.below.write_trace(ran.trace.as_ref())?;
+            Ok((name, Ok(ran.outcome)))
+        }
+        Err(OverError::Run(failure)) => Ok((name, Err(failure))),
+        Err(OverError::Drive(problem)) => Err(Failure::Input(anyhow::anyhow!("drive {}: {problem}", profile.name))),
+        Err(OverError::Tower(error)) => Err(store_layers::failure(error)),
+    }
 }
 
 /// A drive of another process, at the wall clock.
@@ -175,7 +192,7 @@ fn live(endpoint: &nandscape_lab_run::wall::Endpoint, job: Job) -> Result<Measur
 fn latencies(args: &FoxArgs) -> Result<Option<measure::Latencies>, Failure> {
     let Some(folder) = &args.out else { return Ok(None) };
     let profiles = args.drive.iter().flat_map(|drive| Profile::files(drive));
-    Files::default().reads_all("--drive", profiles).writes_into("--out", folder, FILES).check()?;
+    args.below.files(Files::default()).reads_all("--drive", profiles).writes_into("--out", folder, FILES).check()?;
     output::create_folder(folder).map_err(Failure::Input)?;
     if args.what == "oc-1" {
         return Ok(None);
@@ -207,6 +224,7 @@ fn object(args: &FoxArgs, measured: &Measured) -> serde_json::Value {
         "drive": args.drive,
         "endpoint": endpoint,
         "set": args.set,
+        "over": args.below.words(),
         "seed": args.seed,
         "runs": runs,
         "wear": wear,

@@ -9,7 +9,7 @@ use nandscape_apps_lsm_run::{Benchmark, Experiment, Form, Load, Outcome, Row, Ru
 use nandscape_apps_store::{Costs, StoreError};
 use nandscape_device_ssd::BUILTIN;
 use nandscape_lab_report::format::{bytes, count, percent};
-use nandscape_lab_run::TowerError;
+use nandscape_lab_run::Ran;
 use nandscape_lab_run::chain::is_over_chunks;
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use crate::progress::Runs;
 use crate::sim::resolve_with;
 use crate::store_drive::conventional;
 use crate::store_figures::{latencies, latencies_json, lines, ratio};
-use crate::store_layers::StoreLayers;
+use crate::store_layers::{self, StoreLayers};
 use crate::table::table;
 
 /// Run the loads of RocksDB's db_bench on an LSM-tree, on a generic FTL and on one that knows sorted runs.
@@ -57,9 +57,9 @@ pub(crate) struct LsmArgs {
     /// The form of the storage [default: both; generic with --over]
     #[arg(long, value_enum)]
     form: Option<FormArg>,
-    /// The drive
-    #[arg(long, value_name = "P", default_value = "default")]
-    drive: String,
+    /// The drive [default: default; with --from-state that of the file]
+    #[arg(long, value_name = "P")]
+    drive: Option<String>,
     /// Change a key of the drive's profile; may be repeated. Unless they are set, built-in drives have capacity 208MiB with 3% of over-provisioning, 4 channels of a die
     /// of a plane, 64 pages a block, lba_size 4KiB, buffer.mode capacitor, buffer.size 4MiB and controller.processors.count 8; ftl.kind is that of the form, and of runs
     /// ftl.zone.mapping is dies
@@ -70,7 +70,7 @@ pub(crate) struct LsmArgs {
     /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. An existing store of the form is continued.
     /// Else one is made, if the drive has no data, and stays. One client may use a drive at a time
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "over", "fault", "chrome_trace", "cores", "experiment"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "over", "fault", "chrome_trace", "save_state", "save_state_after", "from_state", "out", "record", "cores", "experiment"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
     /// The control socket of the server of that drive, on this machine: the processor time of its process is printed too
     #[cfg(target_os = "linux")]
@@ -84,7 +84,7 @@ pub(crate) struct LsmArgs {
     #[arg(long, value_name = "N", default_value_t = 280_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     keys: u64,
     /// Print write amplification end to end, and its parts, with each of these numbers of keys; in simulated time
-    #[arg(long, value_name = "KEYS,...", value_delimiter = ',', conflicts_with = "keys", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "KEYS,...", value_delimiter = ',', conflicts_with_all = ["keys", "save_state", "save_state_after", "from_state", "out", "record"], value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     experiment: Vec<u64>,
     /// With --experiment, the number of seeds from --seed on, whose mean and range are printed
     #[arg(long, value_name = "N", default_value_t = 1, requires = "experiment", value_parser = clap::value_parser!(u64).range(1..=1_000))]
@@ -101,7 +101,7 @@ pub(crate) struct LsmArgs {
     /// Operations that are measured
     #[arg(long, value_name = "N", default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     operations: u64,
-    /// Overwrites between the filling and the measurement [default: twice the keys]
+    /// Overwrites between the filling and the measurement [default: twice the keys; with --from-state 0]
     #[arg(long, value_name = "N")]
     warm_up: Option<u64>,
     /// Keys that a seek of seekrandom reads
@@ -210,7 +210,7 @@ impl LsmArgs {
             value_bytes: self.value_size as usize,
             clients: self.clients,
             operations: self.operations,
-            warm_up: self.warm_up.unwrap_or(2 * self.keys),
+            warm_up: self.warm_up.unwrap_or(if self.layers.has_state() { 0 } else { 2 * self.keys }),
             scan: self.seek_nexts as usize,
             sync: self.sync,
         }
@@ -233,22 +233,23 @@ impl LsmArgs {
         }
     }
 
-    fn simulate(&self, form: Form) -> Result<Outcome, Failure> {
-        nandscape_apps_lsm_run::run(&self.spec(form)?).map_err(|error| failure(error, form.name()))
+    fn simulate(&self, form: Form) -> Result<Ran<Outcome>, Failure> {
+        nandscape_apps_lsm_run::run_reported(&self.spec(form)?).map_err(|error| failure(error, form.name()))
     }
 
     fn spec(&self, form: Form) -> Result<Spec, Failure> {
-        let (layers, set) = self.layers.resolve(&self.set)?;
+        let below = self.layers.resolve(&self.set)?;
+        let (name, set) = (self.drive.as_deref().unwrap_or("default"), below.set.clone());
         // A profile file has its own values, and chunks below the FTL of a host have none of these keys.
-        let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive) && !is_over_chunks(&layers);
+        let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == name) && !is_over_chunks(&below.layers);
         let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
         let of_form = if form == Form::Runs { &RUNS[..] } else { &[] };
         let defaults = DEFAULTS.iter().filter(|_| is_built_in).chain(of_form).filter(|(key, _)| !is_set(key));
         let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
         let changes: Vec<String> = defaults.chain(set.iter().cloned()).collect();
-        let takes_any = form == Form::Runs || !layers.is_empty();
-        let (drive, below) = self.layers.below(layers, |faults| {
-            let drive = resolve_with(&self.drive, &changes, faults)?;
+        let takes_any = form == Form::Runs || !below.layers.is_empty();
+        let (drive, below) = self.layers.below(below, self.drive.as_deref(), |faults| {
+            let drive = resolve_with(name, &changes, faults)?;
             if takes_any { Ok(drive) } else { conventional(drive) }
         })?;
         Ok(Spec {
@@ -279,7 +280,7 @@ impl LsmArgs {
     }
 
     #[cfg(target_os = "linux")]
-    fn measure(&self, form: Form) -> Result<Outcome, Failure> {
+    fn measure(&self, form: Form) -> Result<Ran<Outcome>, Failure> {
         use nandscape_apps_lsm_run::{LiveError, LiveSpec, run_live};
         use nandscape_lab_run::wall::{ServerCpu, WallError};
         let Some(endpoint) = self.to.clone() else { return self.simulate(form) };
@@ -288,7 +289,8 @@ impl LsmArgs {
         let spec = LiveSpec { endpoint, form, store, load, overwrites: self.overwrite, seed };
         let server = self.control.as_deref().map(ServerCpu::connect).transpose();
         let server = server.map_err(|problem| Failure::Input(anyhow::anyhow!("--control {problem}")))?;
-        run_live(&spec, server, output::note).map_err(|error| match error {
+        let ran = run_live(&spec, server, output::note).map(|outcome| Ran { outcome, report: None, trace: None });
+        ran.map_err(|error| match error {
             LiveError::Open(OpenError::Store(_)) => Failure::Run(anyhow::anyhow!("{to}: {error}")),
             LiveError::Operation(Error::Store(StoreError::Full)) => is_full(&to),
             LiveError::Operation(_) => Failure::Run(anyhow::anyhow!("{to}: {error}")),
@@ -302,7 +304,7 @@ impl LsmArgs {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn measure(&self, form: Form) -> Result<Outcome, Failure> {
+    fn measure(&self, form: Form) -> Result<Ran<Outcome>, Failure> {
         self.simulate(form)
     }
 
@@ -319,10 +321,11 @@ impl LsmArgs {
 
 fn failure(error: RunError, form: &str) -> Failure {
     match error {
-        RunError::Open(OpenError::Store(_)) | RunError::Stalled(_) | RunError::Tower(TowerError::Memory(_)) => {
-            Failure::run(error)
+        RunError::Open(OpenError::Store(_)) => Failure::run(error),
+        RunError::Tower(error) => store_layers::failure(error),
+        RunError::Other(_) => {
+            Failure::Input(anyhow::anyhow!("--from-state: {error}; --keys, --key-size and --value-size are its own"))
         }
-        RunError::Tower(TowerError::Layers(problem)) => Failure::Input(anyhow::anyhow!("--over: {problem}")),
         RunError::Open(error) => Failure::Input(anyhow::anyhow!("--form {form}: {error}")),
         RunError::Operation(Error::Store(StoreError::Full)) => is_full(&format!("--form {form}")),
         RunError::Operation(_) | RunError::Wrong(_) => Failure::run(error),
@@ -345,10 +348,9 @@ pub(crate) fn run(args: &LsmArgs) -> Result<(), Failure> {
     let mut runs = Vec::new();
     for (number, form) in forms.into_iter().enumerate() {
         progress.next(form.name(), number);
-        runs.push((form.name(), args.measure(form)?));
+        runs.push((form.name(), args.layers.write(args.measure(form)?)?));
     }
     drop(progress);
-    args.layers.write(runs.iter().find_map(|(_, outcome)| outcome.trace.as_ref()))?;
     match args.json {
         true => output::result(&serde_json::to_string_pretty(&as_json(&runs)).expect("plain data")),
         false => output::result(&text(&runs)),

@@ -2,6 +2,7 @@
 //! 1 the run failed, 2 bad usage or input.
 
 #[cfg(target_os = "linux")]
+mod below_words;
 mod bench;
 mod block_words;
 mod compare;

@@ -445,7 +445,7 @@ fn shown(args: &SimArgs, simulation: &Simulation, figures: Figures, set: &[Strin
 }
 
 /// The profile of a drive in a saved state, with changes, resolved.
-fn resolve_saved(
+pub(crate) fn resolve_saved(
     file: &StateFile,
     profile: Profile,
     changes: &[String],

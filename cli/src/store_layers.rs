@@ -1,91 +1,127 @@
-//! What lies below a store in simulated time: layers of a host over drives (`--over`), planned faults of the drives (`--fault`), and the
-//! record of all events (`--chrome-trace`).
+//! What lies below a store in simulated time, and what a run leaves besides its figures: the state in which its operations begin
+//! (`--save-state`), the report of the drives (`--out`), a recording of its commands (`--record`).
 
 use std::path::PathBuf;
 
 use clap::Args;
 use nandscape_device_ssd::Resolved;
-use nandscape_lab_run::Below;
-use nandscape_lab_run::chain::{Named, drives_below};
+use nandscape_lab_run::{Below, LiveReport, Ran, TowerError};
 
+use crate::below_words::{BelowWords, ResolvedBelow};
 use crate::failure::Failure;
-use crate::over::{self, Over};
-use crate::sim::{self, FaultWord};
-use crate::sim_layers::with_faults;
+use crate::files::Files;
+use crate::pages::{self, Page};
+use crate::sim::FaultWord;
 
-/// The layers, and what else is below.
+/// See the file.
 #[derive(Args)]
 pub(crate) struct StoreLayers {
-    /// Put a layer of a host below the store, over drives of the profile: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the
-    /// bottom up, as in `nandscape sim`. --set NAME.KEY=VALUE changes a layer, too
-    #[arg(long, value_name = "LAYER")]
-    over: Vec<Over>,
-    /// Inject a fault into the flash, as in `nandscape sim`: a RULE for all drives, or for one of several: drive-1=RULE. May be repeated
-    #[arg(long, value_name = "RULE")]
-    fault: Vec<FaultWord>,
-    /// Write the activity of every plane, channel and command of a run to this file, for chrome://tracing or ui.perfetto.dev
-    #[arg(long, value_name = "FILE")]
-    chrome_trace: Option<PathBuf>,
+    #[command(flatten)]
+    below: BelowWords,
+    /// Save the state in which the operations begin, with the filled store, to this file. They run from that state
+    #[arg(long, value_name = "FILE", conflicts_with = "from_state")]
+    save_state: Option<PathBuf>,
+    /// Write a report of the operations into this folder, as of `nandscape sim`: commands, drives and layers over time
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Record the commands of the store, without their data, for `nandscape sim --replay`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "chrome_trace", "save_state", "save_state_after", "from_state"])]
+    record: Option<PathBuf>,
 }
 
 impl StoreLayers {
     /// Whether there are no layers.
     pub(crate) fn is_empty(&self) -> bool {
-        self.over.is_empty()
+        self.below.is_empty()
+    }
+
+    /// Whether the run begins in a saved state.
+    pub(crate) fn has_state(&self) -> bool {
+        self.below.has_state()
     }
 
     /// The layers with their settings, and the changes that are not theirs.
     ///
     /// # Errors
     /// Which layer or setting is not valid, and what would be.
-    pub(crate) fn resolve(&self, set: &[String]) -> Result<(Vec<Named>, Vec<String>), Failure> {
-        let mut chain = over::chain(&self.over);
-        let resolved = chain.take(set).and_then(|others| Ok((chain.resolve()?, others)));
-        resolved.map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))
+    pub(crate) fn resolve(&self, set: &[String]) -> Result<ResolvedBelow, Failure> {
+        self.below.resolve(set)
     }
 
-    /// The first drive, and what is below a store. `resolve` makes a drive with its faults.
+    /// As [`BelowWords::below`].
     ///
     /// # Errors
-    /// A fault of no drive, or a drive that cannot be.
+    /// As there.
     pub(crate) fn below(
         &self,
-        layers: Vec<Named>,
-        resolve: impl Fn(&[FaultWord]) -> Result<Resolved, Failure>,
+        resolved: ResolvedBelow,
+        given: Option<&str>,
+        load: impl Fn(&[FaultWord]) -> Result<Resolved, Failure>,
     ) -> Result<(Resolved, Below), Failure> {
-        let trace = self.chrome_trace.is_some();
-        let drives = with_faults(&self.fault, drives_below(&layers), |_, faults| resolve(faults))?;
-        Ok((drives[0].clone(), Below { layers, drives, trace }))
+        let (drive, mut below) = self.below.below(resolved, given, load)?;
+        below.wanted.details = self.out.is_some();
+        (below.save, below.record) = (self.save_state.clone(), self.record.clone());
+        Ok((drive, below))
     }
 
-    /// Rejects a form of a store that lies in the drive itself, and a record of several runs.
+    /// Rejects a form of a store that lies in the drive itself, and files of several runs.
     ///
     /// # Errors
-    /// With layers, for such a form; with a file of events, for several runs.
+    /// With layers, for such a form; with a file or a state, for several runs.
     pub(crate) fn check(&self, is_of_blocks: bool, runs: usize, valid: &str) -> Result<(), Failure> {
         if !self.is_empty() && !is_of_blocks {
             return Err(Failure::Input(anyhow::anyhow!(
                 "--over: layers pass blocks, and the other forms need a drive's own units; --form {valid} is valid"
             )));
         }
-        match &self.chrome_trace {
-            Some(file) if runs != 1 => Err(Failure::Input(anyhow::anyhow!(
-                "--chrome-trace {}: there are {runs} runs, and a file has the events of one; --form {valid} is valid",
-                file.display()
-            ))),
-            Some(file) => sim::can_write(file).map_err(|error| Failure::Input(error.context("--chrome-trace"))),
-            None => Ok(()),
+        let own = [("--save-state", &self.save_state), ("--out", &self.out), ("--record", &self.record)];
+        let own = own.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
+        if let Some((option, path)) = self.below.outputs().chain(own).next().filter(|_| runs != 1) {
+            return Err(Failure::Input(anyhow::anyhow!(
+                "{option} {}: there are {runs} runs, and a file has one of them; --form {valid} is valid",
+                path.display()
+            )));
         }
+        if self.has_state() && runs != 1 {
+            return Err(Failure::Input(anyhow::anyhow!(
+                "--from-state: there are {runs} runs, and a state has the store of one form; --form {valid} is valid"
+            )));
+        }
+        self.files().check()?;
+        self.below.check_trace()?;
+        self.out.as_deref().map_or(Ok(()), pages::prepare)
     }
 
-    /// Writes the events of a run.
+    fn files(&self) -> Files {
+        let own = [("--save-state", &self.save_state), ("--record", &self.record)];
+        let own = own.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
+        own.fold(self.below.files(Files::default()), |files, (option, path)| files.writes(option, path))
+    }
+
+    /// Writes what a run has left besides its figures, which it returns.
     ///
     /// # Errors
-    /// When the file cannot be written.
-    pub(crate) fn write(&self, trace: Option<&String>) -> Result<(), Failure> {
-        match self.chrome_trace.as_ref().zip(trace) {
-            Some((file, trace)) => sim::write(file, trace).map_err(Failure::Run),
-            None => Ok(()),
+    /// When a file cannot be written.
+    pub(crate) fn write<T>(&self, ran: Ran<T>) -> Result<T, Failure> {
+        let Ran { outcome, report, trace } = ran;
+        self.below.write_trace(trace.as_ref())?;
+        if let (Some(folder), Some(mut report)) = (&self.out, report) {
+            write_page(folder, &mut report).map_err(Failure::Run)?;
         }
+        Ok(outcome)
+    }
+}
+
+fn write_page(folder: &std::path::Path, report: &mut LiveReport) -> anyhow::Result<()> {
+    pages::note_command(report);
+    pages::write(folder, &[Page::of(report)])
+}
+
+/// Why there is nothing below a store, as the failure of a command.
+pub(crate) fn failure(error: TowerError) -> Failure {
+    match error {
+        TowerError::Layers(problem) => Failure::Input(anyhow::anyhow!("--over: {problem}")),
+        error if error.is_input() => Failure::input(error),
+        error => Failure::run(error),
     }
 }

@@ -5,7 +5,7 @@ use nandscape_apps_llama_engine::{ChainConfig, Config, Costs, Error, LogConfig, 
 use nandscape_apps_llama_run::{Form, Load, Outcome, RunError, Spec};
 use nandscape_device_ssd::BUILTIN;
 use nandscape_lab_report::format::{bytes, count, percent};
-use nandscape_lab_run::TowerError;
+use nandscape_lab_run::Ran;
 use nandscape_lab_run::chain::is_over_chunks;
 use nandscape_lab_workload::Mix;
 use nandscape_sim::Span;
@@ -19,7 +19,7 @@ use crate::progress::Runs;
 use crate::sim::resolve_with;
 use crate::store_drive::conventional;
 use crate::store_figures::{latencies, latencies_json, lines, ratio};
-use crate::store_layers::StoreLayers;
+use crate::store_layers::{self, StoreLayers};
 use crate::table::table;
 
 /// Run YCSB on a log-structured store with a Bw-tree (LLAMA), conventional and offloaded to the drive.
@@ -50,9 +50,9 @@ pub(crate) struct YcsbArgs {
     /// [default: both; conventional with --over]
     #[arg(long, value_enum)]
     form: Option<FormArg>,
-    /// The drive
-    #[arg(long, value_name = "P", default_value = "default")]
-    drive: String,
+    /// The drive [default: default; with --from-state that of the file]
+    #[arg(long, value_name = "P")]
+    drive: Option<String>,
     /// Change a key of the drive's profile; may be repeated. Unless they are set, built-in drives have capacity 256MiB, ftl.kind ox_block,
     /// buffer.mode volatile and controller.processors.count 8
     #[arg(long, value_name = "KEY=VALUE")]
@@ -62,7 +62,7 @@ pub(crate) struct YcsbArgs {
     /// Run on this drive at the wall clock: nvme-tcp://HOST:PORT/NQN or vfio-user://PATH. An existing store of the form is continued.
     /// Else one is made, if the drive has no data, and stays. One client may use a drive at a time
     #[cfg(target_os = "linux")]
-    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "over", "fault", "chrome_trace", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["drive", "set", "over", "fault", "chrome_trace", "save_state", "save_state_after", "from_state", "out", "record", "cores"], value_parser = nandscape_lab_run::wall::Endpoint::with_admin)]
     to: Option<nandscape_lab_run::wall::Endpoint>,
     /// The control socket of the server of that drive, on this machine: the processor time of its process is printed too
     #[cfg(target_os = "linux")]
@@ -187,17 +187,18 @@ impl YcsbArgs {
         Config { memory: usize::try_from(self.cache.0).unwrap_or(usize::MAX), ..Config::default() }
     }
 
-    fn simulate(&self, form: Form, load: Load) -> Result<Outcome, Failure> {
-        let (layers, set) = self.layers.resolve(&self.set)?;
+    fn simulate(&self, form: Form, load: Load) -> Result<Ran<Outcome>, Failure> {
+        let below = self.layers.resolve(&self.set)?;
+        let (name, set) = (self.drive.as_deref().unwrap_or("default"), below.set.clone());
         // A profile file has its own values, and chunks below the FTL of a host have none of these keys.
-        let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == self.drive) && !is_over_chunks(&layers);
+        let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == name) && !is_over_chunks(&below.layers);
         let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
         let defaults = DEFAULTS.iter().filter(|(key, _)| is_built_in && !is_set(key));
         let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
         let changes: Vec<String> = defaults.chain(set.iter().cloned()).collect();
-        let is_alone = layers.is_empty();
-        let (drive, below) = self.layers.below(layers, |faults| {
-            let drive = resolve_with(&self.drive, &changes, faults)?;
+        let is_alone = below.layers.is_empty();
+        let (drive, below) = self.layers.below(below, self.drive.as_deref(), |faults| {
+            let drive = resolve_with(name, &changes, faults)?;
             if is_alone { conventional(drive) } else { Ok(drive) }
         })?;
         let spec = Spec {
@@ -210,17 +211,20 @@ impl YcsbArgs {
             load,
             seed: self.seed,
         };
-        nandscape_apps_llama_run::run(&spec).map_err(|error| match error {
+        nandscape_apps_llama_run::run_reported(&spec).map_err(|error| match error {
             RunError::Open(error) => not_opened(&error, "the drive"),
             RunError::Operation(error) => not_operated(&error, "the drive"),
-            RunError::Stalled(_) | RunError::Tower(TowerError::Memory(_)) | RunError::Wrong(_) => Failure::run(error),
-            RunError::Tower(TowerError::Layers(problem)) => Failure::Input(anyhow::anyhow!("--over: {problem}")),
+            RunError::Wrong(_) => Failure::run(error),
+            RunError::Tower(error) => store_layers::failure(error),
+            RunError::Other(_) => {
+                Failure::Input(anyhow::anyhow!("--from-state: {error}; --records and --value-size are its own"))
+            }
             other => Failure::input(other),
         })
     }
 
     #[cfg(target_os = "linux")]
-    fn measure(&self, form: Form, load: Load) -> Result<Outcome, Failure> {
+    fn measure(&self, form: Form, load: Load) -> Result<Ran<Outcome>, Failure> {
         use nandscape_apps_llama_run::LiveError;
         use nandscape_lab_run::wall::{ServerCpu, WallError};
         let Some(endpoint) = &self.to else { return self.simulate(form, load) };
@@ -235,7 +239,7 @@ impl YcsbArgs {
             server,
             output::note,
         );
-        ran.map_err(|error| match error {
+        ran.map(|outcome| Ran { outcome, report: None, trace: None }).map_err(|error| match error {
             LiveError::Open(error) => not_opened(&error, &format!("--to {endpoint}")),
             LiveError::Operation(error) => not_operated(&error, &format!("--to {endpoint}")),
             LiveError::Drive(WallError::Lost(_)) | LiveError::Wrong(_) => Failure::run(error),
@@ -248,7 +252,7 @@ impl YcsbArgs {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn measure(&self, form: Form, load: Load) -> Result<Outcome, Failure> {
+    fn measure(&self, form: Form, load: Load) -> Result<Ran<Outcome>, Failure> {
         self.simulate(form, load)
     }
 
@@ -301,10 +305,9 @@ pub(crate) fn run(args: &YcsbArgs) -> Result<(), Failure> {
     let mut runs = Vec::new();
     for (number, form) in forms.into_iter().enumerate() {
         progress.next(form.name(), number);
-        runs.push((form.name(), args.measure(form, load)?));
+        runs.push((form.name(), args.layers.write(args.measure(form, load)?)?));
     }
     drop(progress);
-    args.layers.write(runs.iter().find_map(|(_, outcome)| outcome.trace.as_ref()))?;
     match args.json {
         true => output::result(&serde_json::to_string_pretty(&as_json(&runs)).expect("plain data")),
         false => output::result(&text(&runs)),

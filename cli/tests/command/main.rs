@@ -45,6 +45,7 @@ mod catalogue;
 mod compare;
 mod demo;
 mod engine;
+mod engine_runs;
 mod explain;
 mod faults;
 mod fox;

@@ -133,7 +133,7 @@ fn a_store_on_a_mirror_outlives_a_drive() {
     refuse(&[&load[..], &fault].concat(), &["there is no drive \"drive-1\"; NAME=RULE names one of drive-0"]);
     refuse(
         &[&load[..], &["--chrome-trace", &file]].concat(),
-        &["a file has the events of one; --form conventional is valid"],
+        &["a file has one of them; --form conventional is valid"],
     );
 }
 

@@ -17,7 +17,7 @@
 //! | `cpu` | the host in whose threads a run's jobs work, and its processors |
 //! | `tap` | the commands of one of several drives, recorded |
 //! | `watched_group` | the same of drives that clients reach as one |
-//! | `tower` | drives with layers over them, for engines of applications |
+//! | `tower` | drives with layers over them, for engines of applications: states, reports, recordings |
 //! | `host_ftl` | an FTL on the host of an open-channel drive |
 //! | `host_report` | the workload's view of several drives |
 //! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
@@ -147,7 +147,7 @@ pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
 pub use served_group::{GroupExport, GroupSpec};
 pub use served_layers::LayersExport;
 pub use simulation::{Observer, Phase, Progress, RunError, Simulation};
-pub use tower::{Below, DriveFigures, Tower, TowerError};
+pub use tower::{Below, DriveFigures, EngineLoad, Needs, Ran, Top, TowerError};
 pub use upkeep::{Recoveries, Upkeep};
 pub use watched::{LiveDriveReport, LiveReport, LiveWatch, Observed};
 pub use watched_group::GroupFinished;

@@ -313,22 +313,7 @@ impl Rig {
 
     /// The measured phase of drive `number`, on which `outcome` is the view of its hosts.
     pub(crate) fn finish(&self, number: usize, outcome: &Outcome, workload: &Workload, seed: u64) -> DriveFinished {
-        let Placed { given, ssd, history, begun, recorder, .. } = &self.drives[number];
-        let ended = Snapshot::of(ssd);
-        let begun = begun.take().unwrap_or_else(|| Snapshot::of(ssd));
-        let about = About {
-            profile: &given.profile,
-            name: workload.name.clone(),
-            workload: Some(workload),
-            seed,
-            precondition: history.as_ref().map_or(given.precondition, |history| history.precondition),
-            history: history.as_ref(),
-        };
-        DriveFinished {
-            name: given.name.clone(),
-            report: about.report(outcome, self.created, &begun, &ended),
-            details: recorder.as_ref().map(|recorder| recorder.finish(outcome)),
-        }
+        self.drives[number].finish(self.created, outcome, (&workload.name, Some(workload)), seed)
     }
 
     /// Every event, as a Chrome trace.
@@ -338,6 +323,33 @@ impl Rig {
 }
 
 impl Placed {
+    /// The measured phase, which ends now, of a drive whose set-up began at `created`. `outcome` is the view of its hosts, and
+    /// `workload` the name of the load, with its jobs if it has any.
+    pub(crate) fn finish(
+        &self,
+        created: Moment,
+        outcome: &Outcome,
+        (name, workload): (&str, Option<&Workload>),
+        seed: u64,
+    ) -> DriveFinished {
+        let Placed { given, ssd, history, begun, recorder, .. } = self;
+        let ended = Snapshot::of(ssd);
+        let begun = begun.take().unwrap_or_else(|| Snapshot::of(ssd));
+        let about = About {
+            profile: &given.profile,
+            name: name.to_owned(),
+            workload,
+            seed,
+            precondition: history.as_ref().map_or(given.precondition, |history| history.precondition),
+            history: history.as_ref(),
+        };
+        DriveFinished {
+            name: given.name.clone(),
+            report: about.report(outcome, created, &begun, &ended),
+            details: recorder.as_ref().map(|recorder| recorder.finish(outcome)),
+        }
+    }
+
     /// The measured phase begins.
     pub(crate) fn begin(&self, sim: &Sim) {
         if let Some(recorder) = &self.recorder {
@@ -348,12 +360,14 @@ impl Placed {
 
     /// How the state after a run came about.
     pub(crate) fn history_after(&self, seed: u64, workload: &str, requests: u64) -> History {
+        self.history_with(seed, &format!("{workload} with {requests} requests measured"))
+    }
+
+    /// The same, with the run in words.
+    pub(crate) fn history_with(&self, seed: u64, run: &str) -> History {
         let unit_bytes = u64::from(self.ssd.controller().info().unit_bytes);
         let planted = || History::planted(self.given.precondition, unit_bytes, seed);
-        self.history
-            .clone()
-            .unwrap_or_else(planted)
-            .after(seed, &format!("{workload} with {requests} requests measured"))
+        self.history.clone().unwrap_or_else(planted).after(seed, run)
     }
 
     /// Whether a recorder gets the activity of the drive.

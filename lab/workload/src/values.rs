@@ -29,8 +29,10 @@ pub struct Wrong {
     pub first: String,
 }
 
-/// A put of a key, as events. Its beginning is its version.
+/// A put of a key, as events.
 struct Put {
+    /// The run that has put it, and its version in that run: the event of its beginning.
+    version: (u64, u64),
     begun: u64,
     ended: u64,
     /// The end of the first put that began after this one had ended.
@@ -110,7 +112,12 @@ impl Values {
     /// A put of a key begins; its version.
     pub fn begin_put(&self, key: u64) -> u64 {
         let begun = self.event();
-        self.puts.borrow_mut().entry(key).or_default().push(Put { begun, ended: NEVER, outdated: NEVER });
+        self.puts.borrow_mut().entry(key).or_default().push(Put {
+            version: (self.run, begun),
+            begun,
+            ended: NEVER,
+            outdated: NEVER,
+        });
         begun
     }
 
@@ -127,6 +134,31 @@ impl Values {
             }
         }
         puts.retain(|put| put.outdated == NEVER || first_read.is_some_and(|begun| begun < put.outdated));
+    }
+
+    /// A key has this value of a run before, which later reads are to find. The bytes of the key are those of [`Values::key`].
+    ///
+    /// # Errors
+    /// What the value or the key is not.
+    pub fn adopt(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        let known = number(key).filter(|number| self.key(*number) == key);
+        let Some(key) = known else { return Err(format!("{key:02x?} is no key of {} bytes", self.key_bytes.max(8))) };
+        if value.len() != self.value_bytes {
+            let wanted = self.value_bytes;
+            return Err(format!("key {key:016x} has a value of {} bytes, and values of {wanted} are put", value.len()));
+        }
+        if !is_of(key, value) {
+            return Err(not_of(key));
+        }
+        let (begun, ended) = (self.event(), self.event());
+        let version = version_of(value).unwrap_or((self.run, begun));
+        self.puts.borrow_mut().insert(key, vec![Put { version, begun, ended, outdated: NEVER }]);
+        Ok(())
+    }
+
+    /// Whether a put of a key has begun, or its value was adopted.
+    pub fn has(&self, key: u64) -> bool {
+        self.puts.borrow().contains_key(&key)
     }
 
     /// A read begins.
@@ -230,12 +262,11 @@ impl Reading<'_> {
         if !is_of(key, value) {
             return Err(not_of(key));
         }
-        let Some((run, event)) = version_of(value) else { return Ok(()) };
-        if run != self.values.run {
-            return Err(format!("key {key:016x} has a value of a run before"));
-        }
-        match puts.iter().any(|put| put.begun == event && put.outdated > self.begun) {
+        let Some(version) = version_of(value) else { return Ok(()) };
+        let (run, event) = version;
+        match puts.iter().any(|put| put.version == version && put.outdated > self.begun) {
             true => Ok(()),
+            false if run != self.values.run => Err(format!("key {key:016x} has a value of a run before")),
             false => Err(format!("key {key:016x} has version {event}, which was out of date when the read began")),
         }
     }
@@ -335,6 +366,30 @@ mod tests {
         values.begin_read().scan(&key(KEY), 5, &found);
         assert!(!wrong(&values, NEXT, Some(&found[1].1)) && !wrong(&values, NEXT, None));
         assert_eq!(values.check(), Ok(()));
+    }
+
+    #[test]
+    fn an_adopted_value_is_current_until_it_is_put_again() {
+        for bytes in [4, 100] {
+            let before = Values::new(20, bytes, None);
+            let old = [KEY, NEXT].map(|key| put(&before, key));
+            let values = Values::new(20, bytes, Some(&old[0]));
+            for (key, value) in [KEY, NEXT].into_iter().zip(&old) {
+                assert_eq!(values.adopt(&values.key(key), value), Ok(()));
+            }
+            assert!(values.has(KEY) && !values.has(5));
+            assert!(!wrong(&values, KEY, Some(&old[0])) && wrong(&values, KEY, None));
+            let new = put(&values, KEY);
+            assert!(!wrong(&values, KEY, Some(&new)) && !wrong(&values, NEXT, Some(&old[1])));
+            // Values without a version are only as long as they should be.
+            assert_eq!(wrong(&values, KEY, Some(&old[0])), bytes > 8);
+            let refused = |key: &[u8], value: &[u8]| values.adopt(key, value).unwrap_err();
+            assert!(refused(&values.key(KEY)[1..], &old[0]).contains("is no key of 20 bytes"));
+            assert!(refused(&values.key(KEY), &old[0][1..]).contains("has a value of"));
+            if bytes > 8 {
+                assert!(refused(&values.key(5), &old[0]).contains("was not put for it"));
+            }
+        }
     }
 
     #[test]

@@ -43,6 +43,6 @@ pub use mix::{Kind, Mix};
 pub use outcome::{Band, Latency, Outcome, Report, Sample, scale};
 pub use plan::{BadPlan, Plan, pages_of};
 pub use run::{RunError, run};
-pub use simulated::{Opened, simulated};
+pub use simulated::{Opened, OverError, simulated, simulated_over};
 pub use text::{render, render_wear};
 pub use wear::{WearPlan, WearPoint, WearReport, wear};

@@ -6,6 +6,7 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::{Drive, QueueDrive, QueueId};
 use nandscape_host_open_channel::{Means, OpenChannel};
+use nandscape_lab_run::{Below, EngineLoad, Needs, Ran, TowerError};
 use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_wire_nvme::Status;
 
@@ -49,6 +50,43 @@ fn no_open_channel(why: &str) -> String {
         "it is no open-channel drive: {why}; take dfc-mlc or cnex-westlake, or see docs/techniques/open-channel.md for what a profile \
          needs"
     )
+}
+
+/// Why a host of a drive under layers has not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum OverError<E> {
+    /// There is no such drive, or no such layers over it, or its state was not saved.
+    #[error(transparent)]
+    Tower(#[from] TowerError),
+    /// It is no open-channel drive.
+    #[error("{0}")]
+    Drive(String),
+    /// The host has failed.
+    #[error("{0}")]
+    Run(E),
+}
+
+/// Runs a host on chunks that it reaches through the layers that lie `below` it, which keep no data. `load` is its description.
+///
+/// # Errors
+/// See [`OverError`]. Layers that pass no commands on chunks are an error.
+pub fn simulated_over<T, E, F: Future<Output = Result<T, E>>>(
+    profile: &Resolved,
+    below: &Below,
+    (seed, load): (u64, &EngineLoad),
+    body: impl FnOnce(Opened) -> F,
+) -> Result<Ran<T>, OverError<E>> {
+    if profile.open_channel().is_none() {
+        return Err(OverError::Drive(no_open_channel(&format!("ftl.kind is \"{}\"", profile.kind()))));
+    }
+    let below = Below { needs: Needs::Chunks, ..below.clone() };
+    below.run_here(profile, (seed, load), |top| async move {
+        let refused = |what: &str| OverError::Drive(format!("it has no {what} of {ENTRIES} entries"));
+        let admin = top.admin().ok_or_else(|| refused("admin queue"))?;
+        let drive = top.connect(ENTRIES).map_err(|_| refused("queue pair"))?;
+        let opened = Opened::by(top.sim().clone(), admin, drive, Means::Vector).await.map_err(OverError::Drive)?;
+        body(opened).await.map_err(OverError::Run)
+    })
 }
 
 /// Runs a host of a new drive, which keeps no data, to its end.

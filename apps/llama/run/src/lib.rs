@@ -23,5 +23,5 @@ pub use live::{LiveError, run_live};
 pub use load::Load;
 pub use nandscape_lab_workload::Wrong;
 pub use outcome::{DeviceCpu, Outcome};
-pub use simulated::{RunError, run};
+pub use simulated::{RunError, run, run_reported};
 pub use spec::{Form, Spec};

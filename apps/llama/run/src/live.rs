@@ -42,6 +42,7 @@ impl From<LoadError> for LiveError {
         match error {
             LoadError::Operation(error) => LiveError::Operation(error),
             LoadError::Wrong(wrong) => LiveError::Wrong(wrong),
+            LoadError::Other(_) => unreachable!("a live run takes no values of others"),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_apps_llama_engine::{AnyStore, BwTree, Error, Host};
+use nandscape_lab_run::EngineLoad;
 use nandscape_lab_workload::{Choice, Chooser, Mix, Operation, Values, Wrong};
 use nandscape_sim::rng::mix;
 use nandscape_sim::signal::Signal;
@@ -72,6 +73,28 @@ pub(crate) enum LoadError {
     /// The data read differs from the data put.
     #[error(transparent)]
     Wrong(#[from] Wrong),
+    /// The tree that the run begins with was filled by another load.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Load {
+    /// It in words.
+    pub(crate) fn described(&self) -> EngineLoad {
+        let Load { records, value_bytes, clients, operations, warm_up, .. } = self;
+        EngineLoad {
+            name: "YCSB on a Bw-tree".to_owned(),
+            lines: vec![
+                format!("{records} records with values of {value_bytes} bytes"),
+                format!("{clients} clients, {operations} operations after {warm_up}"),
+            ],
+        }
+    }
+
+    /// The state in which its operations begin, in words.
+    pub(crate) fn filled(&self) -> String {
+        format!("a Bw-tree of {} records with values of {} bytes", self.records, self.value_bytes)
+    }
 }
 
 /// Values for a new tree, or for one that an earlier run has left.
@@ -99,6 +122,30 @@ async fn put(tree: &Tree, values: &Values, key: u64) -> Result<(), Error> {
     Ok(())
 }
 
+/// The smallest key after those of a scan, unless it was the last one.
+fn after(found: &[(Vec<u8>, Vec<u8>)]) -> Option<Vec<u8>> {
+    let (last, _) = found.last().filter(|_| found.len() == READ_BACK)?;
+    Some([&last[..], &[0]].concat())
+}
+
+/// Takes the values that a tree has as those of a load.
+pub(crate) async fn adopt(tree: &Tree, load: &Load, values: &Values) -> Result<(), LoadError> {
+    let mut from = Vec::new();
+    loop {
+        let found = tree.scan(&from, READ_BACK).await?;
+        for (key, value) in &found {
+            values.adopt(key, value).map_err(LoadError::Other)?;
+        }
+        let Some(next) = after(&found) else { break };
+        from = next;
+    }
+    let missing = (0..load.records).filter(|record| !values.has(mix(*record))).count();
+    match missing {
+        0 => Ok(()),
+        missing => Err(LoadError::Other(format!("{missing} of {} records have no value", load.records))),
+    }
+}
+
 /// Reads all of the tree and checks it.
 pub(crate) async fn read_back(tree: &Tree, values: &Values) -> Result<(), LoadError> {
     let mut from = Vec::new();
@@ -106,9 +153,8 @@ pub(crate) async fn read_back(tree: &Tree, values: &Values) -> Result<(), LoadEr
         let reading = values.begin_read();
         let found = tree.scan(&from, READ_BACK).await?;
         reading.scan(&from, READ_BACK, &found);
-        let Some((last, _)) = found.last().filter(|_| found.len() == READ_BACK) else { break };
-        // The smallest key after it.
-        from = [&last[..], &[0]].concat();
+        let Some(next) = after(&found) else { break };
+        from = next;
     }
     Ok(values.check()?)
 }

@@ -36,8 +36,6 @@ pub struct Outcome {
     pub drive: Option<DriveFigures>,
     /// The processors on the side of the drive, if they are counted.
     pub device_cpu: Option<DeviceCpu>,
-    /// Every event, as a Chrome trace, if that was wanted.
-    pub trace: Option<String>,
     begun: (Time, Span),
 }
 
@@ -125,7 +123,6 @@ impl Default for Outcome {
             after: TreeStats::default(),
             drive: None,
             device_cpu: None,
-            trace: None,
             begun: (Time::ZERO, Span::ZERO),
         }
     }

@@ -4,19 +4,19 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use nandscape_apps_llama_engine::{Error, Host, OpenError};
+use nandscape_apps_llama_engine::{AnyStore, BwTree, Error, Host, OpenError};
 use nandscape_apps_store::Cpu;
 use nandscape_device_ssd::Ssd;
 use nandscape_drive::Refused;
 use nandscape_drive::breakdown::cause;
-use nandscape_lab_run::{DriveFigures, Tower, TowerError};
-use nandscape_lab_workload::Wrong;
+use nandscape_lab_run::{DriveFigures, EngineLoad, Ran, Top, TowerError};
+use nandscape_lab_workload::{Values, Wrong};
 use nandscape_sim::account::Totals;
-use nandscape_sim::{Executor, Seed, Sim, Span, Stalled, Wait};
+use nandscape_sim::{Seed, Span, Wait};
 
-use crate::load::{LoadError, fill, measure, read_back, values};
+use crate::load::{LoadError, adopt, fill, measure, read_back, values};
 use crate::outcome::{DeviceCpu, Outcome};
-use crate::spec::Spec;
+use crate::spec::{Form, Spec};
 
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum RunError {
     /// The load or the host is not possible.
     #[error("{0}")]
     Spec(&'static str),
-    /// There are no such drives, or no such layers over them.
+    /// There are no such drives, or no such layers over them, or their state was not saved.
     #[error("{0}")]
     Tower(#[from] TowerError),
     /// The drive has too few queue pairs.
@@ -39,9 +39,9 @@ pub enum RunError {
     /// The data read differs from the data put.
     #[error("the drive or the store has lost data: {0}")]
     Wrong(#[from] Wrong),
-    /// The model is stuck.
-    #[error("this is a fault of the simulator, please report it")]
-    Stalled(#[from] Stalled),
+    /// The state that the run begins in has the tree of another load.
+    #[error("the tree of the state is not that of this load: {0}")]
+    Other(String),
 }
 
 impl From<LoadError> for RunError {
@@ -49,6 +49,7 @@ impl From<LoadError> for RunError {
         match error {
             LoadError::Operation(error) => RunError::Operation(error),
             LoadError::Wrong(wrong) => RunError::Wrong(wrong),
+            LoadError::Other(problem) => RunError::Other(problem),
         }
     }
 }
@@ -61,16 +62,69 @@ const ENTRIES: u32 = 256;
 /// # Errors
 /// Why there is no outcome.
 pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
-    let load = &spec.load;
-    if load.records == 0 || load.operations == 0 || load.clients == 0 || load.max_scan == 0 || spec.cores == 0 {
-        return Err(RunError::Spec(
-            "there is one record, operation, client, record of a scan and processor at the least",
-        ));
-    }
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    executor.block_on(run_on(spec, &sim))?
+    Ok(run_reported(spec)?.outcome)
 }
+
+/// Runs it, with what else was wanted of what lies below. If the state is saved in which the operations begin, they run from that
+/// state.
+///
+/// # Errors
+/// Why there is no outcome.
+pub fn run_reported(spec: &Spec) -> Result<Ran<Outcome>, RunError> {
+    spec.check()?;
+    let Some((below, drive)) = spec.below.filling(&spec.drive)? else { return spec.run() };
+    let filling = Spec { below, drive, ..spec.clone() };
+    let load = EngineLoad { name: filling.load.filled(), lines: Vec::new() };
+    let of_body = filling.clone();
+    filling.below.run(&filling.drive, (filling.seed, &load), |top| fill_on(of_body, top))?;
+    Spec { below: spec.below.filled()?, ..spec.clone() }.run()
+}
+
+impl Spec {
+    fn check(&self) -> Result<(), RunError> {
+        let Spec { load, below, .. } = self;
+        if load.records == 0 || load.operations == 0 || load.clients == 0 || load.max_scan == 0 || self.cores == 0 {
+            return Err(RunError::Spec(
+                "there is one record, operation, client, record of a scan and processor at the least",
+            ));
+        }
+        let has_state = below.is_filled() || below.save.is_some() || below.save_after.is_some();
+        match self.form {
+            Form::Chains(_) if has_state => Err(RunError::Spec(
+                "the tree formats its namespace for pages of any length, and a state has the namespaces of the profile; the conventional \
+                 form and the offloaded one are valid",
+            )),
+            Form::Eleos | Form::Chains(_) if below.record.is_some() => Err(RunError::Spec(
+                "an offloaded tree sends admin commands, which a recording of a drive does not have; the conventional form is valid",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn run(&self) -> Result<Ran<Outcome>, RunError> {
+        let of_body = self.clone();
+        self.below.run(&self.drive, (self.seed, &self.load.described()), |top| run_on(of_body, top))
+    }
+
+    /// The tree on the top of what lies below, filled, and the values in it.
+    async fn open(&self, top: &Top) -> Result<Opened, RunError> {
+        let sim = top.sim();
+        let drive = top.connect(ENTRIES)?;
+        // Only stores whose pages lie in the drive send admin commands, and they have no layers.
+        let admin = top.admin().unwrap_or_else(|| drive.clone());
+        let host = Host::new(sim, Rc::new(Cpu::new(sim, self.cores)), self.costs);
+        let tree = Rc::new(self.form.open(&host, drive, &*admin, self.tree).await?);
+        let values = Rc::new(values(&tree, &self.load, !self.below.is_filled()).await?);
+        match self.below.is_filled() {
+            true => adopt(&tree, &self.load, &values).await?,
+            false => fill(&tree, &self.load, &values).await?,
+        }
+        Ok((host, tree, values))
+    }
+}
+
+/// A tree in use.
+type Opened = (Host, Rc<BwTree<AnyStore>>, Rc<Values>);
 
 /// What the drives and their processors have done so far.
 #[derive(Clone)]
@@ -101,23 +155,28 @@ impl Done {
     }
 }
 
-async fn run_on(spec: &Spec, sim: &Sim) -> Result<Outcome, RunError> {
-    let tower = Rc::new(Tower::build(sim, &spec.drive, &spec.below, Seed::new(spec.seed)).await?);
-    let drive = tower.connect(ENTRIES)?;
-    // Only stores whose pages lie in the drive send admin commands, and they have no layers.
-    let admin = tower.admin().unwrap_or_else(|| drive.clone());
-    let host = Host::new(sim, Rc::new(Cpu::new(sim, spec.cores)), spec.costs);
-    let tree = Rc::new(spec.form.open(&host, drive, &*admin, spec.tree).await?);
-    let values = Rc::new(values(&tree, &spec.load, true).await?);
-    fill(&tree, &spec.load, &values).await?;
-    let begun = Rc::new(RefCell::new(Done::of(tower.ssds())));
-    let (noted, of) = (begun.clone(), tower.clone());
-    let begin = Box::new(move || drop(noted.replace(Done::of(of.ssds()))));
+/// Brings a new tree into the state in which the operations begin.
+async fn fill_on(spec: Spec, top: Rc<Top>) -> Result<(), RunError> {
+    spec.open(&top).await?;
+    Ok(())
+}
+
+async fn run_on(spec: Spec, top: Rc<Top>) -> Result<Outcome, RunError> {
+    let (host, tree, values) = spec.open(&top).await?;
+    let begun = Rc::new(RefCell::new(Done::of(top.ssds())));
+    let (noted, of) = (begun.clone(), top.clone());
+    let begin = Box::new(move || {
+        noted.replace(Done::of(of.ssds()));
+        of.begin();
+    });
     let mut outcome = measure(&host, &tree, (spec.load, &values), Seed::new(spec.seed).child("clients"), begin).await?;
-    let (begun, ended) = (begun.borrow().clone(), Done::of(tower.ssds()));
+    let (begun, ended) = (begun.borrow().clone(), Done::of(top.ssds()));
+    top.end(&spec.load.described());
     outcome.device_cpu = ended.cpu_since(&begun);
     outcome.drive = Some(ended.drive.since(&begun.drive));
     read_back(&tree, &values).await?;
-    outcome.trace = spec.below.trace.then(|| sim.trace().to_chrome_json());
+    if spec.below.save_after.is_some() {
+        tree.commit().await?;
+    }
     Ok(outcome)
 }

@@ -31,4 +31,4 @@ pub use live::{LiveError, LiveSpec, run_live};
 pub use load::Load;
 pub use nandscape_lab_workload::Wrong;
 pub use outcome::Outcome;
-pub use simulated::{RunError, Spec, run};
+pub use simulated::{RunError, Spec, run, run_reported};

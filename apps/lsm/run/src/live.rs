@@ -62,6 +62,7 @@ impl From<LoadError> for LiveError {
         match error {
             LoadError::Operation(error) => LiveError::Operation(error),
             LoadError::Wrong(wrong) => LiveError::Wrong(wrong),
+            LoadError::Other(_) => unreachable!("a live run takes no values of others"),
         }
     }
 }
@@ -84,7 +85,7 @@ pub fn run_live(spec: &LiveSpec, server: Option<ServerCpu>, report: Tell) -> Res
         let note = |at: usize| drop(spent[at].replace(server.as_ref().map(ServerCpu::spent)));
         let marks = (|| note(0), || note(1));
         let run = Rc::new(Run::new(&host, &store, load, false).await?);
-        let mut outcome = measure(&run, Seed::new(own.seed), marks).await?;
+        let mut outcome = measure(&run, (Seed::new(own.seed), false), marks).await?;
         if let [Some(begun), Some(ended)] = spent.map(RefCell::into_inner) {
             let since = begun.and_then(|begun| Ok(ended?.saturating_sub(begun)));
             outcome.device_cpu = Some(since.map_err(LiveError::Server)?);

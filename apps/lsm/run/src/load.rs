@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use nandscape_apps_lsm_engine::{AnyStorage, Error, Lsm};
 use nandscape_apps_store::Host;
+use nandscape_lab_run::EngineLoad;
 use nandscape_lab_workload::{Values, Wrong};
 use nandscape_sim::rng::mix;
 use nandscape_sim::signal::Signal;
@@ -59,6 +60,26 @@ impl Default for Load {
 }
 
 impl Load {
+    /// It in words.
+    pub(crate) fn described(&self) -> EngineLoad {
+        let Load { key_bytes, value_bytes, clients, operations, warm_up, .. } = self;
+        EngineLoad {
+            name: format!("{} on an LSM-tree", self.benchmark.name()),
+            lines: vec![
+                format!("{} keys of {key_bytes} bytes, values of {value_bytes} bytes", self.keys),
+                format!("{clients} clients, {operations} operations after {warm_up} overwrites"),
+            ],
+        }
+    }
+
+    /// The state in which its operations begin, in words.
+    pub(crate) fn filled(&self) -> String {
+        let Load { keys, key_bytes, value_bytes, warm_up, .. } = self;
+        format!(
+            "an LSM-tree of {keys} keys of {key_bytes} bytes with values of {value_bytes} bytes, {warm_up} overwrites"
+        )
+    }
+
     /// # Errors
     /// The invalid parameter.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
@@ -81,10 +102,19 @@ pub(crate) enum LoadError {
     /// The data read differs from the data put.
     #[error(transparent)]
     Wrong(#[from] Wrong),
+    /// The store that the run begins with was filled by another load.
+    #[error("{0}")]
+    Other(String),
 }
 
 /// Keys of a scan when all of the store is read.
 const READ_BACK: usize = 256;
+
+/// The smallest key after those of a scan, unless it was the last one.
+fn after(found: &[(Vec<u8>, Vec<u8>)]) -> Option<Vec<u8>> {
+    let (last, _) = found.last().filter(|_| found.len() == READ_BACK)?;
+    Some([&last[..], &[0]].concat())
+}
 
 /// A load on a store.
 pub(crate) struct Run {
@@ -140,14 +170,47 @@ impl Run {
         self.store.commit().await
     }
 
+    /// Puts all keys, overwrites as many as the load has before its operations, and waits for the merges.
+    pub(crate) async fn fill_and_warm_up(&self, seed: Seed, outcome: &mut Outcome) -> Result<(), Error> {
+        self.fill(outcome).await?;
+        self.warm_up(seed).await
+    }
+
+    /// Overwrites, and waits for the merges.
+    async fn warm_up(&self, seed: Seed) -> Result<(), Error> {
+        let mut rng = seed.child("warm-up").rng();
+        for _ in 0..self.load.warm_up {
+            self.put(rng.below(self.load.keys)).await?;
+        }
+        self.store.commit().await?;
+        self.store.settle().await
+    }
+
+    /// Takes the values that the store has as those of this load.
+    pub(crate) async fn adopt(&self) -> Result<(), LoadError> {
+        let mut from = Vec::new();
+        loop {
+            let found = self.store.scan(&from, READ_BACK).await?;
+            for (key, value) in &found {
+                self.values.adopt(key, value).map_err(LoadError::Other)?;
+            }
+            let Some(next) = after(&found) else { break };
+            from = next;
+        }
+        let missing = (0..self.load.keys).filter(|number| !self.values.has(mix(*number))).count();
+        match missing {
+            0 => Ok(()),
+            missing => Err(LoadError::Other(format!("{missing} of {} keys have no value", self.load.keys))),
+        }
+    }
+
     /// Reads all of the store and checks it.
     pub(crate) async fn read_back(&self) -> Result<(), LoadError> {
         let mut from = Vec::new();
         loop {
             let found = self.scan(&from, READ_BACK).await?;
-            let Some((last, _)) = found.last().filter(|_| found.len() == READ_BACK) else { break };
-            // The smallest key after it.
-            from = [&last[..], &[0]].concat();
+            let Some(next) = after(&found) else { break };
+            from = next;
         }
         Ok(self.values.check()?)
     }
@@ -164,27 +227,24 @@ struct Shared {
     problem: RefCell<Option<Error>>,
 }
 
-/// Fills the store and has clients operate. `begin` and `end` are called when the measured phase does so.
+/// Fills the store, unless an earlier run has, and has clients operate. `begin` and `end` are called when the measured phase does so.
 pub(crate) async fn measure(
     run: &Rc<Run>,
-    seed: Seed,
+    (seed, is_filled): (Seed, bool),
     (begin, end): (impl Fn(), impl Fn()),
 ) -> Result<Outcome, LoadError> {
     let Run { host, store, load, .. } = &**run;
     let mut outcome = Outcome::new(host);
-    let is_filling = load.benchmark == Benchmark::FillRandom;
-    outcome.begin(host, store);
-    begin();
-    run.fill(&mut outcome).await?;
-    if is_filling {
+    if load.benchmark == Benchmark::FillRandom {
+        outcome.begin(host, store);
+        begin();
+        run.fill(&mut outcome).await?;
         store.settle().await?;
     } else {
-        let mut rng = seed.child("warm-up").rng();
-        for _ in 0..load.warm_up {
-            run.put(rng.below(load.keys)).await?;
+        match is_filled {
+            true => run.warm_up(seed).await?,
+            false => run.fill_and_warm_up(seed, &mut outcome).await?,
         }
-        store.commit().await?;
-        store.settle().await?;
         outcome = Outcome::new(host);
         outcome.begin(host, store);
         begin();

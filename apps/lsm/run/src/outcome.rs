@@ -28,8 +28,6 @@ pub struct Outcome {
     pub device_cpu: Option<Span>,
     /// The processors of the controller, if known.
     pub device_processors: Option<u32>,
-    /// Every event, as a Chrome trace, if that was wanted.
-    pub trace: Option<String>,
     /// Bytes that the host's data may have on the drive.
     pub capacity: u64,
     begun: (Time, Span),
@@ -146,7 +144,6 @@ impl Default for Outcome {
             drive: None,
             device_cpu: None,
             device_processors: None,
-            trace: None,
             capacity: 0,
             begun: (Time::ZERO, Span::ZERO),
         }

@@ -71,6 +71,10 @@ impl Layer for AhciLayer {
         "ahci"
     }
 
+    fn keeps_from_chunks(&self) -> Option<&'static str> {
+        Some("ports take ATA commands")
+    }
+
     fn takes(&self) -> usize {
         self.ports
     }

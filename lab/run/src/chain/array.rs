@@ -30,6 +30,10 @@ impl Layer for ArrayLayer {
         "array"
     }
 
+    fn keeps_from_chunks(&self) -> Option<&'static str> {
+        Some("it places blocks on several drives")
+    }
+
     fn takes(&self) -> usize {
         self.shape.members + self.config.spares
     }

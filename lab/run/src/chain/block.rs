@@ -25,6 +25,10 @@ impl Layer for BlockOver {
         "block"
     }
 
+    fn keeps_from_chunks(&self) -> Option<&'static str> {
+        None
+    }
+
     fn settings(&self) -> Vec<(&'static str, String)> {
         self.config.settings()
     }

@@ -46,6 +46,10 @@ impl Layer for CacheLayer {
         "cache"
     }
 
+    fn keeps_from_chunks(&self) -> Option<&'static str> {
+        Some("it keeps pages, and commands on chunks name blocks in lists")
+    }
+
     fn holds(&self) -> bool {
         true
     }

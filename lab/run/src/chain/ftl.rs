@@ -235,6 +235,10 @@ impl Layer for FtlLayer {
         NAME
     }
 
+    fn keeps_from_chunks(&self) -> Option<&'static str> {
+        Some("it has the chunks to itself, and gives blocks")
+    }
+
     fn ftl(&self) -> Option<&FtlLayer> {
         Some(self)
     }

@@ -127,6 +127,11 @@ pub trait Layer: Debug + Send + Sync {
         false
     }
 
+    /// Why no command on the chunks of an open-channel drive passes it; `None` of one that passes all of them.
+    fn keeps_from_chunks(&self) -> Option<&'static str> {
+        Some("it takes commands on blocks")
+    }
+
     /// Its settings with their values, by key.
     fn settings(&self) -> Vec<(&'static str, String)> {
         Vec::new()
@@ -341,6 +346,18 @@ pub fn check_over(layers: &[Named], drive: &Resolved) -> Result<(), String> {
     }
 }
 
+/// Checks that a user of the chunks of an open-channel drive can reach them through layers.
+///
+/// # Errors
+/// The layer that keeps it from them, why, and what would be valid.
+pub fn check_chunks(layers: &[Named]) -> Result<(), String> {
+    let each = names(layers).into_iter().zip(layers);
+    match each.filter_map(|(name, one)| Some((name, one.layer.keeps_from_chunks()?))).next() {
+        Some((name, why)) => Err(format!("layer {name} passes no commands on chunks: {why}; block is valid")),
+        None => Ok(()),
+    }
+}
+
 /// Opens layers over drives, which have names. All begin new.
 ///
 /// # Errors
@@ -400,5 +417,20 @@ mod tests {
         assert_eq!(names(&all), ["block", "array-1", "fast", "array-2", "cache"]);
         assert_eq!(drives_below(&all), 4);
         assert_eq!(drives_below(&[]), 1);
+    }
+
+    #[test]
+    fn chunks_are_reached_through_block_layers_only() {
+        assert_eq!(check_chunks(&named(&["block", "top=block,scheduler=cfq"])), Ok(()));
+        for (words, name) in [
+            (["block", "raid1:2"], "array"),
+            (["ahci:2", "block"], "ahci"),
+            (["block", "fast=cache,memory=1MiB"], "fast"),
+            (["ftl", "block"], "host_ftl"),
+        ] {
+            let refused = check_chunks(&named(&words)).unwrap_err();
+            let (begin, end) = (format!("layer {name} passes no commands on chunks: "), "; block is valid");
+            assert!(refused.starts_with(&begin) && refused.ends_with(end), "{refused}");
+        }
     }
 }

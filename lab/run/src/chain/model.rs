@@ -105,6 +105,10 @@ impl Node for ModelNode {
         if of == TypeId::of::<Chunks>() {
             return self.chunks.get().cloned().map(|chunks| chunks as Rc<dyn Any>);
         }
+        // A predictor of the host's block layer knows flash below an FTL.
+        if self.profile.open_channel().is_some() {
+            return None;
+        }
         let view = || Rc::new(ManagedView::of(&self.ssd, self.profile.priority()));
         (of == TypeId::of::<ManagedView>()).then(|| view() as Rc<dyn Any>)
     }

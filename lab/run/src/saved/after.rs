@@ -11,7 +11,8 @@ use nandscape_sim::{Sim, Span, Stalled};
 use super::history::History;
 use super::write::Contents;
 use super::{Begin, HeldLayers, StateError, write};
-use crate::chain::Instance;
+use crate::chain::{Chain, Instance, Opened};
+use crate::rig::Rig;
 use crate::simulation::{RunError, Simulation};
 use crate::stand::Stand;
 
@@ -50,21 +51,34 @@ impl Begin {
     pub(crate) fn save_run(&self, run: &Simulation, stand: &mut Stand, requests: u64) -> Result<(), RunError> {
         let Some(path) = &self.save_after else { return Ok(()) };
         let history = stand.rig.drives()[0].history_after(run.seed, &run.workload.name, requests);
-        let cannot = |why: String| StateError::Drive(format!("the state after the run cannot be saved: {why}"));
-        let taken = match take_all(stand) {
-            Err(RunError::Stalled(stalled)) => Err(format!("the drive does not come to rest ({stalled})")),
-            taken => taken?,
-        };
-        let (saved, held) = taken.map_err(cannot)?;
-        let drives = run.drives.iter().map(|drive| &drive.profile).zip(&saved).collect();
-        let layers = (!run.is_alone()).then_some((&self.chain, held));
-        Ok(write::write(path, &Contents { history: &history, drives, layers })?)
+        let chain = (!run.is_alone()).then_some(&self.chain);
+        save_all((&mut stand.rig, &stand.opened), &history, (path, chain))
     }
+}
+
+/// Saves the state of drives after a run, and of the layers of a chain over them, if there is one. None of them may be used afterwards.
+///
+/// # Errors
+/// What cannot come to rest, or that the file cannot be written.
+pub(crate) fn save_all(
+    (rig, opened): (&mut Rig, &Opened),
+    history: &History,
+    (path, chain): (&Path, Option<&Chain>),
+) -> Result<(), RunError> {
+    let cannot = |why: String| StateError::Drive(format!("the state after the run cannot be saved: {why}"));
+    let taken = match take_all(rig, opened) {
+        Err(RunError::Stalled(stalled)) => Err(format!("the drive does not come to rest ({stalled})")),
+        taken => taken?,
+    };
+    let (saved, held) = taken.map_err(cannot)?;
+    let drives = rig.drives().clone();
+    let drives = drives.iter().map(|drive| &drive.given.profile).zip(&saved).collect();
+    Ok(write::write(path, &Contents { history, drives, layers: chain.map(|chain| (chain, held)) })?)
 }
 
 /// Brings the drives of a run and the layers over them to rest, and takes their states. None of them may be used afterwards. The
 /// inner error is the drive or layer that cannot come to rest.
-pub(super) fn take_all(Stand { rig, opened, .. }: &mut Stand) -> Result<Result<Taken, String>, RunError> {
+pub(super) fn take_all(rig: &mut Rig, opened: &Opened) -> Result<Result<Taken, String>, RunError> {
     let (drives, layers) = (rig.drives().clone(), &opened.layers);
     if let Err(why) = drives.iter().try_for_each(|drive| check_can_rest(&drive.ssd)) {
         return Ok(Err(why));
@@ -75,7 +89,7 @@ pub(super) fn take_all(Stand { rig, opened, .. }: &mut Stand) -> Result<Result<T
     }
     // No drive time passes once the first state is taken: an array still sets windows while others come to rest.
     // A lone drive needs no second round.
-    let rounds = if opened.tops.is_empty() { 1 } else { 2 };
+    let rounds = if opened.tops.is_empty() || layers.is_empty() { 1 } else { 2 };
     (0..rounds).flat_map(|_| &*drives).try_for_each(|drive| rig.run(drive.ssd.come_to_rest()))?;
     let saved = drives.iter().map(|drive| drive.ssd.take_saved()).collect::<Result<Vec<_>, String>>();
     Ok(saved.and_then(|saved| Ok((saved, held(layers)?))))

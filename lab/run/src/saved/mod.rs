@@ -25,9 +25,10 @@ use std::path::PathBuf;
 
 use crate::chain::Chain;
 
-pub(crate) use after::{at_rest, check_can_rest, held, save};
+pub(crate) use after::{at_rest, check_can_rest, held, save, save_all};
 pub use history::{History, Settled};
 pub use read::StateFile;
+pub(crate) use settle::without_faults;
 pub(crate) use start::States;
 pub use start::{Begin, Start};
 pub use write::check as check_can_write;

@@ -42,6 +42,12 @@ struct Chunk<'a> {
     to: &'a mut [u8],
 }
 
+impl std::fmt::Debug for StateFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("StateFile").field(&self.path).finish()
+    }
+}
+
 impl StateFile {
     /// Whether a file begins as states do. A pipe would be waited for.
     pub fn begins(path: &Path) -> bool {

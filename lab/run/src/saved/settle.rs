@@ -70,7 +70,7 @@ pub(super) fn settle(
     let windows = Windows::new(load, capacity, ssds, progress.clone());
     let settled = bring(&mut stand.rig, load, &drives, &windows, Seed::new(run.seed))?;
     drop(drives);
-    let taken = take_all(&mut stand)?.map_err(StateError::Drive)?;
+    let taken = take_all(&mut stand.rig, &stand.opened)?.map_err(StateError::Drive)?;
     Ok((taken, History::under_load(run.seed, settled)))
 }
 
@@ -133,7 +133,7 @@ fn run(
 }
 
 /// Faults begin with the run.
-fn without_faults(profile: &Resolved) -> Result<Resolved, RunError> {
+pub(crate) fn without_faults(profile: &Resolved) -> Result<Resolved, RunError> {
     let mut keys = profile.keys.clone();
     keys.faults = None;
     let resolved = Profile::of_keys(profile.name.clone(), keys).resolve();

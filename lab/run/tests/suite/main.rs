@@ -10,6 +10,7 @@ mod cancel;
 mod capacity;
 mod chain_files;
 mod chains;
+mod engines;
 mod full_drive;
 mod host;
 mod host_ftl;

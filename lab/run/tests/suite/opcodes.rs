@@ -9,7 +9,7 @@ use nandscape_device_ssd::Resolved;
 use nandscape_drive::conformance::Host;
 use nandscape_drive::testing::tenant::{Tenant, run};
 use nandscape_drive::{HostMem, Subsystem};
-use nandscape_lab_run::chain::{is_over_chunks, offers};
+use nandscape_lab_run::chain::{check_chunks, is_over_chunks, offers};
 use nandscape_lab_run::{
     ArraySpec, Chain, DriveSpec, GroupSpec, LayersExport, MemberSpec, Offers, Precondition, offers_of_model,
 };
@@ -346,6 +346,16 @@ fn row(name: &str, has: fn(&Offers) -> bool, otherwise: &str) -> String {
     format!("| {name} | {} |", cells.join(" | "))
 }
 
+/// The row of commands on the chunks of an open-channel drive.
+fn row_of_chunks() -> String {
+    let cell = |chain: &str| {
+        let layers = chain.parse::<Chain>().unwrap().resolve().unwrap();
+        if check_chunks(&layers).is_ok() { "passes" } else { "rejects" }
+    };
+    let cells: Vec<&str> = COLUMNS.iter().map(|(_, chain)| cell(chain)).collect();
+    format!("| commands on chunks, of FOX | {} |", cells.join(" | "))
+}
+
 #[test]
 fn the_table_of_layers_has_what_they_pass() {
     let page = include_str!("../../../../docs/layers.md");
@@ -359,6 +369,7 @@ fn the_table_of_layers_has_what_they_pass() {
         row("Copy", |offers| offers.copy, "reads and writes"),
         row("Write Uncorrectable", |offers| offers.write_uncorrectable, "rejects"),
         row("deadline of a read", |offers| offers.deadlines, "ignores"),
+        row_of_chunks(),
     ];
     for row in rows {
         assert!(page.lines().any(|line| line == row), "docs/layers.md lacks the line\n{row}");
