@@ -264,6 +264,8 @@ impl Simulation {
         let wanted = Wanted { trace: self.trace, details };
         let mut rig = Rig::build_in((created, true), vec![(self.drive(seed), state)], wanted, &*progress)?;
         let (sim, drives) = (rig.sim().clone(), rig.drives().clone());
+        // Jobs send no fail-fast reads, a block layer may.
+        rig.ssds().for_each(|ssd| ssd.expect_fail_fast(self.block.is_some()));
         let block = self.block_layer(&rig)?;
         let asking = self.profile.precompletion_window().map(|window| rig.ask_for_notices(0, window)).transpose()?;
         if workload.places_by(PlacedBy::Streams) {
