@@ -57,17 +57,14 @@ impl Credits {
     }
 
     /// Waits for `count` credits; the time is added to `waited`. [`Credits::give`] returns them.
-    pub async fn take(&self, count: usize, waited: &mut Wait) {
-        if !self.try_take(count) {
-            *waited += Take { credits: self, holder: None, count, claim: None }.await;
-        }
+    #[inline]
+    pub fn take<'a, 'w>(&'a self, count: usize, waited: &'w mut Wait) -> Take<'a, 'w> {
+        Take { credits: self, holder: None, count, waited, claim: None }
     }
 
     /// Waits for `count` credits of a holder; the time is added to `waited`. [`Credits::give_back`] returns them.
-    pub async fn take_for(&self, holder: Holder, count: usize, waited: &mut Wait) {
-        if !self.try_take_for(holder.number, count) {
-            *waited += Take { credits: self, holder: Some(holder), count, claim: None }.await;
-        }
+    pub fn take_for<'a, 'w>(&'a self, holder: Holder, count: usize, waited: &'w mut Wait) -> Take<'a, 'w> {
+        Take { credits: self, holder: Some(holder), count, waited, claim: None }
     }
 
     /// Takes `count` credits of a holder if they are free and there is no waiter.
@@ -206,44 +203,71 @@ impl Inner {
     }
 }
 
-/// Waits for credits; returns how long that was.
-struct Take<'a> {
+/// Waits for credits.
+#[must_use = "a future does nothing until it is awaited"]
+pub struct Take<'a, 'w> {
     credits: &'a Credits,
     holder: Option<Holder>,
     count: usize,
+    waited: &'w mut Wait,
     claim: Option<Key>,
 }
 
-impl Future for Take<'_> {
-    type Output = Wait;
+impl Take<'_, '_> {
+    /// Takes the credits if they are free and there is no waiter.
+    #[inline]
+    fn try_take(&self) -> bool {
+        match self.holder {
+            None => self.credits.try_take(self.count),
+            Some(holder) => self.credits.try_take_for(holder.number, self.count),
+        }
+    }
 
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Wait> {
+    fn get_in_line(&mut self) {
         let credits = self.credits;
-        let Some(key) = self.claim else {
-            let mut inner = credits.inner.borrow_mut();
-            let begun = inner.blame.totals(credits.sim.now());
-            let task = credits.sim.current_task();
-            let key = inner.claims.insert(Claim { task, holder: self.holder, count: self.count, begun, granted: None });
-            inner.queue.push_back(key);
-            self.claim = Some(key);
-            if self.holder.is_some() {
-                // The next request may fit although the previous one did not.
-                inner.pass_on(&credits.sim);
-            }
-            return Poll::Pending;
-        };
         let mut inner = credits.inner.borrow_mut();
-        let Some(waited) = inner.claims.get(key).expect("the claim of a live future").granted else {
-            return Poll::Pending;
-        };
+        let begun = inner.blame.totals(credits.sim.now());
+        let task = credits.sim.current_task();
+        let key = inner.claims.insert(Claim { task, holder: self.holder, count: self.count, begun, granted: None });
+        inner.queue.push_back(key);
+        self.claim = Some(key);
+        if self.holder.is_some() {
+            // The next request may fit although the previous one did not.
+            inner.pass_on(&credits.sim);
+        }
+    }
+
+    /// Whether a claim was granted; then its wait is told.
+    fn take_granted(&mut self, key: Key) -> bool {
+        let mut inner = self.credits.inner.borrow_mut();
+        let Some(waited) = &inner.claims.get(key).expect("the claim of a live future").granted else { return false };
+        *self.waited += waited;
         inner.claims.remove(key);
-        drop(inner);
         self.claim = None;
-        Poll::Ready(waited)
+        true
     }
 }
 
-impl Drop for Take<'_> {
+impl Future for Take<'_, '_> {
+    type Output = ();
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        let is_granted = match self.claim {
+            None => {
+                let is_granted = self.try_take();
+                if !is_granted {
+                    self.get_in_line();
+                }
+                is_granted
+            }
+            Some(key) => self.take_granted(key),
+        };
+        if is_granted { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Take<'_, '_> {
     fn drop(&mut self) {
         let Some(key) = self.claim else { return };
         let mut inner = self.credits.inner.borrow_mut();

@@ -50,7 +50,8 @@ struct Waiting {
     who: Who,
     /// Its duration once it is served; `None` when the holder sets it later.
     cost: Option<Span>,
-    since: Totals,
+    /// The totals when it got in line; `None` for a user that does not ask for its wait.
+    since: Option<Totals>,
 }
 
 impl Resource {
@@ -99,7 +100,7 @@ impl Resource {
 
     /// Requests the resource, which is granted at once if it is free.
     #[inline(always)]
-    fn ask(&self, who: Who, cost: Option<Span>) -> Claim {
+    fn ask(&self, who: Who, cost: Option<Span>, wants_wait: bool) -> Claim {
         let claim = self.last.get() + 1;
         self.last.set(claim);
         match self.is_idle() {
@@ -107,14 +108,14 @@ impl Resource {
                 self.hold(claim, self.sim.current_task(), cost);
                 self.blame.begin(self.sim.now(), who.cause);
             }
-            false => self.get_in_line(claim, who, cost),
+            false => self.get_in_line(claim, who, cost, wants_wait),
         }
         claim
     }
 
     #[inline(never)]
-    fn get_in_line(&self, claim: Claim, who: Who, cost: Option<Span>) {
-        let (task, since) = (self.sim.current_task(), self.usage());
+    fn get_in_line(&self, claim: Claim, who: Who, cost: Option<Span>, wants_wait: bool) {
+        let (task, since) = (self.sim.current_task(), wants_wait.then(|| self.usage()));
         self.line.borrow_mut().queues[who.class.index()].push_back(Waiting { claim, task, who, cost, since });
         self.waiting.set(self.waiting.get() + 1);
     }
@@ -153,8 +154,11 @@ impl Resource {
         let Waiting { claim, task, who, cost, since } = next;
         self.waiting.set(self.waiting.get() - 1);
         let now = self.sim.now();
-        line.waited = self.blame.since(&since, now);
-        self.has_waited.set(!line.waited.is_zero());
+        let has_waited = since.is_some_and(|since| {
+            line.waited = self.blame.since(&since, now);
+            !line.waited.is_zero()
+        });
+        self.has_waited.set(has_waited);
         if cost.is_none() {
             self.sim.wake(task);
         }
@@ -217,7 +221,7 @@ impl Future for Occupy<'_> {
             if self.cost.is_zero() && resource.is_idle() {
                 return Poll::Ready(());
             }
-            self.claim = resource.ask(self.who, Some(self.cost));
+            self.claim = resource.ask(self.who, Some(self.cost), self.waited.is_some());
             return Poll::Pending;
         }
         if !resource.is_served(self.claim) {
@@ -257,7 +261,7 @@ impl<'a> Future for Take<'a, '_> {
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Hold<'a>> {
         let resource = self.resource;
         if self.claim == NOBODY {
-            self.claim = resource.ask(self.who, None);
+            self.claim = resource.ask(self.who, None, true);
         }
         if resource.holder.get() != self.claim {
             return Poll::Pending;

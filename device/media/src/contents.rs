@@ -238,6 +238,12 @@ impl Contents {
         stored.or_else(|| self.metadata.get(unit).cloned())
     }
 
+    /// Whether no unit has data, and none an out-of-band area other than its tag.
+    #[inline]
+    pub(crate) fn has_tags_alone(&self) -> bool {
+        self.file.is_none() && !self.stores && self.metadata.is_empty()
+    }
+
     /// Keeps the data of a unit, if the store does or it is metadata.
     fn keep(&mut self, unit: UnitId, data: UnitData, is_metadata: bool) {
         match is_metadata && !self.stores {

@@ -67,6 +67,11 @@ impl PageImage {
         self.units.push((tag, data));
     }
 
+    /// Adds the next units, which have no data.
+    pub(crate) fn push_all(&mut self, tags: impl Iterator<Item = u32>) {
+        self.units.extend(tags.map(|tag| (tag, None)));
+    }
+
     /// Adds the next unit with all of its out-of-band area.
     pub fn push_with_oob(&mut self, oob: Oob, data: Option<UnitData>) {
         let before = self.len();

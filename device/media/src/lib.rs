@@ -16,6 +16,7 @@
 //! | `bad` | blocks that an FTL must not use |
 //! | `planted` | states that are constructed in no time |
 //! | `seized` | the same steps under a garbage collection that holds its resources |
+//! | `busy` | a step of such a collection as a plain future |
 //! | `contents` | the contents of the cells |
 //! | `image` | the image of programs: data and out-of-band areas |
 //! | `sparse` | values that few units have |
@@ -45,6 +46,7 @@
 pub mod aging;
 mod announce;
 mod bad;
+mod busy;
 pub mod cell;
 mod contents;
 pub mod durable;

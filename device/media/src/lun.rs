@@ -101,8 +101,18 @@ struct Waiter {
     who: Who,
     /// The target of a read that may share a register.
     shares: Option<ReadTarget>,
-    begun: Totals,
-    admitted: Option<(Wait, RegisterId, Option<Membership>)>,
+    wait: Waited,
+    admitted: Option<(RegisterId, Option<Membership>)>,
+}
+
+/// The wait of a waiter.
+enum Waited {
+    /// It is not asked for.
+    Unknown,
+    /// The totals of the LUN when it began.
+    Since(Totals),
+    /// When it has ended.
+    Ended(Wait),
 }
 
 impl Lun {
@@ -155,9 +165,10 @@ impl Lun {
         self.admit(Kind::Erase, who, breakdown.waits(Stage::DieWait))
     }
 
-    /// Waits for the whole LUN.
-    pub(crate) async fn seize(&self, who: Who) -> Register<'_> {
-        self.admit(Kind::Seize, who, &mut Wait::default()).await
+    /// Waits for the whole LUN, without a record of the wait.
+    #[inline]
+    pub(crate) fn seize(&self, who: Who) -> Admit<'_, 'static> {
+        Admit { lun: self, kind: Kind::Seize, who, shares: None, waited: None, waiter: None }
     }
 
     /// For how long a register was taken so far, by the cause of the operation: from the operation's start until its
@@ -168,7 +179,7 @@ impl Lun {
 
     #[inline]
     fn admit<'a, 'w>(&'a self, kind: Kind, who: Who, waited: &'w mut Wait) -> Admit<'a, 'w> {
-        Admit { lun: self, kind, who, shares: None, waited, waiter: None }
+        Admit { lun: self, kind, who, shares: None, waited: Some(waited), waiter: None }
     }
 
     #[inline(always)]
@@ -326,10 +337,17 @@ impl State {
                 let waiter = self.waiters.get(key).expect("a queued key has a waiter");
                 let &Waiter { kind, who, shares, task, .. } = waiter;
                 let Some(id) = self.free_register(kind, who.class, shares, lun.rules) else { return };
-                let waited = self.blame.since(&waiter.begun, lun.sim.now());
+                let waited = match &waiter.wait {
+                    Waited::Since(begun) => Some(self.blame.since(begun, lun.sim.now())),
+                    _ => None,
+                };
                 self.queues[class].pop_front();
                 let membership = self.enter(lun, id, kind, who, shares);
-                self.waiters.get_mut(key).expect("just seen").admitted = Some((waited, id, membership));
+                let waiter = self.waiters.get_mut(key).expect("just seen");
+                waiter.admitted = Some((id, membership));
+                if let Some(waited) = waited {
+                    waiter.wait = Waited::Ended(waited);
+                }
                 lun.sim.wake(task);
             }
         }
@@ -344,9 +362,10 @@ impl State {
         }
     }
 
-    fn enqueue(&mut self, lun: &Lun, kind: Kind, who: Who, shares: Option<ReadTarget>) -> Key {
-        let (task, begun) = (lun.sim.current_task(), self.blame.totals(lun.sim.now()));
-        let key = self.waiters.insert(Waiter { task, kind, who, shares, begun, admitted: None });
+    fn enqueue(&mut self, lun: &Lun, kind: Kind, who: Who, shares: Option<ReadTarget>, wants_wait: bool) -> Key {
+        let task = lun.sim.current_task();
+        let wait = if wants_wait { Waited::Since(self.blame.totals(lun.sim.now())) } else { Waited::Unknown };
+        let key = self.waiters.insert(Waiter { task, kind, who, shares, wait, admitted: None });
         // Only the first urgent read wakes the interruptible operation: a second wake would let it jump the queue.
         let to_interrupt = self.interruptible.filter(|(_, class)| !self.urgent_read_waits(*class));
         self.queues[who.class.index()].push_back(key);
@@ -439,7 +458,8 @@ pub(crate) struct Admit<'a, 'w> {
     kind: Kind,
     who: Who,
     shares: Option<ReadTarget>,
-    waited: &'w mut Wait,
+    /// The wait is added to it; `None` if it is not asked for.
+    waited: Option<&'w mut Wait>,
     waiter: Option<Key>,
 }
 
@@ -468,18 +488,21 @@ impl Admit<'_, '_> {
     #[inline(never)]
     fn take_admission(&mut self, key: Key) -> Option<(RegisterId, Option<Membership>)> {
         let mut state = self.lun.state.borrow_mut();
-        let (waited, id, membership) = state.waiters.get(key).expect("the waiter of a live future").admitted?;
+        let waiter = state.waiters.get(key).expect("the waiter of a live future");
+        let admitted = waiter.admitted?;
+        if let (Some(waited), Waited::Ended(wait)) = (&mut self.waited, &waiter.wait) {
+            **waited += wait;
+        }
         state.waiters.remove(key);
-        *self.waited += waited;
         self.waiter = None;
-        Some((id, membership))
+        Some(admitted)
     }
 
     #[inline(never)]
     fn wait(&mut self) {
         if self.waiter.is_none() {
             let mut state = self.lun.state.borrow_mut();
-            self.waiter = Some(state.enqueue(self.lun, self.kind, self.who, self.shares));
+            self.waiter = Some(state.enqueue(self.lun, self.kind, self.who, self.shares, self.waited.is_some()));
         }
     }
 }
@@ -488,7 +511,7 @@ impl Drop for Admit<'_, '_> {
     fn drop(&mut self) {
         let Some(key) = self.waiter else { return };
         let waiter = self.lun.state.borrow_mut().waiters.remove(key).expect("the waiter of a live future");
-        if let Some((_, id, membership)) = waiter.admitted {
+        if let Some((id, membership)) = waiter.admitted {
             self.lun.leave(id, membership);
         } else {
             let mut state = self.lun.state.borrow_mut();

@@ -90,6 +90,8 @@ pub struct Media {
     policies: Seed,
     /// The most retries of a read.
     most_retries: u32,
+    /// Whether reads have no steps but sensing and a transfer: no command cycles, no correction, no retries, and each plane alone.
+    pub(crate) reads_plainly: bool,
     pub(crate) aging: Option<Box<AgingCells>>,
     pub(crate) supply: Rc<Supply>,
     /// The group of channels, if the drive has others.
@@ -216,6 +218,10 @@ impl Media {
             retries: seed.child("read-retry"),
             policies: seed.child("policies"),
             most_retries: most_retries(&timing, aging.as_ref()),
+            reads_plainly: most_retries(&timing, aging.as_ref()) == 0
+                && timing.features.planes != PlaneMode::MultiPlane
+                && timing.features.command.is_zero()
+                && timing.features.ecc.time.is_zero(),
             aging: aging.map(|aging| Box::new(AgingCells::new(aging, &geometry, timing.cell, seed.child("aging")))),
             supply,
             tells_of: channels.iter().map(|channel| channel.is_first).collect(),
@@ -309,19 +315,45 @@ impl Media {
             self.geometry.block_of(page),
             For::new(who.cause, bytes),
         )?;
+        if !self.reads_plainly || under_way.is_struck() {
+            return self.read_in_steps(&under_way, page, bytes, who, breakdown).await;
+        }
+        let (plane, channel, _) = self.locate(page);
+        // 00h, address, 30h; 05h, address, E0h, data out.
+        let mut register = self.lun(plane).sense(who, breakdown).await;
+        let time = self.sensing(page, 0);
+        register.array(time, breakdown).await;
+        self.trace_array(plane, "read", time, page.0);
+        register.move_out(breakdown).await;
+        let time = self.read_transfer(bytes);
+        self.channels[channel].occupy(time, who, breakdown.waits(Stage::ChannelWait)).await;
+        self.transferred(channel, time, who, breakdown);
+        drop(register);
+        self.end_read(&under_way, page)
+    }
+
+    /// A read with all steps that it may have: those of options, and those that faults add.
+    async fn read_in_steps(
+        &self,
+        under_way: &Underway<'_>,
+        page: PageId,
+        bytes: u32,
+        who: Who,
+        breakdown: &mut Breakdown,
+    ) -> Result<(), MediaError> {
         under_way.tell(breakdown);
         if let Some(time) = under_way.hang() {
             if self.remote.is_some() {
-                return Box::pin(self.read_elsewhere(&under_way, page, breakdown)).await;
+                return Box::pin(self.read_elsewhere(under_way, page, breakdown)).await;
             }
             if under_way.is_watched() {
-                return Box::pin(self.read_watched(&under_way, page, bytes, who, breakdown)).await;
+                return Box::pin(self.read_watched(under_way, page, bytes, who, breakdown)).await;
             }
             Box::pin(self.hang(page, time, who, breakdown)).await;
-            return self.end_read(&under_way, page);
+            return self.end_read(under_way, page);
         }
         let (plane, channel, _) = self.locate(page);
-        let retries = self.retries_of(page, &under_way);
+        let retries = self.retries_of(page, under_way);
         if self.planes_together {
             Box::pin(self.read_with_others(page, bytes, under_way.delay(), who, &|| (), breakdown)).await;
         } else {
@@ -352,7 +384,7 @@ impl Media {
         if retries > 0 {
             Box::pin(self.retry(page, bytes, retries, who, breakdown)).await;
         }
-        self.end_read(&under_way, page)
+        self.end_read(under_way, page)
     }
 
     /// The retries of a read, each with all steps again. Others wait for the die behind a retry then.
@@ -501,6 +533,22 @@ impl Media {
             None => image.push(contents.tag(unit), contents.data(unit)),
             Some(file) => image.push_with_oob(file.oob(unit), file.data(unit)),
         }
+    }
+
+    /// The same for several units, in order.
+    pub fn copy_all_to(&self, image: &mut PageImage, units: &[UnitId]) {
+        let contents = self.contents.borrow();
+        match contents.has_tags_alone() {
+            true => image.push_all(units.iter().map(|unit| contents.tag(*unit))),
+            false => units.iter().for_each(|unit| self.copy_to(image, *unit)),
+        }
+    }
+
+    /// Adds the units of a page and their tags.
+    pub(crate) fn note_tags(&self, page: PageId, to: &mut Vec<(UnitId, u32)>) {
+        let contents = self.contents.borrow();
+        let units = (0..self.geometry.units_per_page()).map(|unit| self.geometry.unit_at(page, unit));
+        to.extend(units.map(|unit| (unit, contents.tag(unit))));
     }
 
     /// The data of a programmed unit, for a caller that has read its page and keeps its block from being erased.
@@ -690,9 +738,13 @@ impl Media {
     }
 
     /// The array step of a program: the time of the slowest page.
+    #[inline]
     pub(crate) fn program_step(&self, pages: &[PageId]) -> Step {
         let time = |page: &PageId| self.page_times.program(self.geometry.page_in_block(*page));
-        let time = pages.iter().map(time).max().expect("at least one page is programmed");
+        let time = match pages {
+            [page] => time(page),
+            _ => pages.iter().map(time).max().expect("at least one page is programmed"),
+        };
         Step { name: "program", time, detail: pages[0].0, suspend: self.timing.features.suspend.program }
     }
 
@@ -706,8 +758,13 @@ impl Media {
     ///
     /// # Errors
     /// The rule that the command breaks.
+    #[inline]
     pub(crate) fn use_up(&self, pages: &[PageId]) -> Result<(), Broken> {
-        if pages.len() > 1 && !self.fit_together(pages) {
+        if let [page] = *pages {
+            let used = self.contents.borrow_mut().use_up_page(&self.geometry, page);
+            return used.map_err(|misuse| Broken { error: misuse.into(), page });
+        }
+        if !self.fit_together(pages) {
             return Err(Broken { error: Misuse::NotTogether.into(), page: pages[0] });
         }
         self.contents.borrow_mut().use_up(&self.geometry, pages.iter().copied())

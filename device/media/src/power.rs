@@ -170,6 +170,12 @@ impl Media {
 }
 
 impl Underway<'_> {
+    /// Whether the fault plan, or remote flash, changes it.
+    #[inline]
+    pub(crate) fn is_struck(&self) -> bool {
+        self.struck.is_some()
+    }
+
     /// Records the rules of the fault plan that struck it.
     #[inline]
     pub(crate) fn tell(&self, breakdown: &mut Breakdown) {

@@ -12,6 +12,7 @@ use nandscape_sim::resource::Hold;
 use nandscape_sim::{Cause, Span, Wait, Who};
 use smallvec::SmallVec;
 
+use crate::busy::{Busy, Used, Way};
 use crate::fault::{MediaError, Operation};
 use crate::geometry::{BlockId, PageId, PlaneId, UnitId};
 use crate::image::{Oob, PageImage};
@@ -59,14 +60,14 @@ pub struct Seized<'a> {
     who: Who,
     preemptible: bool,
     /// Tags of out-of-band areas that have crossed the channel, if they are kept.
-    tags: Option<Vec<(UnitId, u32)>>,
+    tags: Option<Box<Vec<(UnitId, u32)>>>,
     /// `None` for [`Holding::Nothing`].
     register: Option<Register<'a>>,
     channel: Option<Hold<'a>>,
     /// The breakdown of time, which a collection does not need.
     breakdown: Breakdown,
     /// Notifies the watching host that the chip is free.
-    _watched: Option<Watched>,
+    _watched: Option<Box<Watched>>,
 }
 
 impl Media {
@@ -78,7 +79,7 @@ impl Media {
     /// The same, with the estimated time, which a watching host is given.
     pub async fn seize_for(&self, plane: PlaneId, holding: Holding, who: Who, time: Span) -> Seized<'_> {
         let keeps = holding >= Holding::Plane;
-        let _watched = if keeps { self.tell_of_hold(plane, holding, who.cause, time) } else { None };
+        let _watched = if keeps { self.tell_of_hold(plane, holding, who.cause, time).map(Box::new) } else { None };
         let breakdown = Breakdown::new();
         let mut seized = Seized {
             media: self,
@@ -121,11 +122,10 @@ impl<'a> Seized<'a> {
     }
 
     /// The out-of-band areas of a page have crossed the channel.
+    #[inline]
     fn areas_crossed(&mut self, page: PageId) {
         if let Some(tags) = &mut self.tags {
-            let (geometry, contents) = (&self.media.geometry, self.media.contents.borrow());
-            let units = (0..geometry.units_per_page()).map(|unit| geometry.unit_at(page, unit));
-            tags.extend(units.map(|unit| (unit, contents.tag(unit))));
+            self.media.note_tags(page, tags);
         }
     }
 
@@ -209,7 +209,10 @@ impl<'a> Seized<'a> {
             Some(time) => self.no_answer(time, from.0).await,
             None => {
                 self.array("copyback read", read, from.0).await;
-                self.delay(&reading, Step { name: "copyback read", time: read, detail: from.0, suspend: None }).await;
+                if let Some(time) = reading.delay() {
+                    let step = Step { name: "copyback read", time: read, detail: from.0, suspend: None };
+                    self.delay(time, step).await;
+                }
             }
         }
         match crossing {
@@ -238,7 +241,9 @@ impl<'a> Seized<'a> {
             None => {
                 let step = Step { name: "copyback", time: program, detail: to.0, suspend };
                 self.step(step).await;
-                self.delay(&programming, step).await;
+                if let Some(time) = programming.delay() {
+                    self.delay(time, step).await;
+                }
             }
         }
         programming.end().map_err(|error| Broken { error, page: to })?;
@@ -261,12 +266,14 @@ impl<'a> Seized<'a> {
         let mut unreadable = Unreadable::new();
         for &(page, bytes) in pages {
             let reading = self.begin(Operation::Read, page, bytes)?;
-            let mut fetched = Ok(());
-            match reading.hang() {
-                Some(_) if self.media.is_remote() => fetched = self.media.fetch(page, Purpose::Move).await,
-                Some(time) => self.hang(time, page.0).await,
-                None => self.read_page(page, bytes, &reading).await,
-            }
+            let fetched = match self.media.reads_plainly && !reading.is_struck() {
+                true => {
+                    self.array("gc read", self.media.sensing(page, 0), page.0).await;
+                    self.transfer(self.media.read_transfer(bytes)).await;
+                    Ok(())
+                }
+                false => self.read_in_steps(page, bytes, &reading).await,
+            };
             match self.media.end_read(&reading, page).and(fetched).and_then(|()| self.media.check_sound(page)) {
                 Ok(()) => {}
                 Err(MediaError::Uncorrectable | MediaError::Failed) => unreadable.push(page),
@@ -277,6 +284,16 @@ impl<'a> Seized<'a> {
         Ok(unreadable)
     }
 
+    /// A read with all steps that it may have: those of options, and those that faults add.
+    async fn read_in_steps(&mut self, page: PageId, bytes: u32, reading: &Underway<'_>) -> Result<(), MediaError> {
+        match reading.hang() {
+            Some(_) if self.media.is_remote() => return self.media.fetch(page, Purpose::Move).await,
+            Some(time) => self.hang(time, page.0).await,
+            None => self.read_page(page, bytes, reading).await,
+        }
+        Ok(())
+    }
+
     async fn read_page(&mut self, page: PageId, bytes: u32, reading: &Underway<'_>) {
         for attempt in 0..=self.media.retries_of(page, reading) {
             // 00h, address, 30h; 05h, address, E0h, data out.
@@ -285,8 +302,9 @@ impl<'a> Seized<'a> {
             }
             let time = self.media.sensing(page, attempt);
             self.array("gc read", time, page.0).await;
-            if attempt == 0 {
-                self.delay(reading, Step { name: "gc read", time, detail: page.0, suspend: None }).await;
+            if let Some(longer) = reading.delay().filter(|_| attempt == 0) {
+                let step = Step { name: "gc read", time, detail: page.0, suspend: None };
+                self.delay(longer, step).await;
             }
             self.transfer(self.media.read_transfer(bytes)).await;
             if self.media.corrects() {
@@ -317,8 +335,25 @@ impl<'a> Seized<'a> {
     /// Like [`Media::program_together`].
     pub async fn program_together(&mut self, pages: &[PageId], image: &PageImage) -> Result<(), Broken> {
         let programming = self.media.begin_program(pages, self.use_for(0))?;
+        if programming.is_struck() {
+            return Box::pin(self.program_struck(&programming, pages, image)).await;
+        }
+        for _ in pages {
+            self.transfer(self.media.whole_page()).await;
+        }
+        self.step(Step { name: "gc program", ..self.media.program_step(pages) }).await;
+        self.media.end_program(&programming, pages, image)
+    }
+
+    /// The same for a program that the fault plan, or remote flash, changes.
+    async fn program_struck(
+        &mut self,
+        programming: &Underway<'_>,
+        pages: &[PageId],
+        image: &PageImage,
+    ) -> Result<(), Broken> {
         match programming.hang() {
-            Some(_) if self.media.is_remote() => return self.media.put_all(&programming, pages, image).await,
+            Some(_) if self.media.is_remote() => return self.media.put_all(programming, pages, image).await,
             Some(time) => self.hang(time, pages[0].0).await,
             None => {
                 for _ in pages {
@@ -326,10 +361,12 @@ impl<'a> Seized<'a> {
                 }
                 let step = Step { name: "gc program", ..self.media.program_step(pages) };
                 self.step(step).await;
-                self.delay(&programming, step).await;
+                if let Some(time) = programming.delay() {
+                    self.delay(time, step).await;
+                }
             }
         }
-        self.media.end_program(&programming, pages, image)
+        self.media.end_program(programming, pages, image)
     }
 
     /// Whether [`Seized::copy_together`] may replace reads and programs: the flash is remote, and copies by itself.
@@ -367,7 +404,9 @@ impl<'a> Seized<'a> {
                 }
                 let step = self.media.erase_step(block, erasing.longer());
                 self.step(step).await;
-                self.delay(&erasing, step).await;
+                if let Some(time) = erasing.delay() {
+                    self.delay(time, step).await;
+                }
             }
         }
         self.media.end_erase(&erasing, block)
@@ -389,12 +428,10 @@ impl<'a> Seized<'a> {
     }
 
     /// Continues a step for the time that a rule of the fault plan adds. Others wait behind the fault.
-    async fn delay(&mut self, under_way: &Underway<'_>, step: Step) {
-        if let Some(time) = under_way.delay() {
-            let owner = self.charge_to(cause::FAULT);
-            self.step(Step { time, ..step }).await;
-            self.charge_to(owner);
-        }
+    async fn delay(&mut self, time: Span, step: Step) {
+        let owner = self.charge_to(cause::FAULT);
+        self.step(Step { time, ..step }).await;
+        self.charge_to(owner);
     }
 
     fn charge_to(&mut self, cause: Cause) -> Cause {
@@ -402,21 +439,28 @@ impl<'a> Seized<'a> {
     }
 
     /// Work of the array that is not suspended.
-    async fn array(&mut self, name: &'static str, time: Span, detail: u32) {
-        if self.preemptible {
-            Box::pin(self.preemptible_step(Step { name, time, detail, suspend: None })).await;
-        } else if let Some(register) = &self.register {
-            register.array_unwatched(time).await;
-            self.media.trace_array(self.plane, name, time, detail);
-        }
+    #[inline(always)]
+    fn array(&mut self, name: &'static str, time: Span, detail: u32) -> Busy<'_> {
+        self.step(Step { name, time, detail, suspend: None })
     }
 
     /// Work of the array, which may be suspended if the holder is preemptible.
-    async fn step(&mut self, step: Step) {
-        match self.preemptible {
-            true => Box::pin(self.preemptible_step(step)).await,
-            false => self.array(step.name, step.time, step.detail).await,
+    #[inline(always)]
+    fn step(&mut self, step: Step) -> Busy<'_> {
+        let (media, used) = (self.media, Used::Array(self.plane, step.name, step.detail));
+        if self.preemptible {
+            return Busy::new(media, self.boxed_step(step), used, step.time);
         }
+        let way = match &self.register {
+            Some(register) => Way::Uses(register.array_unwatched(step.time)),
+            None => Way::AtOnce,
+        };
+        Busy::new(media, way, used, step.time)
+    }
+
+    #[cold]
+    fn boxed_step(&mut self, step: Step) -> Way<'_> {
+        Way::Boxed(Box::pin(self.preemptible_step(step)))
     }
 
     async fn preemptible_step(&mut self, step: Step) {
@@ -437,18 +481,35 @@ impl<'a> Seized<'a> {
         }
     }
 
-    async fn transfer(&mut self, time: Span) {
-        if let Some(register) = self.register.as_mut().filter(|_| self.preemptible) {
-            Box::pin(register.let_reads_in(&mut self.breakdown)).await;
+    #[inline(always)]
+    fn transfer(&mut self, time: Span) -> Busy<'_> {
+        match self.preemptible && self.register.is_some() {
+            true => self.preemptible_transfer(time),
+            false => self.transfer_now(time),
         }
-        let channel = self.media.geometry.channel_of(self.plane) as usize;
-        match &self.channel {
-            Some(_held) => self.media.sim.sleep(time).await,
-            None if self.register.is_some() => {
-                self.media.channels[channel].keep_busy(time, self.who).await;
+    }
+
+    #[inline(always)]
+    fn transfer_now(&self, time: Span) -> Busy<'_> {
+        let (media, channel) = (self.media, self.media.geometry.channel_of(self.plane) as usize);
+        let way = match &self.channel {
+            Some(_held) => Way::Held(media.sim.sleep(time)),
+            None if self.register.is_some() => Way::Uses(media.channels[channel].keep_busy(time, self.who)),
+            None => Way::AtOnce,
+        };
+        Busy::new(media, way, Used::Channel(channel, self.who), time)
+    }
+
+    /// A transfer before which more urgent reads are let in.
+    #[cold]
+    fn preemptible_transfer(&mut self, time: Span) -> Busy<'_> {
+        let (media, channel, who) = (self.media, self.media.geometry.channel_of(self.plane) as usize, self.who);
+        let way = Way::Boxed(Box::pin(async move {
+            if let Some(register) = &mut self.register {
+                register.let_reads_in(&mut self.breakdown).await;
             }
-            None => return,
-        }
-        self.media.trace_transfer(channel, time, self.who);
+            self.transfer_now(time).await;
+        }));
+        Busy::new(media, way, Used::Channel(channel, who), time)
     }
 }

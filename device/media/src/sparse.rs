@@ -29,6 +29,12 @@ impl<T: Clone> Sparse<T> {
         self.blocks.get(&block)?[index].as_ref()
     }
 
+    /// Whether no unit has a value.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
     /// All values, by unit.
     pub(crate) fn all(&self) -> impl Iterator<Item = (UnitId, &T)> {
         let units = self.geometry.units_per_block();

@@ -49,6 +49,12 @@ impl Media {
         self.watch.set(watch).is_ok()
     }
 
+    /// Whether a host is notified of operations.
+    #[inline]
+    pub fn is_watched(&self) -> bool {
+        self.watch.get().is_some()
+    }
+
     /// Chips: planes that work independently, or dies.
     pub fn chips(&self) -> u32 {
         self.luns.len() as u32
@@ -66,6 +72,7 @@ impl Media {
     }
 
     /// Notifies the watch that a chip, and perhaps its channel, will be held for a time.
+    #[inline]
     pub(crate) fn tell_of_hold(&self, plane: PlaneId, holding: Holding, cause: Cause, hold: Span) -> Option<Watched> {
         let watch = self.watch.get()?;
         let (chip, channel) = (self.chip(plane), self.geometry.channel_of(plane));

@@ -120,6 +120,11 @@ impl Part {
         on!(self, ftl => ftl.offers().collections)
     }
 
+    /// Whether hosts may send it fail-fast reads.
+    pub(crate) fn expect_fail_fast(&self, expected: bool) {
+        on!(self, ftl => ftl.offers().delays.iter().for_each(|delays| delays.expect_fail_fast(expected)));
+    }
+
     /// A summary of the FTL's tables.
     pub fn tables(&self) -> TableSummary {
         self.inspection().tables()

@@ -140,6 +140,12 @@ impl Ssd {
         self.front.subsystem()
     }
 
+    /// Whether hosts may send fail-fast reads. They may, unless this is called; without such reads the drive does not estimate how
+    /// long its background work delays them.
+    pub fn expect_fail_fast(&self, expected: bool) {
+        self.parts.iter().for_each(|part| part.expect_fail_fast(expected));
+    }
+
     /// Whether [`Ssd::plant`] may be called: drives that rebuild their tables from their data must be written instead.
     pub fn can_be_planted(&self) -> bool {
         self.parts.iter().all(Part::can_be_planted)

@@ -237,6 +237,10 @@ impl Simulation {
         begin.check_save_after(self)?;
         let states = begin.is_restored().then(|| begin.states(self, &progress)).transpose()?;
         let mut stand = Stand::build(self, self.wanted, (created, states), &*progress)?;
+        if self.is_alone() {
+            // Jobs send no fail-fast reads, layers may.
+            stand.rig.ssds().for_each(|ssd| ssd.expect_fail_fast(self.block.is_some()));
+        }
         let workload = self.assigned();
         let (connections, reach) = stand.reach(self, &workload)?;
         let (reach, recorder) = (Rc::new(reach), self.recorder(&stand));

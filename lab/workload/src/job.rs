@@ -8,6 +8,7 @@ use nandscape_drive::io::Sink;
 use nandscape_drive::{Completion, Drive, DriveInfo, Io, Token};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Seed, Span, Time};
+use nandscape_wire_nvme::SubmissionEntry;
 
 use crate::arrivals::next_on;
 use crate::flight::{Commands, InFlight};
@@ -30,6 +31,8 @@ pub(crate) struct Job {
     in_flight: RefCell<Slots<InFlight>>,
     /// Outstanding requests of a closed loop.
     depth: Option<u32>,
+    /// A closed loop of drawn requests without own figures, bursts, placement, flushes and pauses: most jobs. They test this alone.
+    is_plain: bool,
     /// Its place among jobs with their own figures.
     flow: Option<usize>,
     burst: Option<Burst>,
@@ -62,7 +65,10 @@ impl Job {
     ) -> Result<Rc<Job>, SourceError> {
         let info = drive.info();
         let feed = Feed::open(spec, &info, clone, seed)?;
+        let has_extras = flow.is_some() || spec.burst.is_some() || placer.is_some() || spec.flushes.is_some();
+        let is_drawn = matches!(feed, Feed::Drawn(_));
         Ok(Rc::new_cyclic(|me| Job {
+            is_plain: is_drawn && !spec.is_open() && !has_extras && spec.think.is_none(),
             runner: runner.clone(),
             feed: RefCell::new(feed),
             drive,
@@ -137,14 +143,14 @@ impl Job {
     #[inline(always)]
     pub(crate) fn issue(&self, request: Request, measured: bool) -> u64 {
         let now = self.runner.sim.now();
-        let request = Request { direction: self.syncs.issued(request.direction, now), ..request };
+        let request = match self.is_plain {
+            true => request,
+            false => Request { direction: self.syncs.issued(request.direction, now), ..request },
+        };
         let commands = Commands::of(&request, &self.info);
         let entry = InFlight::new(request, now, measured, &commands);
         let tag = self.in_flight.borrow_mut().insert(entry).to_bits();
-        if let Some(thinking) = self.thinking.as_ref().filter(|_| request.direction != Direction::Flush) {
-            thinking.count(Counts::Issued);
-        }
-        let place = self.placer.as_ref().filter(|_| request.direction.is_write()).map(Placer::next);
+        let place = if self.is_plain { None } else { self.issues(&request) };
         for (mut command, mem) in commands {
             if let Some(place) = &place {
                 place(&mut command);
@@ -190,8 +196,23 @@ impl Job {
         if self.has_ended() {
             return;
         }
+        if !self.is_plain && self.waits_or_flushes() {
+            return;
+        }
+        let next = self.next().and_then(|next| Some((next, self.runner.admit()?)));
+        match next {
+            Some((next, measured)) if self.is_plain => _ = self.issue(next.request, measured),
+            Some((next, measured)) => self.issue_in_order(next, measured),
+            None => self.runner.slot_ended(),
+        }
+    }
+
+    /// Whether a slot waits for the end of a pause or for the next on period, or a flush is issued in place of its next request.
+    #[inline(never)]
+    fn waits_or_flushes(&self) -> bool {
         if let Some(thinking) = self.thinking.as_ref().filter(|thinking| thinking.is_due()) {
-            return self.park(thinking);
+            self.park(thinking);
+            return true;
         }
         let now = self.runner.sim.now();
         let on = next_on(now, self.begun, self.burst);
@@ -201,19 +222,41 @@ impl Job {
                 job.runner.sim.sleep_until(on).await;
                 job.owe(1);
             });
-            return;
+            return true;
         }
-        if self.syncs.take_due() {
+        let is_due = self.syncs.take_due();
+        if is_due {
             match self.runner.admit_flush() {
                 Some(measured) => _ = self.issue(FLUSH, measured),
                 None => self.runner.slot_ended(),
             }
-            return;
         }
-        let next = self.next().and_then(|next| Some((next, self.runner.admit()?)));
-        match next {
-            Some((next, measured)) => self.issue_in_order(next, measured),
-            None => self.runner.slot_ended(),
+        is_due
+    }
+
+    /// A request is issued: it counts for the pauses. Returns what places it.
+    #[inline(never)]
+    fn issues(&self, request: &Request) -> Option<impl Fn(&mut SubmissionEntry)> {
+        if let Some(thinking) = self.thinking.as_ref().filter(|_| request.direction != Direction::Flush) {
+            thinking.count(Counts::Issued);
+        }
+        self.placer.as_ref().filter(|_| request.direction.is_write()).map(Placer::next)
+    }
+
+    /// A request has ended: its job's own figures, what waited for it, and what it counts for.
+    #[inline(never)]
+    fn ended(&self, tag: u64, (request, submitted, measured): (&Request, Time, bool), done: &Completion) {
+        if let Some(flow) = self.flow.filter(|_| measured && done.status.is_success()) {
+            self.runner.flowed(flow, request, submitted, done);
+        }
+        if request.direction == Direction::Flush {
+            self.issue_held(tag, done);
+        }
+        if let Some(begun) = self.syncs.ended().filter(|_| done.status.is_success()) {
+            self.runner.operation("commit", begun);
+        }
+        if let Some(thinking) = self.thinking.as_ref().filter(|_| request.direction != Direction::Flush) {
+            thinking.count(Counts::Completed);
         }
     }
 
@@ -242,17 +285,8 @@ impl Sink for Job {
         in_flight.remove(key);
         drop(in_flight);
         self.runner.completed(&request, submitted, measured, &done);
-        if let Some(flow) = self.flow.filter(|_| measured && done.status.is_success()) {
-            self.runner.flowed(flow, &request, submitted, &done);
-        }
-        if request.direction == Direction::Flush {
-            self.issue_held(tag, &done);
-        }
-        if let Some(begun) = self.syncs.ended().filter(|_| done.status.is_success()) {
-            self.runner.operation("commit", begun);
-        }
-        if let Some(thinking) = self.thinking.as_ref().filter(|_| request.direction != Direction::Flush) {
-            thinking.count(Counts::Completed);
+        if !self.is_plain {
+            self.ended(tag, (&request, submitted, measured), &done);
         }
         if self.depth.is_some() {
             self.owe(1);

@@ -42,6 +42,10 @@ pub(crate) struct CommandJob {
     pub(super) behind: Cause,
 }
 
+/// The caller of `serve_whole` here: the compiler makes a copy of the commands' path for it, and merges the copy with
+/// [`CommandJob::serve`].
+enum Directly {}
+
 impl CommandJob {
     /// The time between the fetch of a command and serving it: the command crosses the link, and firmware handles it. Other
     /// commands do not wait meanwhile.
@@ -78,7 +82,9 @@ impl CommandJob {
                     let command = Command { entry, namespace, mem, link, work, settings, stop };
                     Some(match namespace.is_guarded() || always_asks(entry) {
                         false => match &subsystem.set {
-                            AnySet::Page(set) => set.serve_directly(&command, &mut breakdown).await,
+                            AnySet::Page(set) if namespace.is_plain => {
+                                set.serve_whole::<Directly>(&command, &mut breakdown).await
+                            }
                             set => set.serve(&command, &mut breakdown).await,
                         },
                         true => Box::pin(controller.serve_guarded(command, &mut breakdown)).await,

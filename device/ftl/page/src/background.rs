@@ -8,6 +8,9 @@
 //! times of the pages that it programs; a program of the host's data by the times of its pages. A collection counts for
 //! as long as it holds the plane without a pause, up to the end of its batch, or of its block.
 //!
+//! Times are counted where reads may ask for them: with a policy of reads, unless no host that fails fast is expected, and with
+//! stripes. An unexpected read that fails fast sees the work requested after it.
+//!
 //! Left out: waits for shared channels, retries, faults, and reads that are admitted, all of which a correction between
 //! steps repairs; the host's own operations; and that a collection, before its erase, admits reads from the block that
 //! it has emptied.
@@ -45,6 +48,10 @@ pub(super) struct Background {
     geometry: Geometry,
     longest: Span,
     takes_no_time: bool,
+    /// Whether the time of work is counted.
+    counts: Cell<bool>,
+    /// Whether stripes need the times, whatever hosts expect.
+    has_stripes: bool,
 }
 
 /// Mean times of steps of collections and programs.
@@ -174,7 +181,8 @@ impl Costs {
 }
 
 impl Background {
-    pub(super) fn new(sim: &Sim, media: &Media, config: &PageFtlConfig) -> Background {
+    /// `has_read_policy` is whether the fate of delayed reads is a policy's.
+    pub(super) fn new(sim: &Sim, media: &Media, config: &PageFtlConfig, has_read_policy: bool) -> Background {
         let (geometry, timing) = (*media.geometry(), media.timing());
         let together = Together::new(&geometry, timing);
         let costs = Costs::new(media, together.word_line);
@@ -201,7 +209,20 @@ impl Background {
             geometry,
             longest,
             takes_no_time,
+            counts: Cell::new(has_read_policy || config.rain.is_some()),
+            has_stripes: config.rain.is_some(),
         }
+    }
+
+    /// Whether the time of work is counted.
+    #[inline]
+    pub(super) fn counts(&self) -> bool {
+        self.counts.get()
+    }
+
+    /// Whether reads that fail fast are expected. Work under way stays as it is counted.
+    pub(super) fn expect(&self, fail_fast: bool) {
+        self.counts.set(fail_fast || self.has_stripes);
     }
 
     /// The approximate maximum delay of a read by one piece of work.
@@ -258,17 +279,23 @@ impl Background {
         self.costs.reading(from, units) + self.costs.programming_from(to, pages)
     }
 
-    /// A collection requests its resources, for `time`.
-    pub(super) fn collection(&self, plane: PlaneId, time: Span) -> Work<'_> {
-        self.enter(plane, self.scheme, (time, self.costs.program))
+    /// A collection requests its resources, for `time`; `None` if times are not counted.
+    #[inline]
+    pub(super) fn collection(&self, plane: PlaneId, time: Span) -> Option<Work<'_>> {
+        self.counts().then(|| self.enter(plane, self.scheme, (time, self.costs.program)))
     }
 
-    /// A program of the host's data begins, of these pages together.
+    /// A program of the host's data begins, of these pages together; `None` if its time is not counted.
+    #[inline]
     pub(super) fn program(&self, plane: PlaneId, pages: &[PageId]) -> Option<Work<'_>> {
+        (self.counts() && self.writes_end_in_buffer).then(|| self.host_program(plane, pages))
+    }
+
+    fn host_program(&self, plane: PlaneId, pages: &[PageId]) -> Work<'_> {
         let of_array = self.costs.together(&self.geometry, pages);
         let count = pages.len() as u32;
         let time = self.costs.programming(count) - self.costs.array(count) + of_array;
-        self.writes_end_in_buffer.then(|| self.enter(plane, GcScheme::Plane, (time, of_array)))
+        self.enter(plane, GcScheme::Plane, (time, of_array))
     }
 
     fn enter(&self, plane: PlaneId, reach: GcScheme, (time, of_array): (Span, Span)) -> Work<'_> {
@@ -381,6 +408,9 @@ impl PageFtl {
     /// the work before the page that would wait longest.
     pub(super) fn delay_of(&self, extent: Extent) -> Option<Delay> {
         let policy = self.read_policy.as_deref()?;
+        if !self.background.counts() {
+            self.background.expect(true);
+        }
         let (state, mut longest) = (self.state.borrow(), None);
         state.pages_of(extent, |page, bytes| {
             let remaining = self.background.remaining(state.geometry.plane_of(state.geometry.block_of(page)));

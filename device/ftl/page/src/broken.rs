@@ -372,7 +372,15 @@ impl State {
 
 impl PageFtl {
     /// If the drive has become read-only, notifies all waiters for writes.
+    #[inline]
     pub(super) fn check_read_only(&self) {
+        if self.media.store_has_failed() || self.state.borrow().damage.read_only.is_some() {
+            self.tell_of_read_only();
+        }
+    }
+
+    #[inline(never)]
+    fn tell_of_read_only(&self) {
         let mut state = self.state.borrow_mut();
         if self.media.store_has_failed() {
             state.damage.read_only.get_or_insert(ReadOnly::Store);

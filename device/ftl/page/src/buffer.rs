@@ -384,6 +384,18 @@ impl WriteBuffer {
         front
     }
 
+    /// Whether [`WriteBuffer::front`] has a slot.
+    pub(super) fn has_front(&self, handle: u8) -> bool {
+        let mut at = self.ready[usize::from(handle)].head;
+        while let Some(slot) = self.slots.get(at as usize) {
+            if !matches!(slot.previous, Location::Buffered(_)) {
+                return true;
+            }
+            at = slot.next;
+        }
+        false
+    }
+
     /// Takes a slot out of the line.
     pub(super) fn start(&mut self, id: SlotId, state: SlotState) {
         self.unlink(id);

@@ -28,7 +28,8 @@ const AT_ONE_INSTANT: u32 = 32;
 struct Seizure<'a> {
     flash: Seized<'a>,
     _controller: Option<Hold<'a>>,
-    work: Work<'a>,
+    /// Its expected time, where that is counted; in a box, because few drives need it.
+    work: Option<Box<Work<'a>>>,
 }
 
 impl State {
@@ -110,7 +111,7 @@ impl State {
         let (geometry, plane) = (self.geometry, self.geometry.plane_of(cursor.victim));
         let bytes_per_unit = geometry.unit_size() + self.owner_bytes;
         let per_page = geometry.units_per_page() as usize;
-        moves.units.extend(self.left(cursor).take(most.saturating_mul(per_page)));
+        self.tables.blocks.take_valid((cursor.victim, cursor.next), most.saturating_mul(per_page), &mut moves.units);
         for unit in &moves.units {
             let page = geometry.page_of(*unit);
             match moves.reads.last_mut() {
@@ -174,25 +175,28 @@ impl State {
         if self.rain.is_some() {
             self.has_copied(moves);
         }
-        let per_page = self.geometry.units_per_page();
-        let copied = moves
-            .copybacks
-            .iter()
-            .flat_map(|(from, _)| (0..per_page).map(|number| self.geometry.unit_at(*from, number)));
-        copied.chain(moves.units.iter().copied()).for_each(|unit| self.tables.map.prefetch(lpn(unit)));
+        let (per_page, geometry) = (self.geometry.units_per_page(), self.geometry);
+        let mut owners = std::mem::take(&mut self.owners);
+        let copied =
+            moves.copybacks.iter().flat_map(|(from, _)| (0..per_page).map(|number| geometry.unit_at(*from, number)));
+        owners.extend(copied.map(&lpn));
+        owners.extend(moves.units.iter().map(|unit| lpn(*unit)));
+        owners.iter().for_each(|owner| self.tables.map.prefetch(*owner));
+        let mut owner = owners.iter();
         for &(from, to) in &moves.copybacks {
-            for number in 0..per_page {
-                let (from, to) = (self.geometry.unit_at(from, number), self.geometry.unit_at(to, number));
-                self.relocated(lpn(from), from, to);
+            for (number, owner) in (0..per_page).zip(owner.by_ref()) {
+                self.relocated(*owner, geometry.unit_at(from, number), geometry.unit_at(to, number));
             }
             self.page_programmed(to);
         }
         for (page, group) in moves.packed(per_page) {
-            for (from, number) in group.iter().zip(0..) {
-                self.relocated(lpn(*from), *from, self.geometry.unit_at(page, number));
+            for ((from, owner), number) in group.iter().zip(owner.by_ref()).zip(0..) {
+                self.relocated(*owner, *from, geometry.unit_at(page, number));
             }
             self.page_programmed(page);
         }
+        owners.clear();
+        self.owners = owners;
     }
 
     /// Counts the programs of a collection for `cause`.
@@ -227,10 +231,14 @@ impl State {
 impl PageFtl {
     /// Starts the collectors that are admitted, and resumes those that were woken.
     pub(super) fn start_collectors(&self) {
-        if !self.is_running() {
-            return;
+        if self.is_running() {
+            self.start_admitted(&mut self.state.borrow_mut());
         }
-        let state = &mut *self.state.borrow_mut();
+    }
+
+    /// The same, of an FTL that runs.
+    #[inline]
+    pub(super) fn start_admitted(&self, state: &mut State) {
         while let Some(plane) = state.next_collector() {
             self.collectors.start(plane);
         }
@@ -240,24 +248,17 @@ impl PageFtl {
     /// Cleans blocks of a plane until it has enough space or no block would gain anything. After each block, planes that wait
     /// for the admission policy have their turn first.
     pub(super) async fn collect_plane(&self, plane: PlaneId) {
-        let (mut fruitless, mut goes_on) = (false, true);
-        while !fruitless && goes_on && self.has_to_collect(plane) {
-            if let Some(cursor) = self.next_aged(plane) {
-                goes_on = self.collect_block(plane, cursor, cause::WEAR).await;
-                goes_on = goes_on && !self.state.borrow().collectors.any_due();
-                continue;
-            }
-            if !self.has_to_collect(plane) {
+        let (mut fruitless, mut to_level) = (false, None);
+        loop {
+            let levelling = to_level.take().map(|cursor| (cursor, cause::WEAR));
+            let Some((cursor, cause)) = levelling.or_else(|| self.next_block(plane, &mut fruitless)) else { break };
+            // The only call: the compiler merges the work on a block with this loop, and each poll passes a call less.
+            if !self.collect_block(plane, cursor, cause).await {
                 break;
             }
-            let cursor = self.next_victim(plane);
-            match cursor {
-                Some(cursor) => {
-                    goes_on = self.collect_block(plane, cursor, cause::GC).await;
-                    goes_on = goes_on && self.level_wear(plane).await;
-                    goes_on = goes_on && !self.state.borrow().collectors.any_due();
-                }
-                None => fruitless = true,
+            to_level = if cause == cause::GC { self.next_to_level(plane) } else { None };
+            if to_level.is_none() && self.state.borrow().collectors.any_due() {
+                break;
             }
         }
         let mut state = self.state.borrow_mut();
@@ -317,30 +318,44 @@ impl PageFtl {
     fn is_to_wait(&self, plane: PlaneId, victim: BlockId, cause: Cause) -> bool {
         let state = self.state.borrow();
         let has_to_wait = || state.collectors.phase(plane) != Phase::Running || !state.may_collect(plane);
-        match state.turns.is_in_force() || state.orders.are_in_force() {
-            false => cause == cause::GC && has_to_wait(),
-            true => has_to_wait() || self.step_of(plane, victim).is_none(),
+        match state.is_unlimited() {
+            true => cause == cause::GC && has_to_wait(),
+            false => has_to_wait() || self.step_of(plane, victim).is_none(),
         }
+    }
+
+    /// The block that a plane's collector empties next, with the cause. `fruitless` becomes true if no block would gain anything.
+    fn next_block(&self, plane: PlaneId, fruitless: &mut bool) -> Option<(Cursor, Cause)> {
+        if !self.has_to_collect(plane) {
+            return None;
+        }
+        if let Some(cursor) = self.next_aged(plane) {
+            return Some((cursor, cause::WEAR));
+        }
+        if !self.has_to_collect(plane) {
+            return None;
+        }
+        let victim = self.next_victim(plane);
+        *fruitless = victim.is_none();
+        victim.map(|cursor| (cursor, cause::GC))
     }
 
     /// Static wear levelling: moves cold data off a block that has rarely been erased, so that the block is used again. The
     /// data goes to the most worn free block, and keeps that one from being erased.
-    async fn level_wear(&self, plane: PlaneId) -> bool {
+    fn next_to_level(&self, plane: PlaneId) -> Option<Cursor> {
         let threshold = self.config.wear.static_threshold;
         if threshold == 0 {
-            return true;
+            return None;
         }
-        let spared = self.state.borrow().tables.least_worn(plane, threshold);
-        let Some(block) = spared else { return true };
-        let cursor = self.state.borrow_mut().begin(block, self.config.gc.copyback, cause::WEAR);
-        self.collect_block(plane, cursor, cause::WEAR).await
+        let mut state = self.state.borrow_mut();
+        let block = state.tables.least_worn(plane, threshold)?;
+        Some(state.begin(block, self.config.gc.copyback, cause::WEAR))
     }
 
     /// Moves the current data out of a block and erases it. Returns whether the plane's collector may continue.
     async fn collect_block(&self, plane: PlaneId, mut cursor: Cursor, cause: Cause) -> bool {
         let (gc, victim) = (&self.config.gc, cursor.victim);
         let who = self.config.priority.who(cause);
-        let seize = |time| self.seize(plane, who, time);
         let (mut seized, mut moves) = (None, self.first_moves(&cursor));
         loop {
             if !cursor.retiring && self.is_to_wait(plane, victim, cause) {
@@ -351,7 +366,7 @@ impl PageFtl {
             }
             let mut holding = match seized.take() {
                 Some(holding) => holding,
-                None => seize(self.time_of_step(plane, &cursor)).await,
+                None => self.seize(plane, who, self.time_of_step(plane, &cursor)).await,
             };
             let takes_no_time = self.background.takes_no_time();
             if takes_no_time {
@@ -379,9 +394,11 @@ impl PageFtl {
                 seized = Some(holding);
                 break;
             }
-            let after = self.time_after(plane, victim, &moves);
+            let after = holding.work.as_ref().map_or(Span::ZERO, |_| self.time_after(plane, victim, &moves));
             self.state.borrow_mut().step_begins(victim);
-            holding.work.moves(&moves, after);
+            if let Some(work) = &holding.work {
+                work.moves(&moves, after);
+            }
             if let Err(broken) = self.relocate(&mut holding, &mut moves, after).await {
                 // Nothing has been committed: the batch is planned again.
                 if !self.not_moved(&moves, broken) {
@@ -417,7 +434,7 @@ impl PageFtl {
             }
             let holding = match seized.take() {
                 Some(holding) => holding,
-                None => seize(self.background.cleaning(0)).await,
+                None => self.seize(plane, who, self.time_of_erase()).await,
             };
             if cursor.retiring || self.step_of(plane, victim).is_some() {
                 break holding;
@@ -429,7 +446,7 @@ impl PageFtl {
             return self.leave(cursor);
         }
         holding.flash.set_preemptible(self.may_preempt(plane));
-        holding.work.erases();
+        holding.work.iter().for_each(|work| work.erases());
         let erased = match cursor.retiring {
             true => Err(MediaError::Failed),
             false => {
@@ -513,14 +530,34 @@ impl PageFtl {
     /// Waits until the resources of the scheme are free: the controller, the plane, the channel. They will be held for
     /// about `time`.
     async fn seize(&self, plane: PlaneId, who: Who, time: Span) -> Seizure<'_> {
-        let work = self.background.collection(plane, time);
-        let controller = self.gate.close(who).await;
+        let work = self.background.collection(plane, time).map(Box::new);
+        let controller = match self.gate.is_used() {
+            true => Box::pin(self.gate.close(who)).await,
+            false => None,
+        };
         let flash = self.media.seize_for(plane, self.config.gc.scheme.holding(), who, time).await;
         Seizure { flash, _controller: controller, work }
     }
 
-    /// How long a collection holds a plane for the next step: a batch, or the whole block.
+    /// Whether the expected time of a step is of use: to reads, or to a host that is notified of operations.
+    #[inline]
+    fn tells_times(&self) -> bool {
+        self.background.counts() || self.media.is_watched()
+    }
+
+    /// How long a collection holds a plane to erase its block; zero where that is of no use.
+    #[inline]
+    fn time_of_erase(&self) -> Span {
+        if self.tells_times() { self.background.cleaning(0) } else { Span::ZERO }
+    }
+
+    /// How long a collection holds a plane for the next step: a batch, or the whole block; zero where that is of no use.
+    #[inline]
     fn time_of_step(&self, plane: PlaneId, cursor: &Cursor) -> Span {
+        if self.tells_times() { self.time_of_moves(plane, cursor) } else { Span::ZERO }
+    }
+
+    fn time_of_moves(&self, plane: PlaneId, cursor: &Cursor) -> Span {
         let victim = cursor.victim;
         let units = self.state.borrow().tables.blocks.get(victim).valid;
         let time = match self.config.gc.batch {
@@ -562,7 +599,8 @@ impl PageFtl {
     /// Carries moves out. The plane is held for `after` more.
     async fn relocate(&self, holding: &mut Seizure<'_>, moves: &mut Moves, after: Span) -> Result<(), Broken> {
         let seized = &mut holding.flash;
-        if self.config.gc.owner == OwnerSource::OutOfBand {
+        let reads_owners = self.config.gc.owner == OwnerSource::OutOfBand;
+        if reads_owners {
             seized.keep_tags();
         }
         if !moves.copybacks.is_empty() {
@@ -575,9 +613,15 @@ impl PageFtl {
             return Ok(());
         }
         let unreadable = seized.read(&moves.reads).await?;
-        holding.work.has_read(moves, after);
-        moves.learn(seized.take_tags());
-        self.lose(&unreadable, moves);
+        if let Some(work) = &holding.work {
+            work.has_read(moves, after);
+        }
+        if reads_owners {
+            moves.learn(seized.take_tags());
+        }
+        if !unreadable.is_empty() {
+            self.lose(&unreadable, moves);
+        }
         if is_remote {
             self.lose_unreadable(moves);
         }
@@ -660,7 +704,7 @@ impl PageFtl {
     /// The image of `pages` pages with units that were read, padded at the end.
     fn image_of(&self, units: &[UnitId], pages: usize) -> PageImage {
         let mut image = PageImage::default();
-        units.iter().for_each(|unit| self.media.copy_to(&mut image, *unit));
+        self.media.copy_all_to(&mut image, units);
         image.pad(pages * self.media.geometry().units_per_page() as usize, NO_LPN);
         image
     }

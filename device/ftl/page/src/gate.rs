@@ -20,6 +20,12 @@ impl Gate {
         self.0.as_ref().is_some_and(|gate| !gate.is_idle())
     }
 
+    /// Whether collections close it.
+    #[inline]
+    pub(super) fn is_used(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Waits until the gate is open, in the queue of waiters. The operation counts as under way until the result is
     /// dropped, which must be after it has begun. If power is cut while the operation waits, it has to fail before a
     /// restart scans its pages.

@@ -275,7 +275,7 @@ impl PageFtl {
     /// stripes.
     pub fn new(sim: &Sim, media: Rc<Media>, config: PageFtlConfig, mut policies: Policies) -> io::Result<Rc<PageFtl>> {
         let (buffer_policy, read_policy) = (policies.buffer.take(), policies.read.take());
-        let background = Background::new(sim, &media, &config);
+        let background = Background::new(sim, &media, &config, read_policy.is_some());
         let order = policies.patrol.take().unwrap_or_else(|| Box::new(InTurn::default()));
         if config.rain.is_some() && media.durable().is_some() {
             let problem = "stripes with parity are not kept in a file; ftl.rain.width = 0 is valid for a drive in one";
@@ -464,8 +464,9 @@ impl Ftl for PageFtl {
 impl RandomWrites for PageFtl {
     type Reservation<'a> = Reservation<'a>;
 
-    async fn reserve(&self, extent: Extent, waited: &mut Wait) -> Reservation<'_> {
-        write::reserve(self, extent, waited).await
+    #[inline]
+    fn reserve(&self, extent: Extent, waited: &mut Wait) -> impl Future<Output = Reservation<'_>> {
+        write::reserve(self, extent, waited)
     }
 
     fn accept(

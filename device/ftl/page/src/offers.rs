@@ -45,6 +45,10 @@ impl Delays for PageFtl {
         self.read_policy.as_deref().is_some_and(|policy| policy.fails_reads())
     }
 
+    fn expect_fail_fast(&self, expected: bool) {
+        self.background.expect(expected && self.read_policy.is_some());
+    }
+
     fn lets_urgent_reads_in(&self) -> bool {
         self.config.gc.preempt_above.is_some()
     }

@@ -1,6 +1,6 @@
 //! Programs of the host's data, and the planes and dies ready for another.
 
-use nandscape_device_ftl_core::policy::{AllocationPolicy, Stripe};
+use nandscape_device_ftl_core::policy::{AllocationPolicy, PlaneSet, Stripe};
 use nandscape_device_media::{Geometry, Media, PlaneId, Registers};
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::Cause;
@@ -21,6 +21,11 @@ pub(super) struct HostPrograms {
     per_lun: u32,
     /// Units that all planes and dies are given at a time.
     units_per_round: u32,
+    /// The most units of a stripe.
+    pub(super) units_per_stripe: u32,
+    /// The planes that are ready for another page, as the allocation policy knows.
+    ready: PlaneSet,
+    any_ready: u32,
     /// Planes of a stripe that planting has yet to write, and the handle of their data.
     to_plant: (u8, Stripe),
 }
@@ -31,6 +36,9 @@ impl HostPrograms {
         let together = Together::new(geometry, media.timing());
         let per_lun = if media.timing().registers == Registers::Double { 2 } else { 1 };
         HostPrograms {
+            ready: PlaneSet::none(geometry.planes()),
+            any_ready: 0,
+            units_per_stripe: geometry.units_per_page() * together.pages() * allocation.width(),
             allocation,
             together,
             holdups,
@@ -39,6 +47,22 @@ impl HostPrograms {
             units_per_round: geometry.planes() * geometry.units_per_page() * together.word_line * per_lun,
             to_plant: (0, Stripe::new()),
         }
+    }
+
+    /// Whether a plane may get more pages.
+    #[inline]
+    pub(super) fn set_ready(&mut self, plane: PlaneId, ready: bool) {
+        if self.ready.contains(plane) != ready {
+            self.ready.set(plane, ready);
+            self.any_ready = self.any_ready + u32::from(ready) - u32::from(!ready);
+            self.allocation.set_ready(plane, ready);
+        }
+    }
+
+    /// Whether any plane may.
+    #[inline]
+    pub(super) fn is_any_ready(&self) -> bool {
+        self.any_ready > 0
     }
 
     /// The plane of a handle's next page for planting, which writes the planes of a stripe one after the other; `None` when none is

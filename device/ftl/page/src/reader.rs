@@ -26,7 +26,7 @@ impl<D: Destination> Reader<D> for PageReader<D> {
     async fn read<Caller>(&self, extent: Extent, to: &D, breakdown: &mut Breakdown) -> Result<(), ReadError> {
         let mut lookup = Lookup::default();
         while let Some(miss) = self.ftl.look_up(extent, to, &mut lookup)? {
-            self.ftl.load_for(miss, extent, &mut lookup, breakdown).await?;
+            Box::pin(self.ftl.load_for(miss, extent, &mut lookup, breakdown)).await?;
         }
         if self.ftl.config.rain.is_some() {
             self.ftl.go_round(&mut lookup.pages);

@@ -192,6 +192,9 @@ impl Collectors {
     /// `is_short` returns for a plane whether it has no page for the host.
     pub(super) fn admit(&mut self, is_short: impl Fn(PlaneId) -> bool) -> Option<PlaneId> {
         loop {
+            if self.due.is_empty() {
+                return None;
+            }
             let Collectors { planes, due, admission, running, .. } = self;
             due.retain(|plane| matches!(planes[plane.0 as usize].phase, Phase::Due | Phase::DueAgain));
             let admitted = due.iter().position(|plane| admission.admits(*plane, running));

@@ -91,3 +91,32 @@ fn collectors_take_turns_where_the_policy_says_so() {
     assert!(turns > 40 && held_back > 400, "seed {seed}: {turns} turns, held back {held_back} times");
     ftl.state.borrow().check(&ftl.media).unwrap();
 }
+
+/// Estimates of background work are kept where they are expected, and change nothing else.
+#[test]
+fn estimates_of_background_work_change_nothing_else() {
+    let run = |expected: bool| {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let ftl = victim_test::drive(&sim, 1, Box::new(Greedy));
+        ftl.background.expect(expected);
+        let (mut rng, mut delayed): (Rng, u32) = (Seed::new(1).child("overwrites").rng(), 0);
+        let overwrite = async {
+            for _ in 0..2_000 {
+                let unit = rng.below(u64::from(ftl.config.logical_units));
+                let sectors = ftl.unit().sectors();
+                let extent = Extent { start: unit * u64::from(sectors), sectors };
+                let reservation = ftl.reserve(extent, &mut Wait::default()).await;
+                ftl.accept(extent, None, reservation, None);
+                delayed += u32::from((0..2).any(|plane| !ftl.background.remaining(PlaneId(plane)).is_zero()));
+            }
+        };
+        executor.block_on(overwrite).unwrap();
+        ftl.background.expect(!expected);
+        executor.block_on(sim.sleep(Span::from_ms(100))).unwrap();
+        (delayed, sim.now(), ftl.stats())
+    };
+    let ((delayed, at, stats), without) = (run(true), run(false));
+    assert!(delayed > 100, "{delayed}");
+    assert_eq!((0, at, stats), without);
+}

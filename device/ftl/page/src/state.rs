@@ -28,6 +28,8 @@ pub(super) struct State {
     pub(super) geometry: Geometry,
     pub(super) unit: UnitSize,
     pub(super) keeps_data: bool,
+    /// The owners of units that are being moved: memory that is used again.
+    pub(super) owners: Vec<Lpn>,
     /// Out-of-band bytes that a collector reads with each unit.
     pub(super) owner_bytes: u32,
     pub(super) tables: Tables,
@@ -66,6 +68,7 @@ impl State {
             geometry,
             unit,
             keeps_data: media.keeps_data(),
+            owners: Vec::new(),
             owner_bytes: if config.gc.owner == OwnerSource::OutOfBand { Oob::SIZE } else { 0 },
             tables: Tables::new(media, config)?,
             buffer: WriteBuffer::new(config.buffer_units, config.placement.handles.max(1), unit, media.keeps_data()),
@@ -109,7 +112,7 @@ impl State {
     pub(super) fn update_ready(&mut self, plane: PlaneId) {
         let is_short = self.is_short(plane);
         self.programs.holdups.set_short(plane, is_short);
-        self.programs.allocation.set_ready(plane, !is_short && !self.programs.is_busy(plane));
+        self.programs.set_ready(plane, !is_short && !self.programs.is_busy(plane));
     }
 
     /// Whether a plane may get more host pages.
@@ -230,6 +233,8 @@ impl State {
         if !self.tables.blocks.is_valid(from) {
             return;
         }
+        self.tables.blocks.invalidate(from);
+        self.tables.blocks.validate(to);
         let lpn = self.owner_of(from, lpn);
         let (old, new) = (Location::Flash(from), Location::Flash(to));
         match self.tables.location(lpn) {
@@ -244,8 +249,6 @@ impl State {
             }
             other => unreachable!("{lpn:?}: {from:?} is valid, and the map says {other:?}"),
         }
-        self.tables.blocks.invalidate(from);
-        self.tables.blocks.validate(to);
         self.copy_moves(lpn);
     }
 

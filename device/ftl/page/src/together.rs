@@ -60,14 +60,9 @@ impl Together {
 }
 
 impl State {
-    /// The most units of one program.
-    pub(super) fn program_units(&self) -> u32 {
-        self.geometry.units_per_page() * self.programs.together.pages()
-    }
-
     /// The most units of a stripe.
     pub(super) fn stripe_units(&self) -> u32 {
-        self.program_units() * self.programs.allocation.width()
+        self.programs.units_per_stripe
     }
 
     /// Units that may stay in the buffer because they do not fill a stripe: less than one stripe per handle.

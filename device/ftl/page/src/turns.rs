@@ -154,6 +154,12 @@ impl State {
         !self.orders.hold() && has_turn()
     }
 
+    /// Whether neither windows nor orders limit the steps of collections.
+    #[inline]
+    pub(super) fn is_unlimited(&self) -> bool {
+        !self.turns.is_in_force() && !self.orders.are_in_force()
+    }
+
     /// How long a step on a block that begins now may take; `None` is no limit.
     pub(super) fn time_for_step(&self, plane: PlaneId, block: BlockId, now: Time) -> Option<Span> {
         if self.orders.are_in_force()
@@ -336,7 +342,15 @@ impl PageFtl {
 
     /// How many pages the next step on a block may move: `None` if it has to wait for a window, otherwise the limit, if any.
     /// Without units to move, the step is the erase.
+    #[inline]
     pub(super) fn step_of(&self, plane: PlaneId, block: BlockId) -> Option<Option<u32>> {
+        match self.state.borrow().is_unlimited() {
+            true => Some(self.config.gc.batch),
+            false => self.limited_step_of(plane, block),
+        }
+    }
+
+    fn limited_step_of(&self, plane: PlaneId, block: BlockId) -> Option<Option<u32>> {
         let (state, batch) = (self.state.borrow(), self.config.gc.batch);
         if state.orders.are_in_force() && !state.may_collect(plane) {
             return None;

@@ -72,7 +72,7 @@ impl State {
     /// Starts the programs of the next allocation stripe, one per die, if the data is enough for all of them, or a command
     /// waits. Returns whether it did.
     fn next_stripe(&mut self, start: impl Fn(ProgramJob)) -> bool {
-        if !self.is_time_to_write() || !self.programs.allocation.is_any_ready() {
+        if !self.is_time_to_write() || !self.programs.is_any_ready() {
             return false;
         }
         let most = self.stripe_units();
@@ -136,7 +136,7 @@ impl State {
 
     /// Whether every slot in line has a predecessor that is still being programmed.
     fn is_all_behind(&self) -> bool {
-        (0..self.buffer.lines() as u8).all(|handle| self.buffer.front(handle, 1).is_empty())
+        !(0..self.buffer.lines() as u8).any(|handle| self.buffer.has_front(handle))
     }
 
     /// The cause of the wait of the host's data: collectors, fills where too few slots are whole for a program, or other
@@ -174,9 +174,9 @@ impl State {
 
 /// Waits for slots for the units of an extent.
 pub(super) async fn reserve<'a>(ftl: &'a PageFtl, extent: Extent, waited: &mut Wait) -> Reservation<'a> {
-    let (slots, holds) = {
+    let (slots, holds, has_windows) = {
         let state = ftl.state.borrow();
-        (extent.units(state.unit), state.orders.hold())
+        (extent.units(state.unit), state.orders.hold(), state.turns.is_in_force())
     };
     if holds {
         ftl.end_hold();
@@ -184,7 +184,6 @@ pub(super) async fn reserve<'a>(ftl: &'a PageFtl, extent: Extent, waited: &mut W
     let is_full = ftl.config.rain.is_some() && (ftl.free_slots.free() < slots as usize || ftl.free_slots.contended());
     let _waits = is_full.then(|| ftl.flush_in_foreground());
     let spare = ftl.buffer_policy.as_deref().map_or(0, |policy| spare(ftl, policy, slots));
-    let has_windows = ftl.state.borrow().turns.is_in_force();
     if has_windows {
         return Box::pin(reserve_in_window(ftl, (slots, spare), waited)).await;
     }
@@ -341,9 +340,9 @@ impl PageFtl {
             self.fills.start(job);
         }
         let behind = state.culprit();
+        self.start_admitted(&mut state);
         drop(state);
         self.free_slots.blame(behind);
-        self.start_collectors();
     }
 
     /// Programs pages: the buffer's data becomes the flash's.

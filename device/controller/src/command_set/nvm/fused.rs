@@ -65,8 +65,9 @@ impl<F: Ftl> Nvm<F> {
     ) -> Result<(), Failures> {
         let (bytes, [compare, write]) = (extent.bytes(), pair);
         let compared = async |breakdown: &mut Breakdown| self.compare_own(compare, extent, breakdown).await;
-        let accept =
-            |room, watch| FromHost(write.mem).accept(&*self.ftl, self.random_writes()?, (extent, 0), room, watch);
+        let accept = |room, watch| {
+            FromHost::<()>::of(write.mem).accept(&*self.ftl, self.random_writes()?, (extent, 0), room, watch)
+        };
         self.hold_and_serve(pair, extent, ([bytes; 2], bytes as usize, fua), compared, accept, breakdown).await
     }
 

@@ -98,12 +98,7 @@ impl<F: Ftl> Nvm<F> {
     }
 
     /// Serves a Read of contiguous blocks that [`is_served_otherwise`].
-    pub(super) async fn read_hinted<Caller>(
-        &self,
-        command: &Command<'_>,
-        extent: Extent,
-        breakdown: &mut Breakdown,
-    ) -> Reply {
+    pub(super) async fn read_hinted(&self, command: &Command<'_>, extent: Extent, breakdown: &mut Breakdown) -> Reply {
         if let Some(busy) = self.fails_fast(command, extent) {
             return busy;
         }
@@ -111,7 +106,7 @@ impl<F: Ftl> Nvm<F> {
         let delay = if cdw2 & FAST_FAIL != 0 { self.delay(extent, false) } else { None };
         let to = self.to_host(command).urgently(cdw2 & PREEMPT != 0 && self.lets_urgent_reads_in());
         let following = if cdw2 & NOTICE != 0 { self.follow(command, extent) } else { None };
-        let read = self.reader.read::<Caller>(extent, &to, breakdown).await;
+        let read = self.reader.read::<()>(extent, &to, breakdown).await;
         if let Some(following) = following {
             following.ended(read.is_ok());
         }

@@ -348,7 +348,7 @@ impl<F: Ftl> Nvm<F> {
     /// Serves a command with contiguous blocks. `Caller` is a type for the caller alone, as in
     /// [`Media::read_for`](nandscape_device_media::Media::read_for).
     #[inline]
-    pub(super) async fn serve_whole<Caller>(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+    pub(crate) async fn serve_whole<Caller>(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
         let parsed = match NvmCommand::parse(command.entry, command.mem, command.namespace) {
             Ok(parsed) => parsed,
             Err(refusal) => return Box::pin(self.serve_placement(command, refusal, breakdown)).await,
@@ -357,7 +357,7 @@ impl<F: Ftl> Nvm<F> {
         match parsed {
             // In a box: it must not enlarge every command's future.
             NvmCommand::Read { extent } if hinted::is_served_otherwise(command) => {
-                Box::pin(self.read_hinted::<Caller>(command, extent, breakdown)).await
+                Box::pin(self.read_hinted(command, extent, breakdown)).await
             }
             NvmCommand::Read { extent } => {
                 if let Some(busy) = self.fails_fast(command, extent) {
@@ -367,7 +367,7 @@ impl<F: Ftl> Nvm<F> {
                 read.map_err(|error| failure(command.namespace, error)).into()
             }
             NvmCommand::Write { extent, fua } => {
-                let ended = self.write(command, extent, FromHost(command.mem), fua, breakdown).await;
+                let ended = self.write(command, extent, FromHost::<Caller>::of(command.mem), fua, breakdown).await;
                 self.with_buffer_free(command, ended.into())
             }
             // In boxes: rare commands must not enlarge every command's future.

@@ -1,5 +1,6 @@
 //! Write, Write Zeroes, Write Uncorrectable (NVM 3.3.6 to 3.3.8).
 
+use std::marker::PhantomData;
 use std::rc::Rc;
 
 use nandscape_device_ftl_core::ftl::{Milestone, Refusal, Settled, Settling};
@@ -41,8 +42,16 @@ pub(super) trait Source {
     ) -> Result<Option<Rc<Settling>>, Status>;
 }
 
-/// Data in host memory, across the link.
-pub(super) struct FromHost<'a>(pub(super) &'a HostMem);
+/// Data in host memory, across the link. `Caller` is a type for the caller alone, as in
+/// [`Media::read_for`](nandscape_device_media::Media::read_for).
+pub(super) struct FromHost<'a, Caller>(&'a HostMem, PhantomData<Caller>);
+
+impl<'a, Caller> FromHost<'a, Caller> {
+    /// The data in `mem`.
+    pub(super) fn of(mem: &'a HostMem) -> FromHost<'a, Caller> {
+        FromHost(mem, PhantomData)
+    }
+}
 
 /// Data in controller memory.
 pub(super) struct FromController<'a>(pub(super) &'a HostMem);
@@ -50,7 +59,7 @@ pub(super) struct FromController<'a>(pub(super) &'a HostMem);
 /// Zeros.
 pub(super) struct Zeros;
 
-impl Source for FromHost<'_> {
+impl<Caller> Source for FromHost<'_, Caller> {
     const CROSSES: bool = true;
 
     #[inline(always)]

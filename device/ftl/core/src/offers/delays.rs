@@ -18,6 +18,9 @@ pub trait Delays {
     /// Whether [`Delays::delay`] ever returns a delay.
     fn fails_reads(&self) -> bool;
 
+    /// Whether hosts may send fail-fast reads. They may at first; without them the FTL need not estimate its work.
+    fn expect_fail_fast(&self, expected: bool);
+
     /// Whether collections let urgent reads in ([`Destination::is_urgent`](crate::Destination::is_urgent)).
     fn lets_urgent_reads_in(&self) -> bool;
 

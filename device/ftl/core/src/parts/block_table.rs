@@ -111,6 +111,26 @@ impl BlockTable {
         })
     }
 
+    /// The same, the first `most` of them, added to a list.
+    pub fn take_valid(&self, (block, from): (BlockId, UnitId), most: usize, to: &mut Vec<UnitId>) {
+        let first = block.0 * self.geometry.units_per_block();
+        let (mut next, end) = (from.0.max(first), first + self.geometry.units_per_block());
+        let full = to.len().saturating_add(most);
+        while next < end {
+            let mut word = self.valid[next as usize / 64] & u64::MAX << (next % 64);
+            let base = next - next % 64;
+            while word != 0 {
+                let unit = base + word.trailing_zeros();
+                if unit >= end || to.len() == full {
+                    return;
+                }
+                to.push(UnitId(unit));
+                word &= word - 1;
+            }
+            next = base + 64;
+        }
+    }
+
     #[inline]
     fn block_of(&self, unit: UnitId) -> BlockId {
         self.geometry.block_of(self.geometry.page_of(unit))
@@ -265,7 +285,13 @@ mod tests {
                     })
                     .collect();
                 prop_assert_eq!(&stepped, &expected);
-                prop_assert_eq!(table.valid_units(BlockId(block), UnitId(0)).collect::<Vec<_>>(), expected);
+                prop_assert_eq!(&table.valid_units(BlockId(block), UnitId(0)).collect::<Vec<_>>(), &expected);
+                for (from, most) in [(range.start, 0), (0, 3), (range.start + 1, 5), (range.end - 1, 2), (0, usize::MAX)] {
+                    let mut taken = vec![UnitId(u32::MAX)];
+                    table.take_valid((BlockId(block), UnitId(from)), most, &mut taken);
+                    let some: Vec<UnitId> = expected.iter().copied().filter(|unit| unit.0 >= from).take(most).collect();
+                    prop_assert_eq!(&taken[1..], &some[..]);
+                }
             }
             let counts = |table: &BlockTable| table.blocks.iter().map(|block| block.valid).collect::<Vec<_>>();
             let mut loaded = BlockTable::new(&geometry, &BadBlockTable::new(geometry.blocks(), &|_| false));

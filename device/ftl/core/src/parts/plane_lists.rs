@@ -305,12 +305,16 @@ impl Provisioning for PlaneLists {
         self.planes[plane.0 as usize].free.len() as u32
     }
 
+    #[inline]
     fn free_pages(&self, blocks: &(impl BlockMetadata + ?Sized), plane: PlaneId) -> u32 {
         let pages = self.geometry.pages_per_block();
         let Lists { free, open, left } = &self.planes[plane.0 as usize];
         let count = || open.iter().flatten().map(|block| pages - blocks.get(*block).allocated).sum();
-        let left_now = left.get().unwrap_or_else(count);
-        left.set(Some(left_now));
+        let left_now = left.get().unwrap_or_else(|| {
+            let counted = count();
+            left.set(Some(counted));
+            counted
+        });
         free.len() as u32 * pages + left_now
     }
 
