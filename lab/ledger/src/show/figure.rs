@@ -12,13 +12,13 @@ use crate::verdict::Criterion;
 /// The most bars of a figure; the rest is in the table.
 const MOST: usize = 24;
 /// Figures further apart have a logarithmic scale.
-const FAR: f64 = 50.0;
+const FAR: f64 = 20.0;
 /// The width of the smallest bar on a logarithmic scale, in percent.
 const SMALLEST: f64 = 4.0;
 
 /// What the figures need in addition to the style of all pages.
 pub(super) const STYLE: &str = "\
-figure.claim .bar { grid-template-columns: 22rem minmax(0, 1fr) }
+figure.claim .bar { grid-template-columns: minmax(7rem, 22rem) minmax(0, 1fr) }
 figure.claim .pair span { display: block; height: 9px; margin: 1px 0; border-radius: 2px; min-width: 1px }";
 
 /// A bar: the lowest and the highest of several runs, and of the paper.
