@@ -395,27 +395,20 @@ fn without_parity(array: &ArrayReport) -> u64 {
 
 /// The tail of each drive, below the array.
 fn drives(finished: &ChainFinished) -> String {
-    let mut rows = table::table(&[
-        "drive",
-        "reads",
-        "p50, us",
-        "p99, us",
-        "p99.9, us",
-        "max, us",
-        "rejected",
-        "behind GC",
-        "writes",
-        "waf",
-    ]);
+    let is_padded = finished.drives.iter().any(|drive| table::is_padded(&drive.report.flash));
+    let mut heads =
+        vec!["drive", "reads", "p50, us", "p99, us", "p99.9, us", "max, us", "rejected", "behind GC", "writes", "waf"];
+    heads.extend(is_padded.then_some("padding"));
+    let mut rows = table::table(&heads);
     for (number, drive) in finished.drives.iter().enumerate() {
-        let Report { latency_us, gc, waf, .. } = &drive.report;
+        let Report { latency_us, gc, waf, flash, .. } = &drive.report;
         let read = latency_us.get("read");
         let figure = |of: Option<f64>| us_or_dash(of);
         let writes = latency_us.get("write").map_or(0, |latency| latency.count);
         let array = finished.host.array.as_ref();
         let of_drive = |array: &&ArrayReport| array.members.iter().find(|member| member.drive == number).copied();
         let sent = array.as_ref().and_then(of_drive).map_or(0, |member| member.reads);
-        rows.add_row([
+        let mut cells = vec![
             drive.name.clone(),
             count(read.map_or(sent, |latency| latency.count)),
             figure(read.and_then(|latency| latency.p50)),
@@ -426,7 +419,9 @@ fn drives(finished: &ChainFinished) -> String {
             count(gc.blocked_reads),
             count(writes),
             waf.map_or("-".to_owned(), |waf| format!("{waf:.2}")),
-        ]);
+        ];
+        cells.extend(is_padded.then(|| count(flash.units_padding)));
+        rows.add_row(cells);
     }
     right(rows) + &causes(finished)
 }

@@ -6,12 +6,13 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
+use nandscape_lab_report::PADDED;
 use nandscape_lab_report::format::{
     bytes, count, counted, percent, plural, rounded, row_name, seconds, us, us_or_dash,
 };
 use nandscape_lab_run::{
-    AgingReport, Arrivals, CpuReport, Damage, Fault, FaultCost, FlowReport, Host, Latency, Outages, PlacementFigures,
-    Report, Upkeep,
+    AgingReport, Arrivals, CpuReport, Damage, Fault, FaultCost, Flash, FlowReport, Host, Latency, Outages,
+    PlacementFigures, Report, Upkeep,
 };
 use serde_json::{Value, to_value};
 
@@ -145,16 +146,25 @@ pub(crate) fn flows(flows: &[FlowReport], fairness: Option<f64>) -> String {
     }
     let with_alone = fairness.is_some();
     let with_deadlines = flows.iter().any(|flow| flow.deadline.is_some());
-    let mut heads = vec!["job", "requests", "IOPS", "mean, us", "read p99, us", "write p99, us"];
+    let ways = ["read", "write", "flush"]
+        .into_iter()
+        .filter(|way| ["read", "write"].contains(way) || flows.iter().any(|flow| flow.latency_us.contains_key(way)));
+    let of_ways: Vec<(&str, String)> =
+        ways.flat_map(|way| ["p99", "p99.9"].map(|percentile| (way, format!("{way} {percentile}, us")))).collect();
+    let mut heads = vec!["job", "requests", "IOPS", "mean, us"];
+    heads.extend(of_ways.iter().map(|(_, head)| head.as_str()));
     heads.extend(with_alone.then_some(["alone, us", "slowdown"]).into_iter().flatten());
     heads.extend(with_deadlines.then_some(["due, us", "in time", "latest, us"]).into_iter().flatten());
     let mut table = table(&heads);
     let or_dash = |figure: Option<f64>, text: fn(f64) -> String| figure.map_or("-".to_owned(), text);
     for flow in flows {
-        let p99 = |way: &str| us_or_dash(flow.latency_us.get(way).and_then(|latency| latency.p99));
+        let tail = |(way, head): &(&str, String)| {
+            let latency = flow.latency_us.get(way);
+            us_or_dash(latency.and_then(|latency| if head.contains("p99.9") { latency.p99_9 } else { latency.p99 }))
+        };
         let mut cells =
             vec![job_name(flow), count(flow.requests), or_dash(flow.iops, rounded), us_or_dash(flow.mean_us)];
-        cells.extend([p99("read"), p99("write")]);
+        cells.extend(of_ways.iter().map(tail));
         if with_alone {
             cells.extend([us_or_dash(flow.alone_mean_us), or_dash(flow.slowdown, |slowdown| format!("{slowdown:.2}"))]);
         }
@@ -202,6 +212,8 @@ pub(crate) fn breakdowns(report: &Report) -> String {
 fn drive(report: &Report) -> String {
     let mut text = String::new();
     text.push_str(&amplification(report));
+    text.push_str(&padding(&report.flash));
+    text.push_str(&suspensions(&report.flash));
     let busy: Vec<String> = report
         .busy
         .iter()
@@ -238,6 +250,32 @@ fn drive(report: &Report) -> String {
         text.push_str(&format!("failed: {failed} commands with {status}\n"));
     }
     text
+}
+
+/// Whether padding is a part of the cost of writes that is worth a figure.
+pub(crate) fn is_padded(flash: &Flash) -> bool {
+    flash.units_padding > 0 && flash.units_padding as f64 >= PADDED * flash.units_programmed as f64
+}
+
+/// Programs of pages that were not full.
+fn padding(flash: &Flash) -> String {
+    if !is_padded(flash) {
+        return String::new();
+    }
+    let Flash { units_padding, units_programmed, .. } = flash;
+    let share = percent(*units_padding as f64 / *units_programmed as f64);
+    format!("padding {} of {} mapping units programmed ({share})\n", count(*units_padding), count(*units_programmed))
+}
+
+/// Programs and erases that were suspended for reads, where any were.
+fn suspensions(flash: &Flash) -> String {
+    let kinds = [("programs", flash.program_suspensions), ("erases", flash.erase_suspensions)];
+    let times = |times: u64| if times == 1 { "once".to_owned() } else { format!("{} times", count(times)) };
+    let told: Vec<String> = kinds
+        .into_iter()
+        .filter_map(|(kind, suspended)| Some(format!("{kind} {}", times(suspended.filter(|times| *times > 0)?))))
+        .collect();
+    if told.is_empty() { String::new() } else { format!("suspended for reads: {}\n", told.join(", ")) }
 }
 
 /// That the processors of the host bound the rate, if they do.

@@ -335,8 +335,8 @@ pub mod run {
 /// Many runs over chosen parameters and seeds.
 pub mod sweep {
     pub use nandscape_lab_sweep::{
-        Axis, Choice, Drive, Event, Figure, Folder, FromState, Inputs, Kind, LayerInputs, Load, Outcome, Plan, Planned,
-        Process, Runner, Session, State, Stopper, Stored, Sweep, SweepError, Threads, TraceKeys, Unit, Value, Watch,
-        WorkloadFrom, check_name, figure, names, open_trace, point_of_thread, this_program,
+        Axis, Begun, Choice, Drive, Event, Figure, Folder, FromState, Inputs, Kind, LayerInputs, Load, Outcome, Plan,
+        Planned, Process, Runner, Session, State, Stopper, Stored, Sweep, SweepError, Threads, TraceKeys, Unit, Value,
+        Watch, WorkloadFrom, check_name, figure, job_of, names, open_trace, point_of_thread, this_program,
     };
 }

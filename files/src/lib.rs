@@ -6,6 +6,7 @@
 //! | `kind` | the kind of file at a path, in words |
 //! | `identity` | whether two paths name one file |
 //! | `input` | input files: regular, of a bounded length, opened without blocking |
+//! | `excerpt` | places of faults in a text, and long lines and values cut for messages |
 //! | `output` | output files: only a regular file is ever replaced or changed |
 //!
 //! Errors are the system's, or name the kind of file found and the valid kinds; the caller adds the path.
@@ -13,6 +14,7 @@
 //! Left out: whether an output is an input of the same run, which only the caller knows; sockets, whose owner
 //! replaces its own.
 
+pub mod excerpt;
 pub mod identity;
 pub mod input;
 mod kind;

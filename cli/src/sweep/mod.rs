@@ -80,8 +80,8 @@ pub(crate) struct SweepArgs {
     /// Seeds of each point: a list or a range, 1,2,3 or 1-5
     #[arg(long, value_name = "SEEDS")]
     seeds: Option<Seeds>,
-    /// Draw this figure of the report, such as latency_us.read.p99_9 or waf; may be repeated [default: the tails of reads and
-    /// writes, throughput and write amplification]
+    /// Draw this figure of the report, such as latency_us.read.p99_9 or waf; may be repeated [default: the tail of each
+    /// direction, requests a second, write amplification; also by job, and padding, where it matters]
     #[arg(long, value_name = "FIGURE")]
     figure: Vec<String>,
     /// Where results go [default: the name of FILE with -results; without FILE, one name for each set of keys]

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nandscape_lab_sweep::{Stopper, Watch};
+use nandscape_lab_sweep::{Begun, Stopper, Watch};
 
 use crate::output;
 
@@ -47,13 +47,9 @@ impl Watch for Screen {
         self.bar.suspend(|| output::note(text));
     }
 
-    fn begun(&mut self, left: usize, of: usize) {
-        if left < of {
-            output::note(&format!(
-                "{} of {of} points are not measured: their results are kept, or they failed",
-                of - left
-            ));
-        }
+    fn begun(&mut self, begun: Begun) {
+        notes(begun).iter().for_each(|text| output::note(text));
+        let left = begun.left;
         let style =
             ProgressStyle::with_template(&format!("{{bar:40}} {{percent:>3}}% of {left} points {{elapsed}} {{msg}}"));
         self.bar.set_style(style.expect("a valid template"));
@@ -80,6 +76,25 @@ impl Drop for Screen {
     }
 }
 
+/// Why fewer points are measured than the sweep has, and what the user can do about it.
+fn notes(begun: Begun) -> Vec<String> {
+    let Begun { of, kept, kept_failed, impossible, .. } = begun;
+    let failed = match kept_failed {
+        0 => String::new(),
+        failed => format!(", of which {failed} had failed requests"),
+    };
+    let kinds = [
+        (kept, format!("have a result of an earlier run in the folder --out{failed}; --fresh measures them again")),
+        (impossible, "have an impossible drive and are not measured: change the values that the notes name".to_owned()),
+        (begun.alike(), "share a measurement with another point: their values lead to the same run".to_owned()),
+    ];
+    kinds
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, text)| format!("{count} of {of} points {text}"))
+        .collect()
+}
+
 /// Makes a panic, which ends the program in a release, name the point of the sweep.
 pub(super) fn name_point_of_a_panic() {
     let before = std::panic::take_hook();
@@ -87,8 +102,8 @@ pub(super) fn name_point_of_a_panic() {
         before(info);
         if let Some(point) = nandscape_lab_sweep::point_of_thread() {
             output::note(&format!(
-                "the simulator stopped at an internal fault in {point}; please report it. Points that are done are kept: \
-                 the same command without this one continues"
+                "the simulator stopped at an internal fault at the point {point}; please report it. Results of the points that \
+                 have ended are kept: remove the value of this point from the sweep, and run the command again for the rest"
             ));
         }
     }));
@@ -123,6 +138,20 @@ pub(super) fn on_interrupt(_: Stopper) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn points_that_are_not_measured_are_explained() {
+        assert!(notes(Begun { of: 4, left: 4, ..Begun::default() }).is_empty());
+        let told = notes(Begun { of: 9, left: 2, kept: 3, kept_failed: 1, impossible: 2 });
+        assert_eq!(told.len(), 3);
+        assert!(
+            told[0].starts_with(
+                "3 of 9 points have a result of an earlier run in the folder --out, of which 1 had failed"
+            )
+        );
+        assert!(told[1].starts_with("2 of 9 points have an impossible drive"));
+        assert!(told[2].starts_with("2 of 9 points share a measurement with another point"));
+    }
 
     #[test]
     fn times_are_for_people() {

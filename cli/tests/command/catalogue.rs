@@ -208,6 +208,18 @@ fn operations_are_shown_and_wait_for_their_requests() {
 }
 
 #[test]
+fn padding_and_suspensions_are_in_the_table() {
+    let small = ["sim", "--drive", "default", "--set", "capacity=256MiB", "--io-count", "4000", "--iodepth", "4"];
+    let load = ["--rw", "randrw", "--fsync", "1", "--set", "buffer.mode=volatile"];
+    let table = succeed(&[&small[..], &load, &["--set", "timing.suspend.program=20us"]].concat());
+    let line = |begin: &str| table.lines().find(|line| line.starts_with(begin)).map(str::to_owned);
+    assert!(line("padding ").is_some_and(|line| line.contains(" mapping units programmed (")), "{table}");
+    assert!(line("suspended for reads: programs ").is_some_and(|line| line.ends_with(" times")), "{table}");
+    let plain = succeed(&[&small[..], &["--rw", "randread"]].concat());
+    assert!(!plain.contains("padding ") && !plain.contains("suspended"), "{plain}");
+}
+
+#[test]
 fn every_pattern_runs_with_a_store_and_without() {
     for store in ["none", "ram"] {
         for rw in ["read", "write", "rw", "trim", "randread", "randwrite", "randrw", "randtrim"] {

@@ -37,6 +37,8 @@ fn the_tail_is_explained_and_the_changed_drive_confirms_it() {
     let fast = measure(&after, &["--set", "timing.suspend.program=20us"]);
     let p99 = |report: &Value| number(report, "/latency_us/read/p99");
     assert!(p99(&fast) < 0.5 * p99(&slow), "{} and {}", p99(&fast), p99(&slow));
+    let suspensions = |report: &Value| report["flash"]["program_suspensions"].as_u64();
+    assert!(suspensions(&fast) > Some(100) && suspensions(&slow).is_none(), "{}", fast["flash"]);
 
     let file = after.join("report.json");
     let json = succeed(&["explain", path, file.to_str().expect("UTF-8"), "--json"]);

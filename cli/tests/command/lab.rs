@@ -146,6 +146,8 @@ fn a_run_gives_verdicts_and_is_kept() {
     }
     let html = succeed(&["lab", "report", "--out", &out, "--html"]);
     assert!(html.starts_with("<!doctype html>") && html.contains("<h2 id=\"femu-registers\">"), "{html}");
+    let (_, figure) = html.split_once("<figure class=\"claim\">").expect("a figure");
+    assert!(figure.contains("<small>168 us, published 168 us</small>"), "{figure}");
     let report = json(&["lab", "report", "--out", &out, "--json"]);
     let claim = report["claims"].as_array().unwrap().iter().find(|claim| claim["id"] == "femu-registers").unwrap();
     assert_eq!((&claim["verdict"], &claim["seed"]), (&"reproduced".into(), &1.into()));

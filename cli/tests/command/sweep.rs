@@ -58,7 +58,9 @@ fn points_are_told_kept_and_drawn() {
 
     let again = run(&words(&out, &vary));
     assert!(
-        again.err.contains("18 of 18 points are not measured: their results are kept, or they failed"),
+        again
+            .err
+            .contains("18 of 18 points have a result of an earlier run in the folder --out; --fresh measures them"),
         "{}",
         again.err
     );
@@ -142,7 +144,7 @@ fn an_interrupted_sweep_goes_on() {
     let (expected, _) = table(whole);
     for folder in [stopped, killed] {
         let (found, err) = table(folder);
-        assert!(err.contains("3 of 3 points are not measured: their results are kept, or they failed"), "{err}");
+        assert!(err.contains("3 of 3 points have a result of an earlier run in the folder --out; --fresh"), "{err}");
         assert_eq!(found, expected);
     }
 }
@@ -190,6 +192,22 @@ fn traces_and_percentiles_are_swept() {
     let times = of(1, "arrivals/asked_iops") / of(0, "arrivals/asked_iops");
     assert!((times - 4.0).abs() < 0.1 && of(0, "latency_us/read/p95") > 0.0, "{times}");
     refuse(&[&base[..], &["--vary", "bs=4k,8k"]].concat(), &["bs does not apply to a trace"]);
+}
+
+/// One of the points needs flushes: they have a column, and the head of the rate names them.
+#[test]
+fn flushes_and_padding_have_columns() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let load = ["--set", "rw=randwrite", "--set", "iodepth=1", "--set", "fsync=1", "--set", "io_count=2000"];
+    let words = ["sweep", "--set", "capacity=64MiB", "--vary", "buffer.mode=capacitor,volatile", "--out"];
+    let table = succeed(&[&words[..], &[out.to_str().expect("UTF-8")], &load].concat());
+    let heads = table.lines().next().expect("a head");
+    for head in ["write p99.9, us", "flush p99.9, us", "requests a second, flushes included", "units of padding"] {
+        assert!(heads.contains(head), "no {head} in {table}");
+    }
+    let page = std::fs::read_to_string(out.join("sweep.html")).expect("a page");
+    assert!(page.contains("<h2>requests a second, flushes included against buffer.mode</h2>"), "{page}");
 }
 
 #[test]

@@ -29,6 +29,10 @@ pub struct OpCounts {
     pub copybacks: u64,
     /// Blocks erased.
     pub erases: u64,
+    /// How often programs were suspended for reads.
+    pub program_suspensions: u64,
+    /// How often erases were.
+    pub erase_suspensions: u64,
 }
 
 impl OpCounts {
@@ -39,6 +43,8 @@ impl OpCounts {
             programs: self.programs + other.programs,
             copybacks: self.copybacks + other.copybacks,
             erases: self.erases + other.erases,
+            program_suspensions: self.program_suspensions + other.program_suspensions,
+            erase_suspensions: self.erase_suspensions + other.erase_suspensions,
         }
     }
 
@@ -49,6 +55,8 @@ impl OpCounts {
             programs: self.programs - earlier.programs,
             copybacks: self.copybacks - earlier.copybacks,
             erases: self.erases - earlier.erases,
+            program_suspensions: self.program_suspensions - earlier.program_suspensions,
+            erase_suspensions: self.erase_suspensions - earlier.erase_suspensions,
         }
     }
 }
@@ -122,6 +130,14 @@ impl Contents {
             file: Some(Box::new(file)),
             counts: OpCounts::default(),
         })
+    }
+
+    /// Counts the suspension of a step of this name.
+    pub(crate) fn count_suspension(&mut self, step: &str) {
+        match step {
+            "erase" => self.counts.erase_suspensions += 1,
+            _ => self.counts.program_suspensions += 1,
+        }
     }
 
     // ------------------------------------------------------------ for `saved`

@@ -125,7 +125,8 @@ impl Contents {
             to.word(unit.0);
             to.bytes(bytes);
         }
-        let OpCounts { reads, programs, copybacks, erases } = self.counts;
+        // Suspensions are counted anew: a report has those of its run.
+        let OpCounts { reads, programs, copybacks, erases, .. } = self.counts;
         [reads, programs, copybacks, erases].iter().for_each(|count| to.long(*count));
     }
 
@@ -153,7 +154,7 @@ impl Contents {
             self.oob_bytes_mut().put(unit, bytes);
         }
         let (reads, programs, copybacks, erases) = (from.long()?, from.long()?, from.long()?, from.long()?);
-        self.counts = OpCounts { reads, programs, copybacks, erases };
+        self.counts = OpCounts { reads, programs, copybacks, erases, ..OpCounts::default() };
         Ok(())
     }
 

@@ -34,13 +34,14 @@ impl Suspend {
 }
 
 impl Register<'_> {
-    /// Keeps the array busy for `time` in all, on the given terms. Calls `part` after each part with its length.
+    /// Keeps the array busy for `time` in all, on the given terms. Calls `part` after each part with its length, and whether it ends
+    /// with a suspension.
     pub(crate) async fn array_suspendable(
         &mut self,
         time: Span,
         mut terms: Terms,
         breakdown: &mut Breakdown,
-        mut part: impl FnMut(Span),
+        mut part: impl FnMut(Span, bool),
     ) {
         let mut left = time;
         loop {
@@ -51,7 +52,7 @@ impl Register<'_> {
                 busy += terms.cost;
             }
             breakdown.spend(Stage::Array, busy);
-            part(busy);
+            part(busy, !left.is_zero());
             if left.is_zero() {
                 return;
             }
@@ -60,7 +61,7 @@ impl Register<'_> {
             if terms.resume > Span::ZERO {
                 self.busy(terms.resume, breakdown).await;
                 breakdown.spend(Stage::Array, terms.resume);
-                part(terms.resume);
+                part(terms.resume, false);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use nandscape_files::excerpt;
 use toml::{Table, Value};
 
 use crate::builtin::{BUILTIN, Builtin};
@@ -138,7 +139,7 @@ impl Profile {
 
 /// The key of a change.
 fn change_keys(change: &str) -> Result<ProfileKeys, ProfileError> {
-    let origin = || format!("--set {change}");
+    let origin = || excerpt::brief(&format!("--set {change}"));
     let (key, value) = change
         .split_once('=')
         .ok_or_else(|| ProfileError::new(origin(), "a change is KEY=VALUE, for example ftl.gc.victim=greedy"))?;
@@ -208,7 +209,7 @@ impl Source {
 
     fn keys(&self, bases_left: usize) -> Result<(ProfileKeys, Kept), ProfileError> {
         let keys: ProfileKeys = toml::from_str(&self.text).map_err(|error| {
-            let place = error.span().map(|span| line_and_column(&self.text, span.start));
+            let place = error.span().map(|span| excerpt::line_and_column(&self.text, span.start));
             let origin = place.map_or(self.origin.clone(), |(line, column)| format!("{}:{line}:{column}", self.origin));
             ProfileError::new(origin, message(&error))
         })?;
@@ -254,8 +255,8 @@ fn message(error: &toml::de::Error) -> String {
         None => text.replace("invalid type: map", "invalid type: a section of keys"),
     };
     match text.strip_prefix("unknown field `").and_then(|rest| meant(rest.split('`').next()?)) {
-        Some(key) => format!("{text}; did you mean {key}?"),
-        None => text,
+        Some(key) => format!("{}; did you mean {key}?", excerpt::brief(&text)),
+        None => excerpt::brief(&text),
     }
 }
 
@@ -269,13 +270,6 @@ fn meant(unknown: &str) -> Option<String> {
         if nearest.section.is_empty() { nearest.key.to_owned() } else { format!("{}.{}", nearest.section, nearest.key) }
     };
     (likeness(nearest) > 0.85).then(full)
-}
-
-fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
-    let before = &text[..offset.min(text.len())];
-    let line = before.matches('\n').count() + 1;
-    let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
-    (line, column)
 }
 
 #[cfg(test)]

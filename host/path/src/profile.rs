@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 
+use nandscape_files::excerpt;
 use toml::{Table, Value};
 
 use crate::config::{COSTS, Config, ConfigError};
@@ -92,7 +93,7 @@ impl Profile {
     /// What is wrong with it.
     pub fn parse(origin: &str, text: &str) -> Result<Profile, ProfileError> {
         let wrong = |problem: String| ProfileError { origin: origin.to_owned(), problem };
-        let mut table: Table = toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+        let mut table: Table = toml::from_str(text).map_err(|error| misread(origin, text, &error))?;
         match table.remove("version") {
             Some(Value::Integer(1)) => {}
             Some(other) => return Err(wrong(format!("version = {other} is not valid; valid is 1"))),
@@ -154,6 +155,13 @@ impl Profile {
     }
 }
 
+/// The place and the problem of a text that is no TOML.
+fn misread(origin: &str, text: &str, error: &toml::de::Error) -> ProfileError {
+    let place = error.span().map(|span| excerpt::line_and_column(text, span.start));
+    let origin = place.map_or(origin.to_owned(), |(line, column)| format!("{origin}:{line}:{column}"));
+    ProfileError { origin, problem: excerpt::brief(&error.message().trim().replace('\n', "; ")) }
+}
+
 fn is_key(key: &str) -> bool {
     Config::keys().any(|(known, _)| known.strip_prefix("host.") == Some(key))
 }
@@ -176,6 +184,13 @@ fn section(table: &mut Table, name: &str) -> Result<BTreeMap<String, String>, St
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fault_in_a_long_line_is_named_by_its_place() {
+        let text = format!("version = 1\n[host]\nswitch = \"{}\" x\n", "1".repeat(3_000));
+        let error = Profile::parse("mine.toml", &text).unwrap_err().to_string();
+        assert!(error.starts_with("mine.toml:3:") && error.len() < 200, "{error}");
+    }
 
     #[test]
     fn every_built_in_host_is_possible_and_has_a_source_for_each_cost() {
@@ -213,10 +228,10 @@ mod tests {
             ("version = 1\n[hosts]\ncores = 1", "valid are version, description"),
             ("version = 1\nhost = 3", "a section [host]"),
             ("version = 1\n[source]\ncolour = 'x'", "source.colour"),
-            ("version = 1\n[host", "TOML"),
+            ("version = 1\n[host", "mine:2:6: "),
         ] {
             let error = Profile::parse("mine", text).unwrap_err().to_string();
-            assert!(error.starts_with("mine: ") && error.contains(problem), "{error}");
+            assert!(error.starts_with("mine:") && error.contains(problem), "{error}");
         }
         assert!(Profile::load("i9").unwrap_err().to_string().contains("valid are server, i7-4770"));
         assert!(Profile::load("/none.toml").unwrap_err().to_string().contains("cannot be read"));

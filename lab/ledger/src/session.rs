@@ -109,7 +109,10 @@ impl Session {
                 Found::Fits(stored) => Some(stored),
                 Found::Nothing => None,
                 Found::Broken(wrong) => {
-                    watch.note(&format!("{} {wrong}; the point is measured again", file.display()));
+                    watch.note(&format!(
+                        "{}: this result {wrong}; its point is measured again, and the file replaced",
+                        file.display()
+                    ));
                     None
                 }
                 Found::Other(_, difference) => {

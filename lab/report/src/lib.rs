@@ -41,7 +41,7 @@ mod sweep;
 mod tables;
 
 pub use array::ArrayDocument;
-pub use compare::{Cell, Column, Comparison, Figure, LoadError};
+pub use compare::{Cell, Column, Comparison, Figure, LoadError, PADDED};
 pub use dashboard::dashboard_page;
 pub use demo::{Tour, TourRun};
 pub use document::{Document, WriteError};

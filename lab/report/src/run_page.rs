@@ -154,6 +154,7 @@ fn drive(report: &Report) -> Vec<Value> {
         ),
         row("pages read", count(flash.page_reads), ""),
         row("pages programmed", count(flash.page_programs), "copies within a plane included"),
+        row("units of padding", count(flash.units_padding), "mapping units programmed to fill a page"),
         row("blocks erased", count(flash.block_erases), ""),
         row(
             "over-provisioning",
@@ -165,6 +166,11 @@ fn drive(report: &Report) -> Vec<Value> {
         ),
         row("reserve", count(report.reserve_blocks), "spare blocks on top, for garbage collection to work in"),
     ];
+    let suspensions =
+        [("programs suspended", flash.program_suspensions), ("erases suspended", flash.erase_suspensions)];
+    rows.extend(suspensions.into_iter().filter_map(|(name, times)| {
+        Some(row(name, count(times?), "times, for reads; an operation may be suspended more than once"))
+    }));
     rows.extend(report.memory_bytes.iter().map(|(component, bytes)| {
         row(&format!("memory: {}", component.replace('_', " ")), format!("{} B", count(*bytes)), "of the FTL")
     }));

@@ -139,7 +139,7 @@ pub use program::Program;
 pub use record::{Details, HostDetails};
 pub use remote::{RemoteError, RemoteExport, RemoteSpec};
 pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, ReplayedGroup, WhatIf};
-pub use report::{Gc, Host, Report};
+pub use report::{Flash, Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
 pub use saved::{Begin, HeldLayers, History, Settled, Start, StateError, StateFile, check_can_write};
 #[cfg(target_os = "linux")]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nandscape_device_ftl_core::{RainStats, Stats};
-use nandscape_device_media::OpCounts;
+use nandscape_device_media::{OpCounts, Suspend};
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_host_path::{LAYER as HOST, stage};
@@ -203,6 +203,12 @@ pub struct Flash {
     pub page_copybacks: u64,
     /// Blocks erased.
     pub block_erases: u64,
+    /// How often programs were suspended for reads; left out of flash that suspends none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program_suspensions: Option<u64>,
+    /// How often erases were; likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erase_suspensions: Option<u64>,
     /// Mapping units programmed.
     pub units_programmed: u64,
     /// Mapping units programmed to fill a page.
@@ -287,6 +293,7 @@ pub(crate) struct Parts {
     pub(crate) placement: Option<PlacementFigures>,
     pub(crate) free_blocks_before: u64,
     pub(crate) ops: OpCounts,
+    pub(crate) suspend: Suspend,
     pub(crate) busy: BTreeMap<&'static str, Busy>,
     pub(crate) limited_by: Option<&'static str>,
     pub(crate) faults: Vec<Fault>,
@@ -365,6 +372,8 @@ impl Report {
                 page_programs: parts.ops.programs,
                 page_copybacks: parts.ops.copybacks,
                 block_erases: parts.ops.erases,
+                program_suspensions: parts.suspend.program.map(|_| parts.ops.program_suspensions),
+                erase_suspensions: parts.suspend.erase.map(|_| parts.ops.erase_suspensions),
                 units_programmed: ftl.programmed_units(),
                 units_padding: ftl.padding_units,
                 units_wear: ftl.wear_units,

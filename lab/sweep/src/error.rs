@@ -1,5 +1,7 @@
 //! Errors of a sweep.
 
+use nandscape_files::excerpt::brief;
+
 /// A mistake in the description of a sweep: the place, the problem, and what would be valid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{origin}: {problem}")]
@@ -12,6 +14,6 @@ pub struct SweepError {
 
 impl SweepError {
     pub(crate) fn new(origin: impl Into<String>, problem: impl ToString) -> SweepError {
-        SweepError { origin: origin.into(), problem: problem.to_string() }
+        SweepError { origin: brief(&origin.into()), problem: brief(&problem.to_string()) }
     }
 }

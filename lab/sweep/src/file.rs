@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
+use nandscape_files::excerpt;
 use serde::Deserialize;
 use toml::{Spanned, Table};
 
@@ -119,7 +120,7 @@ impl Sweep {
             if let Some((line, problem)) = misplaced(text, &message) {
                 return SweepError::new(format!("{origin}:{line}"), problem);
             }
-            let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            let line = error.span().map(|span| excerpt::line_and_column(text, span.start).0);
             let place = line.map_or(origin.to_owned(), |line| format!("{origin}:{line}"));
             SweepError::new(place, message)
         })?;
@@ -180,8 +181,8 @@ fn misplaced(text: &str, message: &str) -> Option<(usize, String)> {
         Some((whole.split('.').next().unwrap_or(whole), line, number))
     });
     let (field, line, number) = keys.into_iter().find(|(field, ..)| !known.contains(field))?;
-    let hint =
-        format!("a key of the workload or of the drive belongs below [set]: \"[set]\", and then \"{}\"", line.trim());
+    let line = excerpt::line(line.trim());
+    let hint = format!("a key of the workload or of the drive belongs below [set]: \"[set]\", and then \"{line}\"");
     Some((number, format!("unknown field `{field}`, expected {expected}; {hint}")))
 }
 
@@ -194,7 +195,7 @@ struct Source<'a> {
 impl Source<'_> {
     /// A mistake, with its line.
     fn wrong(&self, span: Range<usize>, problem: impl ToString) -> SweepError {
-        let line = self.text[..span.start.min(self.text.len())].matches('\n').count() + 1;
+        let (line, _) = excerpt::line_and_column(self.text, span.start);
         SweepError::new(format!("{}:{line}", self.origin), problem)
     }
 
@@ -360,6 +361,9 @@ kind = "heat"
         let below = error("version = 1\n[[vary]]\nkey = \"a\"\nrw = \"read\"\n");
         assert!(below.starts_with("s.toml:4: unknown field `rw`, expected one of `name`"), "{below}");
         assert!(error("\nversion = 2\n").starts_with("s.toml:2: version = 2 is not known; this is version 1"));
+        let long = error(&format!("version = 1\nrw = [{}]\n", "\"read\", ".repeat(1_000)));
+        assert!(long.starts_with("s.toml:2: unknown field `rw`") && long.ends_with("\"read\", ]\""), "{long}");
+        assert!(long.chars().count() < 600, "{long}");
         let seeds = error("version = 1\nseeds = 0\n");
         assert!(seeds.starts_with("s.toml:2: ") && seeds.contains("from 1 to 10000"), "{seeds}");
         assert!(error("version = 1\nseeds = \"x\"\n").contains("a number of seeds such as 3"));

@@ -49,14 +49,14 @@ mod value;
 mod workload_table;
 
 pub use error::SweepError;
-pub use figures::{check_name, figure, names};
+pub use figures::{check_name, figure, job_of, names};
 pub use folder::Folder;
 pub use layers::LayerInputs;
 pub use plan::{Plan, Planned};
 pub use point::{Drive, Inputs};
 pub use process::Process;
 pub use runner::{Event, Runner, Stopper, Threads, point_of_thread};
-pub use session::{Outcome, Session, State, Watch};
+pub use session::{Begun, Outcome, Session, State, Watch};
 pub use spec::{Axis, Choice, Figure, Kind, Sweep, WorkloadFrom};
 pub use start::{FromState, Load};
 pub use stored::{Stored, this_program};

@@ -19,12 +19,45 @@ pub struct Session {
     pub fresh: bool,
 }
 
+/// The points of a sweep when its measurements begin.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Begun {
+    /// All points.
+    pub of: usize,
+    /// Measurements to be made.
+    pub left: usize,
+    /// Points with a result of an earlier run.
+    pub kept: usize,
+    /// Those of them whose requests failed.
+    pub kept_failed: usize,
+    /// Points whose drive is impossible.
+    pub impossible: usize,
+}
+
+impl Begun {
+    fn of(states: &[State], left: usize) -> Begun {
+        let count = |is: fn(&State) -> bool| states.iter().filter(|state| is(state)).count();
+        Begun {
+            of: states.len(),
+            left,
+            kept: count(|state| matches!(state, State::Done(_))),
+            kept_failed: count(|state| matches!(state, State::Done(stored) if stored.problem.is_some())),
+            impossible: count(|state| matches!(state, State::Failed(_))),
+        }
+    }
+
+    /// Points that share a measurement with another, as their keys lead to the same inputs.
+    pub fn alike(&self) -> usize {
+        self.of - self.left - self.kept - self.impossible
+    }
+}
+
 /// Notified of the progress of a run, on the thread that started it.
 pub trait Watch {
     /// A note for the user.
     fn note(&mut self, _text: &str) {}
-    /// Of `of` points, `left` are to be measured.
-    fn begun(&mut self, _left: usize, _of: usize) {}
+    /// The measurements begin.
+    fn begun(&mut self, _begun: Begun) {}
     /// This many of the points to be measured are done, with fractions for points in progress.
     fn share(&mut self, _done: f64) {}
     /// A point is measured and its file written, or why not.
@@ -99,7 +132,7 @@ impl Session {
         let mut states: Vec<State> = states.collect();
         warn_of_impossible(&plan, watch);
         let tasks = tasks(&plan, &states);
-        watch.begun(tasks.len(), plan.points.len());
+        watch.begun(Begun::of(&states, tasks.len()));
         self.measure(&plan, tasks, &mut states, runner, watch)?;
         let outcome = Outcome { plan, states };
         if outcome.missing() == 0 {
@@ -117,7 +150,10 @@ impl Session {
             Ok(Some(stored)) => State::Done(Box::new(stored)),
             Ok(None) => State::Missing,
             Err(wrong) => {
-                watch.note(&format!("{} {wrong}; the point is measured again", file.display()));
+                watch.note(&format!(
+                    "{}: this result {wrong}; its point is measured again, and the file replaced",
+                    file.display()
+                ));
                 State::Missing
             }
         }
@@ -176,10 +212,14 @@ fn warn_of_impossible(plan: &Plan, watch: &mut dyn Watch) {
     // All seeds of a point fail alike.
     let by_choices: BTreeMap<&[usize], &String> = impossible.collect();
     for (choices, why) in by_choices.iter().take(NAMED) {
-        watch.note(&format!("{}: {why}; only the other points are measured", plan.sweep.label(choices)));
+        let label = plan.sweep.label(choices);
+        watch.note(&format!("{label}: {why}; this combination is not measured, the others are"));
     }
     if by_choices.len() > NAMED {
-        watch.note(&format!("{} further combinations have no drive either", by_choices.len() - NAMED));
+        watch.note(&format!(
+            "combinations that are not measured either, as their drive is impossible: {}; sweep.csv has the problem of each",
+            by_choices.len() - NAMED
+        ));
     }
 }
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use nandscape_device_ssd::Profile;
 use nandscape_lab_run::{Precondition, Simulation};
 use nandscape_lab_sweep::{
-    Axis, Event, Folder, Inputs, Outcome, Plan, Runner, Session, State, Stored, Sweep, Threads, Value, Watch,
+    Axis, Begun, Event, Folder, Inputs, Outcome, Plan, Runner, Session, State, Stored, Sweep, Threads, Value, Watch,
     check_name, figure, names,
 };
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
@@ -41,9 +41,16 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 #[derive(Default)]
 struct Ear {
     notes: Vec<String>,
-    begun: Option<(usize, usize)>,
+    begun: Option<Begun>,
     measured: Vec<(String, Option<String>)>,
     share: f64,
+}
+
+impl Ear {
+    /// The measurements to be made, and all points.
+    fn begun(&self) -> Option<(usize, usize)> {
+        self.begun.map(|begun| (begun.left, begun.of))
+    }
 }
 
 impl Watch for Ear {
@@ -51,8 +58,8 @@ impl Watch for Ear {
         self.notes.push(text.to_owned());
     }
 
-    fn begun(&mut self, left: usize, of: usize) {
-        self.begun = Some((left, of));
+    fn begun(&mut self, begun: Begun) {
+        self.begun = Some(begun);
     }
 
     fn share(&mut self, done: f64) {
@@ -110,7 +117,7 @@ fn neither_threads_nor_places_nor_interruptions_change_a_byte() {
     let folders = [(); 4].map(|()| tempfile::tempdir().unwrap());
     let [one, two, elsewhere, killed] = folders.each_ref().map(tempfile::TempDir::path);
     let (outcome, ear) = run(one, plan(), &mut Threads::new(1));
-    assert_eq!((ear.begun, ear.measured.len(), ear.share), (Some((6, 6)), 6, 6.0));
+    assert_eq!((ear.begun(), ear.measured.len(), ear.share), (Some((6, 6)), 6, 6.0));
     assert!(outcome.missing() == 0 && outcome.failed().next().is_none());
     assert_eq!(files(one).len(), 6);
     let (parallel, _) = run(two, plan(), &mut Threads::new(3));
@@ -122,10 +129,10 @@ fn neither_threads_nor_places_nor_interruptions_change_a_byte() {
     assert_eq!((broken.missing(), files(killed).len()), (4, 2));
     fs::write(killed.join("points/.unfinished-abc"), "{").unwrap();
     let (whole, ear) = run(killed, plan(), &mut Threads::new(2));
-    assert_eq!((ear.begun, whole.missing()), (Some((4, 6)), 0));
+    assert_eq!((ear.begun(), whole.missing()), (Some((4, 6)), 0));
     assert_eq!(files(one), files(killed));
     let (_, ear) = run(killed, plan(), &mut Threads::new(2));
-    assert_eq!(ear.begun, Some((0, 6)));
+    assert_eq!(ear.begun(), Some((0, 6)));
     let fresh = Session { fresh: true, ..session(killed) };
     fresh.run(plan(), &mut Threads::new(2), &mut ()).unwrap();
     assert_eq!(files(one), files(killed));
@@ -158,12 +165,15 @@ fn the_error_of_a_point_is_told_in_its_row() {
     sweep.vary(Axis::of_key("geometry.channels", Value::list("2,1000")));
     sweep.vary(Axis::of_key("size", Value::list("1MiB,1TiB")));
     let (outcome, ear) = run(folder.path(), sweep.plan().unwrap(), &mut Threads::new(2));
-    assert_eq!(ear.begun, Some((12, 24)), "impossible drives are not tried");
+    assert_eq!(ear.begun(), Some((12, 24)), "impossible drives are not tried");
     let named = |note: &&String| {
-        note.contains("geometry.channels 1000") && note.ends_with("only the other points are measured")
+        note.contains("geometry.channels 1000") && note.ends_with("; this combination is not measured, the others are")
     };
     assert_eq!(ear.notes.iter().filter(named).count(), 5, "{:?}", ear.notes);
-    assert_eq!(ear.notes.last().map(String::as_str), Some("1 further combinations have no drive either"));
+    let last = ear.notes.last().map(String::as_str).unwrap();
+    assert!(last.ends_with("their drive is impossible: 1; sweep.csv has the problem of each"), "{last}");
+    let begun = ear.begun.unwrap();
+    assert_eq!((begun.kept, begun.impossible, begun.alike()), (0, 12, 0));
     let failed: Vec<(usize, &str)> = outcome.failed().collect();
     assert_eq!((failed.len(), outcome.missing()), (18, 0));
     assert!(failed.iter().any(|(_, why)| why.contains("geometry.channels")), "{failed:?}");
@@ -190,7 +200,7 @@ fn a_file_that_is_spoilt_is_measured_again() {
     ] {
         fs::write(&path, &spoilt).unwrap();
         let (outcome, ear) = run(folder.path(), plan(), &mut Threads::new(2));
-        assert_eq!((ear.begun, outcome.missing()), (Some((1, 6)), 0), "{said}");
+        assert_eq!((ear.begun(), outcome.missing()), (Some((1, 6)), 0), "{said}");
         assert!(ear.notes.iter().any(|note| note.contains(said)), "{said} is not in {:?}", ear.notes);
         assert_eq!(files(folder.path()), good, "{said}");
     }
@@ -204,7 +214,7 @@ fn equal_points_are_measured_once() {
     let same = |name: &str| nandscape_lab_sweep::Choice { value: Value::parse(name), set: Vec::new() };
     sweep.axes.push(Axis { name: "label".to_owned(), choices: vec![same("a"), same("b")] });
     let (outcome, ear) = run(folder.path(), sweep.plan().unwrap(), &mut Threads::new(2));
-    assert_eq!((ear.begun, outcome.missing()), (Some((2, 4)), 0));
+    assert_eq!((ear.begun(), outcome.missing()), (Some((2, 4)), 0));
     assert_eq!(outcome.states[0], outcome.states[2]);
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nandscape_files::excerpt;
 use nandscape_sim::Span;
 use nandscape_wire_nvme::vendor::Attributes;
 use serde::Deserialize;
@@ -195,7 +196,7 @@ pub fn text_of(path: &str) -> std::io::Result<String> {
 fn parse(origin: &str, text: &str) -> Result<Workload, WorkloadError> {
     let file: File = toml::from_str(text).map_err(|error| WorkloadError {
         origin: match error.span() {
-            Some(span) => format!("{origin}:{}", text[..span.start].matches('\n').count() + 1),
+            Some(span) => format!("{origin}:{}", excerpt::line_and_column(text, span.start).0),
             None => origin.to_owned(),
         },
         problem: message(&error),
@@ -214,11 +215,11 @@ pub fn parse_table(origin: &str, table: toml::Table) -> Result<Workload, Workloa
 }
 
 fn message(error: &toml::de::Error) -> String {
-    error.message().trim().replace('\n', "; ")
+    excerpt::brief(&error.message().trim().replace('\n', "; "))
 }
 
 fn of_file(origin: &str, file: File) -> Result<Workload, WorkloadError> {
-    let error = |problem: String| WorkloadError { origin: origin.to_owned(), problem };
+    let error = |problem: String| WorkloadError { origin: origin.to_owned(), problem: excerpt::brief(&problem) };
     if file.version != 1 {
         return Err(error(format!("version = {} is not known; this is version 1", file.version)));
     }

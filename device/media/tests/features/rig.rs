@@ -199,6 +199,12 @@ impl Flash {
         self.media.array_usage().iter().map(|usage| usage.total().ns() / 1_000).collect()
     }
 
+    /// How often programs and erases were suspended.
+    pub(crate) fn suspensions(&self) -> (u64, u64) {
+        let counts = self.media.counts();
+        (counts.program_suspensions, counts.erase_suspensions)
+    }
+
     fn breakdown(&self, name: &str) -> Breakdown {
         let logs = self.logs.borrow();
         logs.iter().find(|(other, _)| *other == name).expect("it has ended").1.clone()

@@ -27,16 +27,18 @@ fn a_program_stands_aside_for_a_read() {
         assert_eq!(flash.spent("program", Stage::Array), 800 + 5 + 3);
         assert_eq!(flash.waited("program", Stage::DieWait, READ), 60);
         assert_eq!(flash.busy()[0], 808 + 40);
+        assert_eq!(flash.suspensions(), (1, 0));
     }
 }
 
 /// Only for reads of the host; a collector's read waits for the end, and for its turn.
 #[test]
 fn it_does_not_for_anything_else() {
-    let (ends, _) = run(Registers::Single, suspendable(), |flash| {
+    let (ends, flash) = run(Registers::Single, suspendable(), |flash| {
         flash.at(0, "erase", 0, Op::Erase, GC);
         flash.at(10, "metadata", 0, Op::Read, METADATA);
     });
+    assert_eq!(flash.suspensions(), (0, 0));
     assert_eq!(ends, [(2_000, "erase"), (2_060, "metadata")]);
     let only_erases = Suspend { program: None, ..suspendable() };
     let (ends, _) = run(Registers::Single, only_erases, |flash| {
@@ -62,6 +64,7 @@ fn all_waiting_reads_go_before_it_resumes() {
     // Erased for 100, 72, and 1,828 us.
     assert_eq!(ends, [(165, "a"), (225, "b"), (365, "c"), (368 + 1_828, "erase")]);
     assert_eq!(flash.waited("b", Stage::DieWait, READ), 55);
+    assert_eq!(flash.suspensions(), (0, 2), "once for a and b, once for c");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The Markdown page as a self-contained HTML page, in the style of the other pages: verdicts have colours, and columns of
-//! numbers have bars.
+//! numbers have bars. A figure of each claim precedes its table.
 
 use nandscape_lab_report::STYLE;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::outcome::Outcome;
+use crate::show::figure;
 use crate::show::markdown::{NO_VERDICT, verdicts};
 
 /// What the pages of runs do not have.
@@ -61,11 +62,19 @@ fn is_open(text: &str) -> bool {
 pub fn page(outcomes: &[Outcome], markdown: &str) -> String {
     let verdicts = verdicts(outcomes);
     let verdicts: Vec<&str> = verdicts.iter().map(String::as_str).collect();
-    let body = body(markdown).replacen("</h1>\n", &format!("</h1>\n{}", shares(&verdicts)), 1);
+    let mut body = body(markdown).replacen("</h1>\n", &format!("</h1>\n{}", shares(&verdicts)), 1);
+    for outcome in outcomes {
+        let section = body.find(&format!("<h2 id=\"{}\">", outcome.experiment.claim.id));
+        let table = section.and_then(|section| Some(section + body[section..].find("<div class=\"scroll\"")?));
+        if let Some(table) = table {
+            body.insert_str(table, &figure::of(outcome));
+        }
+    }
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Verdicts</title>\n\
-         <style>\n{STYLE}\n{MORE}\n</style>\n</head>\n<body>\n{body}<script>\n{SCRIPT}\n</script>\n</body>\n</html>\n"
+         <style>\n{STYLE}\n{MORE}\n{}\n</style>\n</head>\n<body>\n{body}<script>\n{SCRIPT}\n</script>\n</body>\n</html>\n",
+        figure::STYLE
     )
 }
 

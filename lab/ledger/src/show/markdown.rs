@@ -1,9 +1,11 @@
 //! Outcomes as a page of Markdown: the verdicts first, then each claim with its criteria, figures and inputs.
 
+use nandscape_lab_run::Program;
+
 use crate::experiment::{Clock, Effort, Experiment};
 use crate::ledger::Ledger;
 use crate::outcome::{Circumstances, Outcome};
-use crate::results::EffortOf;
+use crate::results::{EffortOf, this_program};
 use crate::score::Score;
 use crate::show::text::{came, published, under};
 use crate::verdict::{Role, Table};
@@ -12,11 +14,11 @@ use crate::verdict::{Role, Table};
 pub const NO_VERDICT: &str = "(not a verdict: other build)";
 
 /// The verdicts of outcomes that are shown together. The page names one program, the one that measured most of them, built for
-/// release; results of other programs are marked.
+/// release; results of other programs are marked. If several programs measured as many, it is this one, else the one of the first.
 pub fn verdicts(outcomes: &[Outcome]) -> Vec<String> {
     let program = |outcome: &Outcome| outcome.circumstances.as_ref().map(|of| of.inputs.program.clone());
-    let measured: Vec<_> = outcomes.iter().filter_map(program).collect();
-    let most = measured.iter().rev().max_by_key(|one| measured.iter().filter(|other| other == one).count());
+    let measured: Vec<Program> = outcomes.iter().filter_map(program).collect();
+    let most = most(&measured, &this_program());
     let is_other = |Circumstances { inputs, .. }: &Circumstances| {
         Some(&inputs.program) != most || inputs.machine.as_ref().is_some_and(|machine| machine.build != "release")
     };
@@ -25,6 +27,12 @@ pub fn verdicts(outcomes: &[Outcome]) -> Vec<String> {
         _ => outcome.verdict().to_owned(),
     };
     outcomes.iter().map(words).collect()
+}
+
+/// The program that measured the most; of those that measured as many, `own` or else the first.
+fn most<'a>(measured: &'a [Program], own: &Program) -> Option<&'a Program> {
+    let rank = |one: &&Program| (measured.iter().filter(|other| other == one).count(), *one == own);
+    measured.iter().rev().max_by_key(rank)
 }
 
 /// The page.
@@ -153,6 +161,20 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_own_program_wins_a_tie() {
+        let program = |sources: &str| Program { version: "1".to_owned(), sources: sources.to_owned() };
+        let (own, first, other) = (program("own"), program("first"), program("other"));
+        let most = |measured: &[&Program]| {
+            let measured: Vec<Program> = measured.iter().map(|one| (*one).clone()).collect();
+            most(&measured, &own).map(|most| most.sources.clone())
+        };
+        assert_eq!(most(&[&first, &own, &other]).as_deref(), Some("own"));
+        assert_eq!(most(&[&first, &own, &other, &other]).as_deref(), Some("other"), "more results count more");
+        assert_eq!(most(&[&first, &other]).as_deref(), Some("first"));
+        assert_eq!(most(&[]), None);
+    }
 
     #[test]
     fn cells_stay_whole() {

@@ -1,5 +1,6 @@
 //! Outcomes for people: as text on a terminal, as Markdown, and as HTML generated from the Markdown.
 
+mod figure;
 mod html;
 mod markdown;
 mod text;

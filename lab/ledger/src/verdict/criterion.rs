@@ -190,6 +190,16 @@ impl Criterion {
         self.decide();
     }
 
+    /// The lowest and the highest of the runs: of one figure, or of each contestant of a ranking; nothing of a text.
+    pub(crate) fn ranges(&self) -> Vec<(f64, f64)> {
+        match (&self.form, &self.measured) {
+            (Form::Exact, Value::Number(number)) => vec![(*number, *number)],
+            (Form::Exact, Value::Text(_)) => Vec::new(),
+            (Form::Bound { runs, .. }, _) => vec![range(&runs.iter().map(|(value, _)| *value).collect::<Vec<_>>())],
+            (Form::Ranking { contestants, .. }, _) => contestants.iter().map(|runs| range(runs)).collect(),
+        }
+    }
+
     /// The amount: a bound's value, or that of a ranking's last contestant; the mean of the runs.
     pub(super) fn amount(&self) -> Option<f64> {
         match &self.form {

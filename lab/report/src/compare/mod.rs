@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-pub use figures::{Cell, Figure};
+pub use figures::{Cell, Figure, PADDED};
 pub use group::Column;
 pub use load::LoadError;
 

@@ -197,6 +197,13 @@ fn padding(report: &Value) -> Option<Sentence> {
 fn reads_behind_reads(report: &Value) -> Option<Sentence> {
     let mut cite = Cite::of(report);
     let share = wait(report, &mut cite, "read", "die_wait", "host_read")?;
+    // Reads that wait for a collection behind another read wait for it at any depth.
+    let tail = tail_of("read");
+    let blocked = number(report, &format!("{tail}.behind_blocked_reads_us")).unwrap_or(0.0);
+    let mean = number(report, &format!("{tail}.mean_us")).unwrap_or(f64::MAX);
+    if share - blocked / mean < WORTH {
+        return None;
+    }
     let wait = format!("{} of the time of these reads is waiting for a die that reads for another", percent(share));
     if let Some(depth) = cite.number("inputs.iodepth").filter(|depth| *depth > 1.0) {
         return Some(cite.advice(format!("Keep fewer than {depth:.0} requests outstanding (--iodepth): {wait}.")));

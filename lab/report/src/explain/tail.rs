@@ -12,10 +12,14 @@ use crate::format::{count, percent, seconds, us};
 pub(super) const WAYS: [&str; 2] = ["read", "write"];
 /// The share of a mean from which a part of it is mentioned.
 const TOLD: f64 = 0.15;
+/// The same of waits behind reads that wait for a collection, which name another cause.
+const TOLD_BLOCKED: f64 = 0.05;
 /// The most parts that are mentioned.
 const MOST_PARTS: usize = 3;
 /// A die or a window stands out if it has so many times the mean.
 const STANDS_OUT: f64 = 3.0;
+/// Waits behind reads of the host in which the read ahead may wait for a collection.
+pub(super) const BEHIND_READS: [&str; 2] = ["die_wait_by.host_read", "channel_wait_by.host_read"];
 /// Below this multiple of the median, the slowest requests are no tail.
 const FLAT: f64 = 1.2;
 /// Fewer requests do not show where they gather.
@@ -27,8 +31,14 @@ pub(super) fn sentences(report: &Value) -> Vec<Sentence> {
         if is_flat(report, way) {
             return distance(report, way).into_iter().collect();
         }
-        let all =
-            [distance(report, way), waits(report, way), work(report, way), dies(report, way), windows(report, way)];
+        let all = [
+            distance(report, way),
+            waits(report, way),
+            blocked(report, way),
+            work(report, way),
+            dies(report, way),
+            windows(report, way),
+        ];
         all.into_iter().flatten().collect::<Vec<_>>()
     };
     let each = WAYS.iter().flat_map(of_way);
@@ -86,11 +96,11 @@ fn distance(report: &Value, way: &str) -> Option<Sentence> {
     )))
 }
 
-/// The parts of the tail's time, or of the mean if the report has no tail.
+/// The parts of the tail's time, or of the mean if the report has no tail or the slowest requests are none.
 fn waits(report: &Value, way: &str) -> Option<Sentence> {
     let mut cite = Cite::of(report);
     let tail = tail_of(way);
-    let (place, subject) = match at(report, &tail) {
+    let (place, subject) = match at(report, &tail).filter(|_| !is_flat(report, way)) {
         Some(_) => {
             let (requests, of) = (cite.number(&format!("{tail}.requests"))?, cite.number(&format!("{tail}.of"))?);
             let from = cite.number(&format!("{tail}.from_us"))?;
@@ -126,6 +136,22 @@ fn waits(report: &Value, way: &str) -> Option<Sentence> {
         [] => None,
         told => Some(cite.finding(format!("{subject} take {} µs on average: {}.", us(mean), told.join(", ")))),
     }
+}
+
+/// The share of the waits behind reads of the host that are waits for a collection: the read ahead waited for it.
+fn blocked(report: &Value, way: &str) -> Option<Sentence> {
+    let mut cite = Cite::of(report);
+    let place = tail_of(way);
+    let mean = number(report, &format!("{place}.mean_us"))?;
+    let behind: f64 = BEHIND_READS.iter().filter_map(|wait| cite.number(&format!("{place}.breakdown_us.{wait}"))).sum();
+    let blocked = cite.number(&format!("{place}.behind_blocked_reads_us")).filter(|us| *us >= TOLD_BLOCKED * mean)?;
+    Some(cite.finding(format!(
+        "Of the {} µs behind reads of the host, {} µs ({}) or more is waiting for garbage collection as well: the read ahead kept the \
+         die while a collection had its channel.",
+        us(behind),
+        us(blocked),
+        percent(blocked / behind)
+    )))
 }
 
 /// The work of the dies during the slowest reads.

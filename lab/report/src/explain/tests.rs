@@ -80,6 +80,40 @@ fn flushes_and_commits_are_explained() {
 }
 
 #[test]
+fn flushes_without_a_tail_are_explained_by_their_mean() {
+    let mut report = report(json!({"gc": 10.0}), keys(Value::Null));
+    report["latency_us"]["flush"] = json!({"count": 5_000, "mean": 500.0, "p50": 490.0, "p99": 510.0});
+    let breakdown = json!({"queue": 480.0, "queue_by": {"host_write": 480.0}, "array": 20.0});
+    report["breakdown_us"]["flush"] = breakdown.clone();
+    report["details"]["tail"]["flush"] =
+        json!({"requests": 50, "of": 5_000, "from_us": 509.0, "mean_us": 510.0, "breakdown_us": breakdown});
+    let found = told(&report, Kind::Finding);
+    assert!(
+        found.contains("more than 510.0 µs: there is no tail.") && !found.contains("The slowest flushes"),
+        "{found}"
+    );
+    assert!(found.contains("The flushes take 500.0 µs on average: 480.0 µs"), "{found}");
+    report["latency_us"]["flush"]["p99"] = 900.0.into();
+    assert!(told(&report, Kind::Finding).contains("The slowest flushes (50 of 5,000, from 509.0 µs on)"));
+}
+
+#[test]
+fn waits_behind_reads_that_wait_for_a_collection_are_told_as_such() {
+    let mut report = report(json!({"host_read": 850.0}), keys(Value::Null));
+    report["inputs"]["iodepth"] = 32.into();
+    assert!(told(&report, Kind::Advice).contains("--iodepth"));
+    report["details"]["tail"]["read"]["behind_blocked_reads_us"] = 680.0.into();
+    let found = told(&report, Kind::Finding);
+    assert!(
+        found.contains("Of the 850.0 µs behind reads of the host, 680.0 µs (80.0%) or more is waiting for garbage"),
+        "{found}"
+    );
+    assert!(!told(&report, Kind::Advice).contains("--iodepth"), "fewer requests do not end a collection");
+    report["details"]["tail"]["read"]["behind_blocked_reads_us"] = 30.0.into();
+    assert!(!told(&report, Kind::Finding).contains("or more is waiting"));
+}
+
+#[test]
 fn a_power_cut_is_no_fault_that_requests_meet() {
     let mut report = report(json!({"gc": 10.0}), keys(Value::Null));
     report["faults"] = json!([{"rule": "power_cut nth=5", "struck": 1, "matched": 10}]);

@@ -28,7 +28,7 @@ const fn may(path: &'static str, kind: Kind) -> Field {
 }
 
 /// Of a run on a drive or on an array.
-pub(super) const REPORT: [Field; 184] = [
+pub(super) const REPORT: [Field; 196] = [
     must("profile", TextOrNull),
     must("workload", Text),
     must("precondition", TextOrNull),
@@ -68,6 +68,16 @@ pub(super) const REPORT: [Field; 184] = [
     must("latency_corrected_us.*.p99_9999", AmountOrNull),
     must("latency_corrected_us.*.max", AmountOrNull),
     may("breakdown_us.*", Stages),
+    may("flows", List),
+    may("flows.*", Object),
+    must("flows.*.name", Text),
+    may("flows.*.requests", Count),
+    may("flows.*.iops", AmountOrNull),
+    may("flows.*.bytes_per_s", AmountOrNull),
+    may("flows.*.mean_us", AmountOrNull),
+    may("flows.*.latency_us", Object),
+    may("flows.*.latency_us.*", Object),
+    may("flows.*.latency_us.*.*", AmountOrNull),
     may("waf", AmountOrNull),
     may("gc", ObjectOrNull),
     must("gc.blocks", Count),
@@ -102,6 +112,8 @@ pub(super) const REPORT: [Field; 184] = [
     may("flash.page_programs", Count),
     may("flash.page_copybacks", Count),
     may("flash.block_erases", Count),
+    may("flash.program_suspensions", Count),
+    may("flash.erase_suspensions", Count),
     may("flash.units_programmed", Count),
     may("flash.units_padding", Count),
     may("flash.units_wear", Count),
@@ -216,7 +228,7 @@ pub(super) const REPORT: [Field; 184] = [
 ];
 
 /// Of the slowest requests of a direction.
-pub(super) const TAIL: [Field; 13] = [
+pub(super) const TAIL: [Field; 14] = [
     must("requests", Count),
     must("of", Count),
     must("from_us", Amount),
@@ -227,6 +239,7 @@ pub(super) const TAIL: [Field; 13] = [
     may("dies.*", Count),
     may("die_busy_us", Object),
     may("die_busy_us.*", Amount),
+    may("behind_blocked_reads_us", Amount),
     must("interval_s", Amount),
     must("windows", List),
     may("windows.*", Count),

@@ -1,7 +1,7 @@
 //! The charts of a sweep. A figure is drawn over a parameter on the horizontal axis, with a line for each value of
 //! another, and a panel for each combination of the rest, all panels with the same axes.
 
-use nandscape_lab_sweep::{Axis, Figure, Kind, Unit};
+use nandscape_lab_sweep::{Axis, Figure, Kind, Unit, job_of};
 use serde_json::{Value, json};
 
 use super::names::{self, Counts};
@@ -93,7 +93,7 @@ pub(super) fn lines(report: &SweepReport<'_>, figure: &Figure, layout: &Layout, 
         let drawing = json!({
             "id": format!("{id}-{number}"),
             "figure": id,
-            "y": { "kind": kind(&figure.y), "label": names::words(&figure.y) },
+            "y": { "kind": kind(&figure.y), "label": report.words(&figure.y, names::words) },
             "x": x_axis(&axes[layout.x]),
             "lines": layout.lines.map(|at| json!({ "name": axes[at].name, "numeric": axes[at].unit().is_some() })),
             "way": way(&figure.y),
@@ -141,6 +141,7 @@ fn kind(name: &str) -> &'static str {
 
 /// The direction of requests that a figure is of, for its colour.
 fn way(name: &str) -> Option<&str> {
+    let (_, name) = job_of(name).unwrap_or(("", name));
     name.split('.').find(|part| ["read", "write", "trim", "flush", "fua"].contains(part))
 }
 

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `pooled` | the points without their seeds: means and confidence intervals |
+//! | `defaults` | the figures of a sweep that names none |
 //! | `drawings` | what is drawn against what |
 //! | `heat` | tables of two parameters, coloured by a figure |
 //! | `names` | figures for people: names, units, numbers |
@@ -10,6 +11,7 @@
 //! | `page` | the page |
 //! | `json` | all points as JSON |
 
+mod defaults;
 mod drawings;
 mod heat;
 mod json;
@@ -20,7 +22,7 @@ mod table;
 
 use std::path::Path;
 
-use nandscape_lab_sweep::{Outcome, State, Sweep, check_name, figure, names as figure_names};
+use nandscape_lab_sweep::{Outcome, State, Sweep, check_name, figure, job_of, names as figure_names};
 
 use crate::document::WriteError;
 use crate::{csv, format};
@@ -33,7 +35,12 @@ pub struct SweepReport<'a> {
     shown: Vec<String>,
     /// The points without their seeds, in the order of the plan.
     cells: Vec<Cell>,
+    /// Whether flushes are among the requests of any point.
+    has_flushes: bool,
 }
+
+/// The figures of a job that has flushes, and of all jobs together, count them as requests.
+const FLUSHES: &str = "latency_us.flush.count";
 
 const FILES: [&str; 2] = ["sweep.csv", "sweep.html"];
 const PARQUET: [&str; 1] = ["sweep.parquet"];
@@ -47,7 +54,9 @@ impl<'a> SweepReport<'a> {
         let shown = shown(outcome)?;
         let cells = pooled::cells(outcome, &shown);
         SweepReport::check(&outcome.plan.sweep)?;
-        Ok(SweepReport { outcome, shown, cells })
+        let mut reports = outcome.states.iter().filter_map(State::report);
+        let has_flushes = reports.any(|report| figure(report, FLUSHES).is_some_and(|count| count > 0.0));
+        Ok(SweepReport { outcome, shown, cells, has_flushes })
     }
 
     /// Checks the figures of a sweep, and the parameters that they name.
@@ -96,8 +105,15 @@ impl<'a> SweepReport<'a> {
     pub fn table(&self) -> (Vec<String>, Vec<Vec<String>>) {
         let axes = &self.outcome.plan.sweep.axes;
         let heads = axes.iter().map(|axis| axis.name.clone()).chain(self.tells_seeds().then(|| "seeds".to_owned()));
-        let heads = heads.chain(self.shown.iter().map(|name| names::with_unit(name))).collect();
+        let heads = heads.chain(self.shown.iter().map(|name| self.words(name, names::with_unit))).collect();
         (heads, self.cells.iter().map(|cell| self.row(cell)).collect())
+    }
+
+    /// A figure in words: rates and counts of requests name the flushes among them.
+    fn words(&self, name: &str, words: fn(&str) -> String) -> String {
+        let (_, of_all) = job_of(name).unwrap_or(("", name));
+        let counts_flushes = self.has_flushes && ["iops", "requests"].contains(&of_all);
+        if counts_flushes { format!("{}, flushes included", words(name)) } else { words(name) }
     }
 
     /// Whether some means are of fewer seeds than the sweep has.
@@ -133,42 +149,17 @@ impl<'a> SweepReport<'a> {
     }
 }
 
-/// The figures that are shown: those of the sweep, or the tail of each direction, throughput and write amplification.
-/// For arrays also the p99 of reads, and the share of stripe reads that met a busy drive.
+/// The figures that are shown: those of the sweep, or the defaults.
 fn shown(outcome: &Outcome) -> Result<Vec<String>, String> {
     let reports: Vec<_> = outcome.states.iter().filter_map(State::report).collect();
     let asked: Vec<&String> = outcome.plan.sweep.figures.iter().map(|figure| &figure.y).collect();
-    if !asked.is_empty() {
-        let known = figure_names(reports.iter().copied());
-        let unknown = asked.iter().find(|name| !reports.is_empty() && !known.contains(name));
-        return match unknown {
-            Some(name) => Err(format!("[[figure]] y = \"{name}\": no point has it; there are {}", known.join(", "))),
-            None => {
-                let mut shown: Vec<String> = Vec::new();
-                asked.into_iter().for_each(|name| {
-                    if !shown.contains(name) {
-                        shown.push(name.clone())
-                    }
-                });
-                Ok(shown)
-            }
-        };
+    if asked.is_empty() {
+        return Ok(defaults::of(&reports));
     }
-    let has = |name: &String| {
-        let with = reports.iter().filter(|report| figure(report, name).is_some()).count();
-        with > 0 && 2 * with >= reports.len()
-    };
-    let tail =
-        |way: &str| ["p99_9", "p99", "mean"].map(|name| format!("latency_us.{way}.{name}")).into_iter().find(has);
-    let is_of_arrays = has(&"drives.waf".to_owned()) || has(&"array.stripe_reads".to_owned());
-    let of_arrays = ["latency_us.read.p99".to_owned()].into_iter().filter(|name| is_of_arrays && has(name));
-    let tails: Vec<String> = ["read", "write"].into_iter().filter_map(tail).collect();
-    let others = ["iops", "waf", "array.busy_share", "drives.waf"].map(str::to_owned).into_iter().filter(has);
-    let mut shown: Vec<String> = of_arrays.collect();
-    tails.into_iter().chain(others).for_each(|name| {
-        if !shown.contains(&name) {
-            shown.push(name);
-        }
-    });
-    Ok(shown)
+    let known = figure_names(reports.iter().copied());
+    let unknown = asked.iter().find(|name| !reports.is_empty() && !known.contains(name));
+    match unknown {
+        Some(name) => Err(format!("[[figure]] y = \"{name}\": no point has it; there are {}", known.join(", "))),
+        None => Ok(defaults::once(asked.into_iter().cloned())),
+    }
 }

@@ -1,5 +1,7 @@
 //! Figures of a sweep for people: their names, their units, and numbers.
 
+use nandscape_lab_sweep::job_of;
+
 use crate::format::{bytes, percent, rounded, us};
 
 /// The unit of a figure.
@@ -14,6 +16,7 @@ pub(super) enum Counts {
 
 /// By the name: it carries its unit.
 pub(super) fn counts(name: &str) -> Counts {
+    let (_, name) = job_of(name).unwrap_or(("", name));
     let mut parts = name.split('.');
     let first = parts.next().unwrap_or_default();
     let is_count = matches!(name.rsplit('.').next(), Some("count"));
@@ -36,8 +39,15 @@ pub(super) fn words(name: &str) -> String {
         Some(digits) => format!("p{}", digits.replace('_', ".")),
         None => part.replace('_', " "),
     };
+    if let Some((job, figure)) = job_of(name) {
+        return format!("{job}: {}", words(figure));
+    }
     let parts: Vec<&str> = name.split('.').collect();
     match parts[..] {
+        ["mean_us"] => "mean".to_owned(),
+        ["flash", "units_padding"] => "units of padding".to_owned(),
+        ["flash", "program_suspensions"] => "suspensions of programs".to_owned(),
+        ["flash", "erase_suspensions"] => "suspensions of erases".to_owned(),
         ["iops"] => "requests a second".to_owned(),
         ["bytes_per_s"] => "throughput".to_owned(),
         ["waf"] => "write amplification".to_owned(),
@@ -98,6 +108,7 @@ pub(super) fn with_interval(name: &str, mean: f64, half: Option<f64>) -> String 
 
 /// Whether a figure is a percentile of latencies, `latency_us.read.p99_9`.
 fn is_percentile(name: &str) -> bool {
+    let (_, name) = job_of(name).unwrap_or(("", name));
     let last = name.rsplit('.').next().and_then(|last| last.strip_prefix('p'));
     name.starts_with("latency") && last.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
 }
@@ -114,6 +125,13 @@ mod tests {
         assert_eq!(with_unit("cpu.busy"), "processors busy");
         assert_eq!(with_unit("standstill_us"), "standstill, us");
         assert_eq!((with_unit("waf"), with_unit("gc.blocks")), ("write amplification".into(), "gc blocks".into()));
+        assert_eq!(with_unit("flows.log.latency_us.write.p99"), "log: write p99, us");
+        assert_eq!(
+            (with_unit("flows.log.iops"), with_unit("flows.log.mean_us")),
+            ("log: requests a second".into(), "log: mean, us".into())
+        );
+        assert_eq!(with_unit("flash.units_padding"), "units of padding");
+        assert_eq!(with_interval("flows.log.latency_us.read.p99", 312.6, Some(0.0)), "312.6 ± <0.31");
         assert_eq!(number("latency_us.read.p99", 1_234.56), "1234.6");
         assert_eq!(number("latency_us.read.count", 1_234.0), "1,234");
         assert_eq!(number("bytes_per_s", 2.5e9), "2.50 GB/s");

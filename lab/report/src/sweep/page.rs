@@ -65,13 +65,15 @@ fn drawn(report: &SweepReport<'_>, figure: &Figure, at: usize, drawings: &mut Ve
     let axes = &report.outcome.plan.sweep.axes;
     let layout = layout(axes, figure).expect("checked when the report was made")?;
     let (x, by) = (&axes[layout.x].name, layout.lines.map(|at| &axes[at].name));
+    let what = report.words(&figure.y, names::words);
     let title = match by {
-        Some(by) => format!("{} against {x}, by {by}", names::words(&figure.y)),
-        None => format!("{} against {x}", names::words(&figure.y)),
+        Some(by) => format!("{what} against {x}, by {by}"),
+        None => format!("{what} against {x}"),
     };
     if figure.kind == Kind::Heat {
         let tables = heat::tables(report, figure, &layout);
-        return (!tables.is_empty()).then(|| context! { title, tables, unit => names::with_unit(&figure.y) });
+        return (!tables.is_empty())
+            .then(|| context! { title, tables, unit => report.words(&figure.y, names::with_unit) });
     }
     let panels = lines(report, figure, &layout, &format!("figure{at}"));
     let shown: Vec<Value> =

@@ -17,6 +17,7 @@
 
 use std::path::Path;
 
+use nandscape_files::excerpt;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -49,7 +50,7 @@ impl Chain {
     /// # Errors
     /// As [`Chain::read`], without the file.
     pub fn of_toml(text: &str) -> Result<Chain, String> {
-        let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        let file: File = toml::from_str(text).map_err(|error| misread(text, &error))?;
         if file.version != 1 {
             return Err(format!("version = {}: 1 is valid", file.version));
         }
@@ -61,6 +62,13 @@ impl Chain {
         let chain = Chain { layers };
         chain.resolve().map(|_| chain)
     }
+}
+
+/// The place and the problem of a text that is no TOML, or has other keys.
+fn misread(text: &str, error: &toml::de::Error) -> String {
+    let message = excerpt::brief(&error.message().trim().replace('\n', "; "));
+    let place = error.span().map(|span| excerpt::line_and_column(text, span.start));
+    place.map_or(message.clone(), |(line, column)| format!("line {line}, column {column}: {message}"))
 }
 
 /// A layer of its table.

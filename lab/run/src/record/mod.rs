@@ -11,6 +11,7 @@
 //! | `timeline` | the activity of each die: shares of intervals over the whole run, operations around the slowest request |
 //! | `marks` | when faults struck, and outages |
 //! | `tail` | the slowest requests: parts of their time, windows, dies |
+//! | `blocked` | reads behind reads that wait for a collection |
 //! | `slowest` | the slowest read |
 //! | `work` | the kinds of work, and their durations |
 //! | `above` | what lies over several drives |
@@ -21,6 +22,7 @@
 //! | `describe` | a workload in words |
 
 mod above;
+mod blocked;
 mod cycle;
 mod describe;
 mod drives;

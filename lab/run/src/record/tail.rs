@@ -5,6 +5,7 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::ops::Range;
 
 use nandscape_device_ssd::Ssd;
 use nandscape_drive::breakdown::cause;
@@ -15,6 +16,7 @@ use nandscape_sim::trace::Event;
 use nandscape_sim::{Span, Time};
 use serde::Serialize;
 
+use super::blocked::Blocked;
 use super::slowest::Part;
 use super::work::{KINDS, kind};
 use crate::report::breakdown;
@@ -49,6 +51,10 @@ pub struct Tail {
     pub dies: Vec<u64>,
     /// Mean time within those reads that their arrays spent on each kind of work.
     pub die_busy_us: BTreeMap<&'static str, f64>,
+    /// Mean time that these reads waited behind reads of the same plane that waited for a collection meanwhile, at least; left out
+    /// if none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub behind_blocked_reads_us: Option<f64>,
     /// The length of a window of the measured phase.
     pub interval_s: f64,
     /// Requests by the window in which they were submitted.
@@ -74,6 +80,14 @@ struct Kept {
     breakdown: Breakdown,
     /// The die of a read, and the work of its arrays meanwhile.
     die: Option<(u32, [u64; KINDS.len()])>,
+    /// How long it waited behind reads that waited for a collection.
+    behind_blocked: Span,
+}
+
+/// Where the first byte of a read is: the die, and the planes that share its array.
+struct Place {
+    die: u32,
+    planes: Range<u32>,
 }
 
 impl Kept {
@@ -109,6 +123,7 @@ pub(super) struct Recorder {
     slowest: [(u64, BinaryHeap<Reverse<Kept>>); Direction::ALL.len()],
     /// By plane as the timeline counts them: kind of work, start and end of its last operations.
     operations: Vec<VecDeque<(usize, Time, Time)>>,
+    blocked: Blocked,
     /// Dies that the timeline distinguishes, or 0 where it does not record dies.
     dies: u32,
 }
@@ -117,7 +132,7 @@ impl Recorder {
     /// `dies` of the timeline.
     pub(super) fn new(begun: Time, ssd: &Ssd, dies: usize, namespaces: usize) -> Recorder {
         let dies = if ssd.parts().len() == 1 && namespaces == 1 { dies as u32 } else { 0 };
-        Recorder { begun, slowest: Default::default(), operations: Vec::new(), dies }
+        Recorder { begun, slowest: Default::default(), operations: Vec::new(), blocked: Blocked::default(), dies }
     }
 
     /// An operation of a plane has ended.
@@ -139,6 +154,12 @@ impl Recorder {
             return;
         }
         request.direction.counted_as().for_each(|direction| self.keep(request, direction, ssd));
+        if request.direction == Direction::Read && Blocked::is_blocked(&request.completion.breakdown) {
+            let place = self.place(request.offset, ssd).filter(|_| is_one_unit(request, ssd));
+            place.into_iter().for_each(|place| {
+                self.blocked.note(place.planes.start, &request.completion.breakdown, request.completed);
+            });
+        }
     }
 
     /// Keeps a request among those of a direction, if it is one of the slowest.
@@ -153,14 +174,18 @@ impl Recorder {
             }
             slowest.pop();
         }
-        let die = if direction == Direction::Read { self.die(offset, submitted, completed, ssd) } else { None };
+        let place = if direction == Direction::Read { self.place(offset, ssd) } else { None };
         let breakdown = completion.breakdown.clone();
-        let kept = Kept { latency: completed - submitted, submitted, offset, breakdown, die };
+        let behind = place.as_ref().filter(|_| is_one_unit(request, ssd));
+        let behind_blocked =
+            behind.map_or(Span::ZERO, |place| self.blocked.behind(place.planes.start, &breakdown, completed));
+        let die = place.map(|place| (place.die, self.work(place.planes, submitted, completed)));
+        let kept = Kept { latency: completed - submitted, submitted, offset, breakdown, die, behind_blocked };
         self.slowest[direction as usize].1.push(Reverse(kept));
     }
 
-    /// The die of a read's first byte, and the work of its arrays during the read.
-    fn die(&self, offset: u64, from: Time, to: Time, ssd: &Ssd) -> Option<(u32, [u64; KINDS.len()])> {
+    /// Where the first byte of a read is, if it is known.
+    fn place(&self, offset: u64, ssd: &Ssd) -> Option<Place> {
         let part = ssd.parts().first().filter(|_| self.dies > 0)?;
         let geometry = part.media().geometry();
         let located = part.locate(u32::try_from(offset / u64::from(geometry.unit_size())).ok()?);
@@ -176,13 +201,18 @@ impl Recorder {
             1 => first..first + counts.planes_per_die,
             _ => first + within..first + within + 1,
         };
+        Some(Place { die, planes })
+    }
+
+    /// The work of planes in a time.
+    fn work(&self, planes: Range<u32>, from: Time, to: Time) -> [u64; KINDS.len()] {
         let mut work = [0; KINDS.len()];
         for (kind, start, end) in planes.filter_map(|plane| self.operations.get(plane as usize)).flatten() {
             work[*kind] += (*end).min(to).ns().saturating_sub((*start).max(from).ns());
         }
         // Planes that are at one operation together count once.
         work.iter_mut().for_each(|ns| *ns = (*ns).min((to - from).ns()));
-        Some((die, work))
+        work
     }
 
     /// The die of one of the slowest reads, by its latency, submission and offset, if it is known.
@@ -205,6 +235,12 @@ impl Recorder {
     }
 }
 
+/// Whether a request is within one mapping unit, so that its breakdown is that of the place of its first byte.
+fn is_one_unit(request: &Served<'_>, ssd: &Ssd) -> bool {
+    let unit = u64::from(ssd.media().geometry().unit_size());
+    request.offset % unit + request.bytes <= unit
+}
+
 fn of(kept: &[Kept], count: u64, begun: Time, ended: Time, dies: usize) -> Tail {
     let mut tally = Tally::default();
     let (mut longest, mut by_die) = (BTreeMap::<(&str, Option<&str>), u64>::new(), vec![0; dies]);
@@ -224,6 +260,7 @@ fn of(kept: &[Kept], count: u64, begun: Time, ended: Time, dies: usize) -> Tail 
         windows[(window as usize).min(WINDOWS - 1)] += 1;
     }
     let located: u64 = by_die.iter().sum();
+    let behind_blocked: u64 = kept.iter().map(|request| request.behind_blocked.ns()).sum();
     let mut longest: Vec<Longest> =
         longest.into_iter().map(|((stage, behind), requests)| Longest { stage, behind, requests }).collect();
     longest.sort_by_key(|one| Reverse(one.requests));
@@ -240,6 +277,7 @@ fn of(kept: &[Kept], count: u64, begun: Time, ended: Time, dies: usize) -> Tail 
             0 => BTreeMap::new(),
             located => KINDS.into_iter().zip(work).map(|(kind, ns)| (kind, ns as f64 / located as f64 / 1e3)).collect(),
         },
+        behind_blocked_reads_us: (behind_blocked > 0).then(|| behind_blocked as f64 / kept.len() as f64 / 1e3),
         interval_s: Span::from_ns(width).as_s(),
         windows,
     }
