@@ -83,10 +83,11 @@ fn show(drive: &str, resolved: bool, changes: &[String]) -> Result<(), Failure> 
         resolved.notes.iter().for_each(|note| output::note(note));
         let sizing = &resolved.sizing;
         return output::result(&format!(
-            "{}\n# over-provisioning {} asked, {:.2}% achieved; {} blocks a plane: {} spare for garbage collection, {} bad\n",
+            "{}\n# over-provisioning {} asked, {:.2}% achieved, {:.2}% with the spare blocks; {} blocks a plane: {} spare for garbage collection, {} bad\n",
             resolved.to_toml(),
             resolved.keys.ftl.over_provisioning.map_or("-".to_owned(), |share| percent(share.0.0)),
             sizing.over_provisioning * 100.0,
+            sizing.with_reserve * 100.0,
             sizing.blocks_per_plane,
             sizing.reserve_per_plane,
             sizing.bad_per_plane,
@@ -97,6 +98,8 @@ fn show(drive: &str, resolved: bool, changes: &[String]) -> Result<(), Failure> 
         None => {
             let mut profile = sim::load(drive)?;
             profile.set_all(changes).map_err(Failure::input)?;
+            // What is written is shown, also of a profile that cannot be resolved.
+            profile.resolve().iter().flat_map(|resolved| &resolved.notes).for_each(|note| output::note(note));
             output::result(&profile.to_toml())
         }
     }

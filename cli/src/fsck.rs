@@ -46,8 +46,11 @@ pub(crate) fn run(args: &FsckArgs) -> Result<(), Failure> {
     let problems = inspected.ssd.problems();
     let tables = inspected.ssd.tables();
     if problems.is_empty() {
-        let ended =
-            if inspected.used.in_use { "; it was not closed in order, and a start finds its tables again" } else { "" };
+        let ended = if inspected.of_file().is_some_and(|file| file.used.in_use) {
+            "; it was not closed in order, and a start finds its tables again"
+        } else {
+            ""
+        };
         let rest = inspected
             .channels_in_memory()
             .map(|channels| format!("; channels {channels} are in memory, and the file has nothing of them"));

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nandscape_lab_ledger::experiment::Experiment;
 use nandscape_lab_ledger::{
-    Durations, Effort, Folder, Outcome, Score, Sensitivity, Session, Verdict, Watch, outcome, show,
+    Durations, Effort, Folder, Outcome, Recorded, Score, Sensitivity, Session, Verdict, Watch, outcome, show,
 };
 use nandscape_lab_run::process_cpu;
 use nandscape_papers_claims::LEDGER;
@@ -45,7 +45,7 @@ pub(crate) struct LabArgs {
 
 #[derive(Subcommand)]
 enum LabCommand {
-    /// List the claims with their sources and verdicts, or show some of them in full
+    /// List the claims with the verdicts of your results and of the documentation, or show some of them in full
     List(ListArgs),
     /// Measure claims: published and measured figures, verdict, and the reason for misses
     Run(RunArgs),
@@ -194,6 +194,9 @@ struct ScoreArgs {
     /// Count the verdicts of a page that `nandscape lab report` wrote
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
+    /// Print the verdict of each claim of that page instead, a line each: docs/validation/verdicts.txt
+    #[arg(long, requires = "page")]
+    verdicts: bool,
 }
 
 #[derive(Args)]
@@ -239,12 +242,12 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
         LEDGER.find(&args.ids).map_err(Failure::Input)?
     };
     let folder = Folder::at(&args.out);
+    let held = || asked.iter().map(|experiment| Outcome::held(experiment, &folder)).collect::<Vec<Outcome>>();
     if args.json {
-        let outcomes: Vec<Outcome> = asked.iter().map(|experiment| Outcome::held(experiment, &folder)).collect();
-        return output::result(&outcome::to_json(&outcomes));
+        return output::result(&outcome::to_json_with(&held(), &LEDGER.recorded()));
     }
     if args.ids.is_empty() {
-        let outcomes: Vec<Outcome> = asked.iter().map(|experiment| Outcome::held(experiment, &folder)).collect();
+        let outcomes = held();
         return output::result(&show::list(&LEDGER, &outcomes));
     }
     let entries: Vec<String> = asked.iter().map(|experiment| show::entry(&LEDGER, experiment)).collect();
@@ -270,14 +273,17 @@ const MOST_OF_DURATIONS: u64 = 1 << 20;
 const MOST_OF_PAGE: u64 = 64 << 20;
 
 fn score(args: &ScoreArgs) -> Result<(), Failure> {
-    let score = match &args.page {
-        None => Score::of(&LEDGER, &held(&args.out)?).map_err(Failure::Input)?,
+    let text = match &args.page {
+        None => Score::of(&LEDGER, &held(&args.out)?).map_err(Failure::Input)?.block(),
         Some(page) => nandscape_files::input::text(page, MOST_OF_PAGE, "page of claims")
             .map_err(anyhow::Error::from)
-            .and_then(|text| Score::of_page(&LEDGER, &text))
+            .and_then(|text| match args.verdicts {
+                true => Recorded::of_page(&text).map(|recorded| recorded.text(&LEDGER)),
+                false => Score::of_page(&LEDGER, &text).map(|score| score.block()),
+            })
             .map_err(|error| Failure::Input(error.context(format!("--page {}", page.display()))))?,
     };
-    output::result(&score.block())
+    output::result(&text)
 }
 
 fn report(args: &ReportArgs) -> Result<(), Failure> {

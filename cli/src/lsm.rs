@@ -1,4 +1,4 @@
-//! `nandscape paper lsm`: loads of db_bench on an LSM-tree, over a generic FTL or the FTL for LSM-trees, in simulated time or on
+//! `nandscape paper lsm`: loads of db_bench and YCSB on an LSM-tree, over a generic FTL or the FTL for LSM-trees, in simulated time or on
 //! a live drive.
 
 use std::io::IsTerminal as _;
@@ -23,8 +23,9 @@ use crate::store_drive::conventional;
 use crate::store_figures::{latencies, latencies_json, lines, ratio};
 use crate::store_layers::{self, StoreLayers};
 use crate::table::table;
+use crate::ycsb::Workload;
 
-/// Run the loads of RocksDB's db_bench on an LSM-tree, on a generic FTL and on one that knows sorted runs.
+/// Run the loads of RocksDB's db_bench, or YCSB, on an LSM-tree, on a generic FTL and on one that knows sorted runs.
 ///
 /// Both forms have the same store, the same operations and the same flash. The generic one has its runs in extents of an ordinary drive,
 /// and deallocates those that are dead; the other one leaves them to a drive with ftl.kind = "lsm", on which whole runs die together.
@@ -38,6 +39,8 @@ Examples:
   nandscape paper lsm --benchmark overwrite --keys 200000
         the same with fewer keys: garbage collection has less to do
   nandscape paper lsm --benchmark readwhilewriting --clients 4 --form lsm --json
+  nandscape paper lsm --workload a --clients 4
+        YCSB A in place of a load of db_bench
   nandscape paper lsm --over raid5:4 --over cache
         the generic form on an array of four drives, below a page cache
   nandscape paper lsm --experiment 150000,220000,280000,310000 --seeds 3
@@ -54,6 +57,9 @@ pub(crate) struct LsmArgs {
     /// The load, as db_bench names it
     #[arg(long, value_enum, default_value = "overwrite", ignore_case = true)]
     benchmark: BenchmarkArg,
+    /// A core workload of YCSB in place of a load of db_bench
+    #[arg(long, value_enum, ignore_case = true, conflicts_with = "benchmark")]
+    workload: Option<Workload>,
     /// The form of the storage [default: both; generic with --over]
     #[arg(long, value_enum)]
     form: Option<FormArg>,
@@ -107,6 +113,9 @@ pub(crate) struct LsmArgs {
     /// Keys that a seek of seekrandom reads
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seek_nexts: u64,
+    /// With --workload, keys that a scan returns at most
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "workload", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    max_scan: u64,
     /// Bytes of a memtable
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     memtable: Bytes,
@@ -204,14 +213,20 @@ impl LsmArgs {
 
     fn load(&self) -> Load {
         Load {
-            benchmark: Benchmark::ALL[self.benchmark as usize],
+            benchmark: match self.workload {
+                None => Benchmark::ALL[self.benchmark as usize],
+                Some(workload) => {
+                    let (shares, choice) = workload.core();
+                    Benchmark::Ycsb(shares, choice)
+                }
+            },
             keys: self.keys,
             key_bytes: self.key_size as usize,
             value_bytes: self.value_size as usize,
             clients: self.clients,
             operations: self.operations,
             warm_up: self.warm_up.unwrap_or(if self.layers.has_state() { 0 } else { 2 * self.keys }),
-            scan: self.seek_nexts as usize,
+            scan: if self.workload.is_some() { self.max_scan } else { self.seek_nexts } as usize,
             sync: self.sync,
         }
     }

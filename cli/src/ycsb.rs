@@ -7,7 +7,7 @@ use nandscape_device_ssd::BUILTIN;
 use nandscape_lab_report::format::{bytes, count, percent};
 use nandscape_lab_run::Ran;
 use nandscape_lab_run::chain::is_over_chunks;
-use nandscape_lab_workload::Mix;
+use nandscape_lab_workload::{Choice, Mix};
 use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
@@ -114,13 +114,21 @@ pub(crate) struct YcsbArgs {
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
-enum Workload {
+pub(crate) enum Workload {
     A,
     B,
     C,
     D,
     E,
     F,
+}
+
+impl Workload {
+    /// The shares of operations, and the distribution of records.
+    pub(crate) fn core(self) -> (Mix, Choice) {
+        let (_, shares, choice) = Mix::CORE[self as usize];
+        (shares, choice)
+    }
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
@@ -169,7 +177,7 @@ impl YcsbArgs {
     }
 
     fn load(&self) -> Load {
-        let (_, mix, choice) = Mix::CORE[self.workload as usize];
+        let (mix, choice) = self.workload.core();
         Load {
             mix,
             choice,

@@ -25,6 +25,7 @@ use client::Client;
 Examples:
   nandscape serve --drive default --set capacity=32GiB --nbd unix:n.sock \\
       --control n.control
+  nandscape ctl status n.control          while the server starts, too
   nandscape ctl drives n.control
   nandscape ctl statistics n.control --json
   nandscape ctl fault add n.control 'uncorrectable lba=0-7'
@@ -40,6 +41,8 @@ pub(crate) struct CtlArgs {
 
 #[derive(Subcommand)]
 enum CtlOrder {
+    /// Print whether the server serves, or how far its start is
+    Status(AskArgs),
     /// List the drives of the server, with what each has done and whether it takes writes
     Drives(AskArgs),
     /// Print counts and latencies by kind of command since the drives began; all figures with --json
@@ -77,6 +80,7 @@ struct ServerArgs {
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
+  nandscape ctl status n.control
   nandscape ctl drives n.control
   nandscape ctl statistics n.control --json
   nandscape ctl settings n.control
@@ -266,6 +270,7 @@ impl ServerArgs {
 /// Gives the order, and prints the reply.
 pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
     match &args.order {
+        CtlOrder::Status(AskArgs { server }) => server.print(&server.order("status", &[])?, words::status),
         CtlOrder::Drives(AskArgs { server }) => drives(server),
         CtlOrder::Statistics(AskArgs { server }) => server.print(&server.order("statistics", &[])?, words::statistics),
         CtlOrder::Settings(AskArgs { server }) => {

@@ -19,6 +19,13 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or(0)
 }
 
+/// Whether a server serves, or how far its start is.
+pub(super) fn status(status: &Value) -> String {
+    let drive = status["drive"].as_str().map_or_else(String::new, |drive| format!("drive {drive}: "));
+    let share = status["share"].as_f64().map_or_else(String::new, |share| format!(", {:.0}%", share * 100.0));
+    format!("{drive}{}{share}\n", text(&status["phase"]))
+}
+
 /// The drives of a server: how much each has done, and whether it takes writes.
 pub(super) fn drives(statistics: &Value) -> String {
     let mut table = table::table(&["drive", "reads", "writes", "others", "errors", "state"]);

@@ -15,6 +15,7 @@ mod memory;
 mod notes;
 mod plan;
 mod reactors;
+mod startup;
 mod states;
 pub(crate) mod stores;
 mod summary;
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use nandscape_lab_report::{Document, dashboard_page};
-use nandscape_transport_control::{ControlServer, DashboardServer, MetricsServer, NONCE_MARK, TOKEN_MARK};
+use nandscape_transport_control::{ControlServer, DashboardServer, MetricsServer, NONCE_MARK, Startup, TOKEN_MARK};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -66,6 +67,9 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<(), Failure> {
     prepare_files(args)?;
     tell_of_pages(args, &plan);
     let (notes, printer) = Notes::start().context("cannot start a thread").map_err(Failure::Run)?;
+    let startup = Arc::<Startup>::default();
+    let control = control(args, &startup, &tell)?;
+    let lines = startup::Lines::of(&startup);
     let broken = tell.clone();
     let mut stores = args.stores()?.into_iter();
     let (mut files, mut new) = (Vec::new(), stores::NewFiles::default());
@@ -74,12 +78,14 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<(), Failure> {
             stores.by_ref().take(part.drives.iter().map(|drive| drive.models().len()).sum()).collect();
         files.push(stores::open_all(part, &of_reactor, args, &mut new)?);
     }
-    let running = start_all(plan.into_iter().zip(files).collect(), args, &notes, move || {
+    let running = start_all(plan.into_iter().zip(files).collect(), args, (&notes, &startup), move || {
         // The receiver is gone once the server has ended.
         let _ = broken.send(Ending::Broken);
     })?;
+    drop(lines);
     serving.store(true, Ordering::SeqCst);
-    let served = serve_clients(args, &running, &notes, (&tell, &ending), &mut new);
+    let before = Early { control, startup };
+    let served = serve_clients(args, &running, (&notes, before), &ending, &mut new);
     // Also after a start that has failed: drives in files are to be turned off in order.
     let (figures, ends) = running.stop();
     let ended = served.map(|(ended, _beside)| ended);
@@ -98,17 +104,19 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<(), Failure> {
 fn serve_clients(
     args: &ServeArgs,
     running: &Running,
-    notes: &Notes,
-    (tell, ending): (&Sender<Ending>, &Receiver<Ending>),
+    (notes, before): (&Notes, Early),
+    ending: &Receiver<Ending>,
     new: &mut stores::NewFiles,
 ) -> Result<(Ending, Beside), Failure> {
-    let beside = watch(args, running, tell)?;
+    let Early { control, startup } = before;
+    let beside = watch(args, running, control)?;
     let _awake = args.keep_awake();
     check_nqns(&running.drives)?;
     let _listeners = listeners::listen(args, running, notes)?;
     let log = notes.clone();
     let _functions = functions::listen(args, running, &(Arc::new(move |text: &str| log.say(text)) as _))?;
     new.keep();
+    startup.serves();
     let _line = live_line::LiveLine::start(running.handles());
     Ok((wait(ending), beside))
 }
@@ -237,6 +245,7 @@ pub(crate) fn watch_signals(
         for _ in signals.forever() {
             let is_starting = !serving.load(Ordering::SeqCst);
             if is_starting && !in_files {
+                remove_socket_files();
                 std::process::exit(0);
             }
             if is_starting && first.is_none() {
@@ -267,7 +276,23 @@ struct Beside {
     _control: Option<ControlServer>,
 }
 
-fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<Beside, Failure> {
+/// What there is before the drives are built, which may take a while.
+struct Early {
+    control: Option<ControlServer>,
+    startup: Arc<Startup>,
+}
+
+/// The control socket, at which clients are told how far the start is.
+fn control(args: &ServeArgs, startup: &Arc<Startup>, tell: &Sender<Ending>) -> Result<Option<ControlServer>, Failure> {
+    let Some(path) = &args.control else { return Ok(None) };
+    let tell = tell.clone();
+    // After an earlier request the receiver may be gone.
+    let stop = move || drop(tell.send(Ending::Asked));
+    let control = ControlServer::start_early(path, startup.clone(), stop);
+    control.map(Some).map_err(|error| no_place("--control", &Address::Unix(path.clone()), &error))
+}
+
+fn watch(args: &ServeArgs, running: &Running, control: Option<ControlServer>) -> Result<Beside, Failure> {
     let metrics = args.metrics.as_ref().map(|address| {
         MetricsServer::start(address, args.allow_remote, running.handles())
             .map_err(|error| no_place("--metrics", address, &error))
@@ -277,14 +302,8 @@ fn watch(args: &ServeArgs, running: &Running, tell: &Sender<Ending>) -> Result<B
         DashboardServer::start(address, args.allow_remote, running.handles(), page, args.dashboard_control)
             .map_err(|error| no_place("--dashboard", address, &error))
     });
-    let control = args.control.as_ref().map(|path| {
-        let tell = tell.clone();
-        // After an earlier request the receiver may be gone.
-        let stop = move || drop(tell.send(Ending::Asked));
-        ControlServer::start(path, running.handles(), stop)
-            .map_err(|error| no_place("--control", &Address::Unix(path.clone()), &error))
-    });
-    let (metrics, control, dashboard) = (metrics.transpose()?, control.transpose()?, dashboard.transpose()?);
+    let (metrics, dashboard) = (metrics.transpose()?, dashboard.transpose()?);
+    control.iter().for_each(|control| control.takes_orders(running.handles()));
     if let Some(dashboard) = &dashboard {
         tell_of_dashboard(dashboard.address(), args);
     }

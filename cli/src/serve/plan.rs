@@ -2,10 +2,11 @@
 
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_ssd::{Profile, StoredDrive};
-use nandscape_lab_run::{LiveDrives, Progress, Rules};
+use nandscape_lab_run::{LiveDrives, Rules};
 use nandscape_sim::Executor;
 
 use super::drives::{Building, PlannedDrive, ServedDrive};
+use super::startup::Starting;
 use crate::failure::Failure;
 
 /// The beginning of a remote drive's URL.
@@ -55,12 +56,13 @@ impl Part {
         &self,
         timelines: &mut [Executor],
         files: Vec<Option<StoreFile>>,
-        progress: &dyn Progress,
+        progress: &Starting,
     ) -> anyhow::Result<Vec<Box<dyn ServedDrive>>> {
         let (mut files, mut served) = (files.into_iter(), Vec::<Box<dyn ServedDrive>>::new());
         for (number, planned) in self.drives.iter().enumerate() {
             let files = files.by_ref().take(planned.models().len()).collect();
             let executor = &mut timelines[number];
+            progress.begin(planned.name());
             match planned.build(&mut Building { executor, seed: self.seed, files, progress }) {
                 Ok(drive) => served.push(drive),
                 Err(failure) => {

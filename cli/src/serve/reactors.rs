@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
@@ -11,6 +12,7 @@ use nandscape_drive::DriveInfo;
 use nandscape_lab_run::{LiveReport, LiveWatch};
 use nandscape_sim::trace::chrome_json;
 use nandscape_sim::{Executor, Sim};
+use nandscape_transport_control::Startup;
 use nandscape_transport_reactor::handle::Figures;
 use nandscape_transport_reactor::recording::{Kept, Recorder};
 use nandscape_transport_reactor::{Handle, Port, Reactor, Setup};
@@ -19,9 +21,9 @@ use super::ServeArgs;
 use super::drives::{Saving, ServedDrive};
 use super::notes::Notes;
 use super::plan::Part;
+use super::startup::Starting;
 use crate::failure::Failure;
 use crate::pages::{self, Page};
-use crate::progress;
 
 /// A drive that is served.
 pub(super) struct LiveDrive {
@@ -103,13 +105,15 @@ struct Wishes {
     /// Where the state of each drive is saved at the end.
     saves: Vec<Option<PathBuf>>,
     notes: Notes,
+    /// The progress of the start, for clients of the control socket.
+    startup: Arc<Startup>,
 }
 
 /// Starts a thread for each part of the plan, and waits until their drives are built. `on_end` is called when one ends.
 pub(super) fn start_all(
     plan: Vec<(Part, Vec<Option<StoreFile>>)>,
     args: &ServeArgs,
-    notes: &Notes,
+    (notes, startup): (&Notes, &Arc<Startup>),
     on_end: impl Fn() + Send + Clone + 'static,
 ) -> Result<Running, Failure> {
     let mut saves = args.saves()?.into_iter();
@@ -125,6 +129,7 @@ pub(super) fn start_all(
             check: args.check,
             saves: saves.by_ref().take(part.drives.len()).collect(),
             notes: notes.clone(),
+            startup: startup.clone(),
         };
         let on_end = on_end.clone();
         let (tell, told) = channel();
@@ -202,7 +207,7 @@ fn serve(
     // Drives share nothing, unless one of the part has several.
     let mut timelines = Executor::apart(part.drives.len());
     let sims: Vec<Sim> = timelines.iter().map(Executor::sim).collect();
-    let drives = part.build(&mut timelines, files, &*progress::bar())?;
+    let drives = part.build(&mut timelines, files, &Starting::new(&wishes.startup))?;
     if wishes.trace {
         sims.iter().for_each(|sim| sim.trace().switch_on());
     }

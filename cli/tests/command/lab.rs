@@ -80,10 +80,15 @@ fn json(args: &[&str]) -> Value {
 fn the_list_has_every_claim_and_shows_one_in_full() {
     let (_kept, out) = folder();
     let list = succeed(&["lab", "list", "--out", &out]);
-    assert_eq!(list.lines().count(), CLAIMS.len() + 1, "{list}");
+    let (table, foot) = list.split_once("\n\n").expect("a line below the table");
+    assert_eq!(table.lines().count(), CLAIMS.len() + 1, "{list}");
+    assert!(
+        foot.contains("recorded: the verdicts of docs/validation/claims.md, measured with another build"),
+        "{foot}"
+    );
     for claim in CLAIMS {
         let line = list.lines().find(|line| line.contains(&format!(" {claim} "))).expect(claim);
-        assert!(line.contains("none") && line.contains("not measured"), "{line}");
+        assert!(line.contains(" none "), "{line}");
         assert!(line.chars().count() <= 100, "{line}");
         let entry = succeed(&["lab", "list", claim]);
         // What was designed was not published as a result.
@@ -94,10 +99,14 @@ fn the_list_has_every_claim_and_shows_one_in_full() {
     }
     let registers = list.lines().find(|line| line.contains(" femu-registers ")).expect("a line");
     let words = registers.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains(" two reads of one plane") && words.contains(" simulated <1 s none "), "{registers}");
+    assert!(words.contains(" two reads of one") && words.ends_with(" simulated <1 s none reproduced"), "{registers}");
     assert!(succeed(&["lab", "list", "femu-registers"]).contains("\ntakes: <1 s of processor time\n"));
     let list = json(&["lab", "list", "--json", "--out", &out]);
     assert_eq!((&list["schema"], list["claims"].as_array().map(Vec::len)), (&1.into(), Some(CLAIMS.len())));
+    let registers = list["claims"].as_array().unwrap().iter().find(|claim| claim["id"] == "femu-registers").unwrap();
+    assert_eq!((&registers["verdict"], &registers["recorded_verdict"]), (&"not measured".into(), &"reproduced".into()));
+    let entry = succeed(&["lab", "list", "femu-registers"]);
+    assert!(entry.contains("\nrecorded with another build (docs/validation/claims.md): reproduced\n"), "{entry}");
     assert!(!fs::exists(&out).unwrap(), "looking makes no folder");
 }
 
@@ -137,7 +146,8 @@ fn a_run_gives_verdicts_and_is_kept() {
 
     let list = succeed(&["lab", "list", "--out", &out]);
     let line = list.lines().find(|line| line.contains(" femu-registers ")).unwrap();
-    assert!(line.contains("seed 1") && line.ends_with("reproduced"), "{line}");
+    let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.ends_with(" reproduced, seed 1 reproduced"), "{line}");
     let report = succeed(&["lab", "report", "--out", &out]);
     for part in
         ["# Verdicts", "| [femu-registers](#femu-registers) |", "**reproduced**", "- femu-delay: there are no results"]

@@ -323,6 +323,13 @@ fn a_run_begins_in_the_state_of_drives_under_layers() {
     assert!(shown.contains("under layers   raid1:2, then cache,memory=1MiB"), "{shown}");
     let shown: Value = serde_json::from_str(&succeed(&["inspect", before, "--json"])).expect("JSON");
     assert_eq!((&shown["drives"], &shown["layers"][0]), (&2.into(), &"raid1:2".into()));
+    let full = |drive: usize| shown["contents"][drive]["blocks"]["full"].as_u64().expect("a count");
+    assert!(shown["contents"].as_array().map(Vec::len) == Some(2) && full(0) > 0 && full(1) > 0, "{shown:#}");
+    let second = succeed(&["inspect", before, "--drive", "1", "--blocks"]);
+    assert!(second.contains("1 (default), 64MiB") && !second.contains("0 (default), 64MiB"), "{second}");
+    refuse(&["inspect", before, "--lba", "0"], &["--lba 0: the state has several drives; --drive selects one"]);
+    succeed(&["inspect", before, "--lba", "0", "--drive", "0"]);
+    refuse(&["inspect", before, "--drive", "2"], &["--drive 2: there is no such drive; 0 to 1 are valid"]);
     let raid0 = ["sim", "--rw", "read", "--from-state", before, "--over", "raid0:2"];
     refuse(&raid0, &["--from-state", "it has raid1:2 with chunk=4KiB, and the run has raid0:2 with chunk=4KiB"]);
     let served = ["serve", "--drive", "default", "--set", "capacity=64MiB", "--from-state", before];

@@ -51,6 +51,38 @@ fn both_forms_have_the_same_operations_and_their_own_figures() {
     }
 }
 
+/// Each workload of YCSB has its operations, in its shares.
+#[test]
+fn workloads_of_ycsb_have_their_shares_of_operations() {
+    for (workload, shares) in [
+        ("a", &[("read", 0.5), ("update", 0.5)][..]),
+        ("b", &[("read", 0.95), ("update", 0.05)]),
+        ("c", &[("read", 1.0)]),
+        ("d", &[("read", 0.95), ("insert", 0.05)]),
+        ("e", &[("scan", 0.95), ("insert", 0.05)]),
+        ("F", &[("read", 0.5), ("read_modify_write", 0.5)]),
+    ] {
+        // Scans are long.
+        let operations = if workload == "e" { "1000" } else { "5000" };
+        let args = [&SMALL[..3], &SMALL[5..], &["--operations", operations, "--workload", workload, "--json"]].concat();
+        let report: Value = serde_json::from_str(&succeed(&args)).expect("one JSON object");
+        for (run, form) in ["generic", "lsm"].iter().enumerate() {
+            let figures = report["runs"][run]["latency_us"].as_object().expect("operations");
+            assert_eq!(figures.len(), shares.len(), "{workload} {form}: {figures:?}");
+            let counts = shares.iter().map(|(name, share)| {
+                let count = number(&report, &format!("/runs/{run}/latency_us/{name}/count"));
+                let of_all = count / operations.parse::<f64>().unwrap();
+                assert!((of_all - share).abs() < 0.03, "{workload} {form}: {of_all} are {name}, not {share}");
+                count
+            });
+            assert_eq!(counts.sum::<f64>().to_string(), operations, "{workload} {form}");
+        }
+    }
+    refuse(&["lsm", "--workload", "g"], &["possible values: a, b, c, d, e, f"]);
+    refuse(&["lsm", "--workload", "a", "--benchmark", "overwrite"], &["--benchmark", "cannot be used with"]);
+    refuse(&["lsm", "--max-scan", "5"], &["--workload"]);
+}
+
 #[test]
 fn a_store_lies_on_layers_over_several_drives() {
     let generic = [&SMALL[..], &["--form", "generic", "--json"]].concat();

@@ -48,7 +48,8 @@ fn a_run_from_a_file_is_the_run_that_wrote_it() {
     let shown = succeed(&["inspect", file]);
     assert!(shown.contains("state of a drive default, 64MiB, without data"), "{shown}");
     assert!(shown.contains("steady state of uniform random 4KiB overwrites") && shown.contains("seed 1"), "{shown}");
-    refuse(&["inspect", file, "--lba", "0"], &["--lba", "is a saved state"]);
+    let blocks = shown.lines().find_map(|line| line.strip_prefix(" blocks ")).expect("a line of blocks");
+    assert!(blocks.contains(" full") && shown.contains(" erases a block, mean "), "{shown}");
     let other = ["sim", "--drive", "default", "--set", "capacity=128MiB", "--rw", "read", "--from-state", file];
     refuse(&other, &["--from-state", "worn.state: it is of another drive: capacity is", "128MiB"]);
     refuse(&["sim", "--from-state", file, "--precondition", "full", "--rw", "read"], &["cannot be used with"]);
@@ -69,6 +70,57 @@ fn a_run_from_a_file_is_the_run_that_wrote_it() {
     );
     std::fs::write(&state, "something else").unwrap();
     refuse(&["sim", "--from-state", file, "--rw", "read"], &["it is no state of a drive", "--save-state"]);
+}
+
+/// A state shows its drive as the file of a drive does: blocks, wear, valid units, the map, the log of an OX-Block.
+#[test]
+fn a_state_is_inspected_like_the_file_of_a_drive() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = |name: &str, more: &[&str]| {
+        let file = folder.path().join(name);
+        let write = ["--rw", "randwrite", "--io-count", "3000", "--save-state-after", text(&file)];
+        succeed(&[&["sim"], &DRIVE[..], &write, more].concat());
+        text(&file).to_owned()
+    };
+    let json = |args: &[&str]| -> Value {
+        serde_json::from_str(&succeed(&[&["inspect"], args, &["--json"]].concat())).expect("one JSON object")
+    };
+    let page = saved("page.state", &["--precondition", "steady", "--age", "6months"]);
+    let ox = saved("ox.state", &["--set", "ftl.kind=ox_block", "--set", "ftl.over_provisioning=150%"]);
+    for file in [&page, &ox] {
+        let state = json(&[file, "--blocks"]);
+        let drive = &state["contents"][0];
+        let blocks = drive["block_list"].as_array().expect("blocks");
+        let sum = |of: &dyn Fn(&Value) -> u64| blocks.iter().map(of).sum::<u64>();
+        let counted: u64 = drive["blocks"].as_object().expect("by state").values().filter_map(Value::as_u64).sum();
+        assert_eq!(counted, blocks.len() as u64, "{file}");
+        assert_eq!(sum(&|block| block["erases"].as_u64().unwrap()), drive["erases"]["sum"].as_u64().unwrap(), "{file}");
+        let current = sum(&|block| block["current_units"].as_u64().unwrap());
+        assert!(current > 0 && current >= drive["map"]["on_flash"].as_u64().unwrap(), "{file}: {current}");
+        let lba = json(&[file, "--lba", "0"]);
+        assert_eq!((&lba["logical_unit"], &lba["in_buffer"]), (&0.into(), &false.into()), "{file}: {lba}");
+        let table = succeed(&["inspect", file, "--blocks"]);
+        assert!(table.contains("current units") && table.lines().count() > blocks.len(), "{file}");
+        // Where the map has a unit, its page has it.
+        let lba = (0..1_000)
+            .map(|lba| json(&[file, "--lba", &(lba * 8).to_string()]))
+            .find(|lba| lba["on_flash"].is_object());
+        let lba = lba.unwrap_or_else(|| panic!("{file}: nothing is on flash"));
+        let at = json(&[file, "--page", lba["on_flash"]["address"].as_str().unwrap()]);
+        let unit = &at["units"][lba["on_flash"]["unit"].as_u64().unwrap() as usize];
+        assert_eq!((&at["status"], &unit["tag"]), (&"programmed".into(), &lba["logical_unit"]), "{file}: {at}");
+    }
+    let shown = succeed(&["inspect", &page]);
+    for row in ["memory of the FTL", "days with power", "0 sectors unreadable", "state of a drive default"] {
+        assert!(shown.contains(row), "{row}: {shown}");
+    }
+    for absent in ["subsystem", "starts, ", "written"] {
+        assert!(!shown.lines().any(|line| line.trim_start().starts_with(absent)), "{absent}: {shown}");
+    }
+    refuse(&["inspect", &page, "--log"], &["--log: an FTL of kind page has no log"]);
+    refuse(&["inspect", &page, "--drive", "1"], &["--drive 1: there is no such drive; 0 is valid"]);
+    assert!(succeed(&["inspect", &ox, "--log"]).contains("pages of the log: "));
+    assert!(succeed(&["inspect", &ox]).contains("checkpoint"));
 }
 
 /// Without a key of `wear` the flash of a drive does not age, and would lose its age unseen.

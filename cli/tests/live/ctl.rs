@@ -1,6 +1,8 @@
 //! `nandscape ctl`: the client of the control socket, on servers.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -36,6 +38,62 @@ pub(crate) fn refused(server: &Server, status: i32, args: &[&str]) -> String {
     let (code, out, err) = ctl(server, args);
     assert_eq!((code, &*out), (status, ""), "{args:?}: {err}");
     err
+}
+
+/// The socket is there before the drives are, and answers `status` alone.
+#[test]
+fn a_server_that_starts_reports_how_far_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    // Half a second of work and more.
+    server.args(["serve", "--drive", "worn=default", "--set", "capacity=64GiB", "--precondition", "steady"]);
+    server.args(["--nbd", "unix:n.sock", "--control", "control"]).current_dir(folder.path());
+    let mut server = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let control = folder.path().join("control");
+    patience::until("the control socket is there", || UnixStream::connect(&control).is_ok());
+    let stream = UnixStream::connect(&control).unwrap();
+    let mut lines = BufReader::new(&stream);
+    let mut ask = |command: &str| -> Value {
+        (&stream).write_all(format!("{{\"command\":\"{command}\"}}\n").as_bytes()).unwrap();
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).expect("one JSON object")
+    };
+    let (mut shares, mut is_refused) = (Vec::new(), false);
+    let phase = |status: &Value| status["phase"].as_str().unwrap().to_owned();
+    patience::until("it serves", || {
+        let status = ask("status");
+        if phase(&status) == "preconditioning" {
+            assert_eq!(status["drive"], "worn");
+            shares.push(status["share"].as_f64().unwrap());
+            let refused = ask("statistics");
+            is_refused |= refused["error"].as_str().is_some_and(|told| told.contains("the drives do not serve yet ("));
+        }
+        phase(&status) == "serving"
+    });
+    assert!(is_refused && shares.len() > 1 && shares.is_sorted(), "{shares:?}");
+    assert!(folder.path().join("n.sock").exists() && ask("statistics")["drives"][0]["name"] == "worn");
+    let mut shown = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    shown.args(["ctl", "status", "control"]).current_dir(folder.path());
+    assert_eq!(patience::output(&mut shown).unwrap().stdout, b"serving\n");
+    assert_eq!(ask("stop"), serde_json::json!({ "stopping": true }));
+    assert!(patience::wait(&mut server, "the server").success());
+    assert!(!control.exists());
+}
+
+/// A start that is ended leaves no socket.
+#[test]
+fn a_signal_ends_a_start_and_removes_the_control_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    server.args(["serve", "--drive", "default", "--set", "capacity=256GiB", "--precondition", "steady"]);
+    server.args(["--nbd", "unix:n.sock", "--control", "control"]).current_dir(folder.path());
+    let mut server = server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let control = folder.path().join("control");
+    patience::until("the control socket is there", || UnixStream::connect(&control).is_ok());
+    let sent = rustix::process::kill_process(rustix::process::Pid::from_child(&server), Signal::TERM);
+    assert!(sent.is_ok() && patience::wait(&mut server, "the server").success());
+    assert!(!control.exists());
 }
 
 #[test]

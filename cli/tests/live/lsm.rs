@@ -38,17 +38,30 @@ fn stores_of_both_forms_run_on_live_drives_and_stay() {
         let (function, control) = (server.path("f.sock"), server.path("n.control"));
         let control = ["--control", control.to_str().expect("a name")];
         let function = format!("vfio-user://{}", function.display());
-        for (url, benchmark, operation) in [
-            (server.url(), "overwrite", "put"),
-            (&function, "readwhilewriting", "get"),
-            (server.url(), "seekrandom", "seek"),
+        for (url, option, load, operations) in [
+            (server.url(), "--benchmark", "overwrite", &[("put", 1.0)][..]),
+            (&function, "--benchmark", "readwhilewriting", &[("get", 1.0)]),
+            (server.url(), "--benchmark", "seekrandom", &[("seek", 1.0)]),
+            // A later workload meets the keys that an earlier one has inserted.
+            (server.url(), "--workload", "a", &[("read", 0.5), ("update", 0.5)]),
+            (&function, "--workload", "b", &[("read", 0.95), ("update", 0.05)]),
+            (server.url(), "--workload", "c", &[("read", 1.0)]),
+            (&function, "--workload", "d", &[("read", 0.95), ("insert", 0.05)]),
+            (server.url(), "--workload", "e", &[("scan", 0.95), ("insert", 0.05)]),
+            (&function, "--workload", "f", &[("read", 0.5), ("read_modify_write", 0.5)]),
         ] {
-            let words = ["lsm", "--json", "--form", form, "--to", url, "--benchmark", benchmark];
+            let words = ["lsm", "--json", "--form", form, "--to", url, option, load];
             let ended = nandscape(&[&words[..], &SMALL, &control].concat());
             assert_eq!(ended.code, Some(0), "{url}, {form}: {ended:?}");
             let report: Value = serde_json::from_str(&ended.out).expect("one JSON object");
             let of = |what: &str| number(&report, &format!("/runs/0/{what}"));
-            assert_eq!(of(&format!("latency_us/{operation}/count")), 2_000.0, "{url}, {form}");
+            let count = |operation: &str| of(&format!("latency_us/{operation}/count"));
+            for (operation, share) in operations {
+                assert!((count(operation) / 2_000.0 - share).abs() < 0.05, "{url}, {form}, {load}: {operation}");
+            }
+            let all: f64 = operations.iter().map(|(operation, _)| count(operation)).sum();
+            let operation = operations[0].0;
+            assert_eq!(all, 2_000.0, "{url}, {form}, {load}");
             assert!(of("operations_per_s") > 0.0 && of(&format!("latency_us/{operation}/p50")) > 0.0);
             assert!(of("device_cpu_us_per_operation") > 0.0, "the server's processor time");
             assert!(of("utilisation") > 0.0 && of("utilisation") < 0.5, "{}", of("utilisation"));

@@ -10,8 +10,9 @@ use nandscape_sim::{Span, Who};
 
 use crate::fault::{MediaError, Operation, Struck};
 use crate::geometry::PageId;
-use crate::media::{Media, Step};
+use crate::media::Media;
 use crate::power::Underway;
+use crate::steps::Step;
 
 /// Watches reads.
 pub trait ReadWatch {

@@ -9,8 +9,9 @@ use smallvec::SmallVec;
 
 use crate::fault::{MediaError, Operation};
 use crate::geometry::BlockId;
-use crate::media::{Media, Step};
+use crate::media::Media;
 use crate::power::Underway;
+use crate::steps::Step;
 use crate::watch::For;
 
 /// Blocks that one command erases, of a LUN and of different planes.
@@ -36,6 +37,12 @@ impl Slowed {
 }
 
 impl Media {
+    /// The array step of an erase, which takes `longer` in a worn block.
+    pub(crate) fn erase_step(&self, block: BlockId, longer: Span) -> Step {
+        let suspend = self.timing.features.suspend.erase;
+        Step { name: "erase", time: self.timing.erase + longer, detail: block.0, suspend }
+    }
+
     /// Erases a block.
     ///
     /// # Errors

@@ -12,7 +12,12 @@
 //! | `erase` | erases of a block, and of several planes of a die at once |
 //! | `suspend` | suspension of array operations for reads |
 //! | `priority` | the order of service |
-//! | `media` | read, program, erase: the steps of each, as in a data sheet |
+//! | `media` | the flash of a drive: its configuration and its parts |
+//! | `create` | new flash |
+//! | `read`, `program` | reads and programs: the steps of each, as in a data sheet |
+//! | `steps` | the steps that operations share |
+//! | `units` | data and out-of-band areas of programmed units |
+//! | `usage` | counts and busy times |
 //! | `bad` | blocks that an FTL must not use |
 //! | `planted` | states that are constructed in no time |
 //! | `seized` | the same steps under a garbage collection that holds its resources |
@@ -49,6 +54,7 @@ mod bad;
 mod busy;
 pub mod cell;
 mod contents;
+mod create;
 pub mod durable;
 pub mod erase;
 pub mod fault;
@@ -66,15 +72,20 @@ pub mod plain;
 mod planted;
 mod power;
 pub mod priority;
+mod program;
+mod read;
 pub mod remote;
 mod saved;
 pub mod seized;
 mod sparse;
+mod steps;
 pub mod store;
 mod supply;
 mod suspend;
 pub mod timing;
 mod torn;
+mod units;
+mod usage;
 mod watch;
 mod work;
 

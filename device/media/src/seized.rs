@@ -17,10 +17,11 @@ use crate::fault::{MediaError, Operation};
 use crate::geometry::{BlockId, PageId, PlaneId, UnitId};
 use crate::image::{Oob, PageImage};
 use crate::lun::Register;
-use crate::media::{Media, Step};
+use crate::media::Media;
 use crate::outcome::Broken;
 use crate::power::Underway;
 use crate::remote::Purpose;
+use crate::steps::Step;
 use crate::watch::{For, Watched};
 
 /// The resources that a collector holds while it works.

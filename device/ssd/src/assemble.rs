@@ -28,9 +28,19 @@ pub(crate) fn one_restored(
     saved: SavedMedia,
     names: Names,
 ) -> io::Result<Assembled> {
+    one(sim, profile, media_restored(sim, profile, store, seed, saved)?, names)
+}
+
+/// The flash of a drive with one FTL, restored from a saved state.
+pub(crate) fn media_restored(
+    sim: &Sim,
+    profile: &Resolved,
+    store: StoreKind,
+    seed: Seed,
+    saved: SavedMedia,
+) -> io::Result<Media> {
     let mut media = Media::new(sim, profile.media(store, seed.child("media")))?;
-    put(&mut media, saved)?;
-    one(sim, profile, media, names)
+    put(&mut media, saved).map(|()| media)
 }
 
 fn put(media: &mut Media, saved: SavedMedia) -> io::Result<()> {

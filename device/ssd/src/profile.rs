@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use nandscape_files::excerpt;
+use nandscape_sim::units::Bytes;
 use toml::{Table, Value};
 
 use crate::builtin::{BUILTIN, Builtin};
 use crate::keys::{GeometryKeys, KeyDoc, ProfileKeys, key_docs};
+use crate::values::Text;
 
 /// An error in a profile: where, what, and what would be valid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -33,6 +35,19 @@ pub struct Profile {
     pub keys: ProfileKeys,
     /// The geometry counts that a small capacity keeps.
     pub(crate) kept: Kept,
+    /// What its over-provisioning is compared with.
+    pub(crate) yardstick: Yardstick,
+}
+
+/// What the over-provisioning of a drive is compared with, for a note if it differs.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) enum Yardstick {
+    /// `ftl.over_provisioning`: the profile gives the size of the drive itself.
+    Asked,
+    /// The drive at the profile's size, which a change has replaced: its capacity, or its blocks per plane.
+    Profile(Option<Text<Bytes>>, Option<u32>),
+    /// Nothing: all keys are resolved, or are those of a part.
+    Nothing,
 }
 
 /// Geometry counts that a small capacity keeps: those given in the layer of the capacity or above. The others, from lower
@@ -79,7 +94,7 @@ impl Profile {
     /// # Errors
     /// If the file does not exist or is not a profile.
     pub fn load(name_or_path: &str) -> Result<Profile, ProfileError> {
-        Source::find(name_or_path, Path::new(""))?.profile()
+        Source::find(name_or_path, Path::new(""))?.profile(MAX_BASES)
     }
 
     /// The readable files of a profile and its bases. Built-in profiles have none.
@@ -100,12 +115,12 @@ impl Profile {
     /// # Errors
     /// If the text is not a profile.
     pub fn parse(origin: &str, text: &str) -> Result<Profile, ProfileError> {
-        Source { origin: origin.to_owned(), text: text.to_owned(), folder: PathBuf::new() }.profile()
+        Source { origin: origin.to_owned(), text: text.to_owned(), folder: PathBuf::new() }.profile(MAX_BASES)
     }
 
     /// A profile of all keys, as [`Resolved::to_toml`](crate::Resolved::to_toml) writes them.
     pub fn of_keys(name: impl Into<String>, keys: ProfileKeys) -> Profile {
-        Profile { name: name.into(), keys, kept: Kept::ALL }
+        Profile { name: name.into(), keys, kept: Kept::ALL, yardstick: Yardstick::Nothing }
     }
 
     /// Makes one change, like [`Profile::set_all`]. A later call overrides earlier ones.
@@ -127,8 +142,34 @@ impl Profile {
         for change in changes {
             over.overlay(change_keys(change.as_ref())?);
         }
-        (self.keys, self.kept) = layer((std::mem::take(&mut self.keys), self.kept), over);
+        self.put(over);
         Ok(())
+    }
+
+    /// Puts keys on top. Capacity and blocks per plane follow from each other: the upper layer's value counts. If it gives
+    /// both, they must agree, which is checked at resolution.
+    fn put(&mut self, over: ProfileKeys) {
+        let (gives_capacity, gives_blocks) = (over.capacity.is_some(), over.geometry.blocks_per_plane.is_some());
+        let own = (self.keys.capacity, self.keys.geometry.blocks_per_plane);
+        let is_replaced = (gives_capacity || gives_blocks) && own != (None, None);
+        if is_replaced && self.yardstick == Yardstick::Asked {
+            self.yardstick = Yardstick::Profile(own.0, own.1);
+        }
+        self.kept = self.kept.under(&over);
+        match (gives_capacity, gives_blocks) {
+            (true, false) => self.keys.geometry.blocks_per_plane = None,
+            (false, true) => self.keys.capacity = None,
+            _ => {}
+        }
+        self.keys.overlay(over);
+    }
+
+    /// The profile at its own size, if a change has replaced that.
+    pub(crate) fn at_own_size(&self) -> Option<Profile> {
+        let Yardstick::Profile(capacity, blocks_per_plane) = self.yardstick else { return None };
+        let mut profile = Profile { kept: Kept::ALL, yardstick: Yardstick::Nothing, ..self.clone() };
+        (profile.keys.capacity, profile.keys.geometry.blocks_per_plane) = (capacity, blocks_per_plane);
+        Some(profile)
     }
 
     /// The profile as TOML.
@@ -154,19 +195,6 @@ fn change_keys(change: &str) -> Result<ProfileKeys, ProfileError> {
         nested = Value::Table(Table::from_iter([(part.to_owned(), nested)]));
     }
     nested.try_into().map_err(|error: toml::de::Error| ProfileError::new(origin(), message(&error)))
-}
-
-/// Puts one profile on top of another. Capacity and blocks per plane follow from each other: the upper layer's value counts.
-/// If it gives both, they must agree, which is checked at resolution.
-fn layer((mut under, kept): (ProfileKeys, Kept), over: ProfileKeys) -> (ProfileKeys, Kept) {
-    let kept = kept.under(&over);
-    match (over.capacity.is_some(), over.geometry.blocks_per_plane.is_some()) {
-        (true, false) => under.geometry.blocks_per_plane = None,
-        (false, true) => under.capacity = None,
-        _ => {}
-    }
-    under.overlay(over);
-    (under, kept)
 }
 
 /// The source of a profile's text.
@@ -202,12 +230,7 @@ impl Source {
             .map_or_else(|| self.origin.clone(), |name| name.to_string_lossy().into_owned())
     }
 
-    fn profile(&self) -> Result<Profile, ProfileError> {
-        let (keys, kept) = self.keys(MAX_BASES)?;
-        Ok(Profile { name: self.name(), keys, kept })
-    }
-
-    fn keys(&self, bases_left: usize) -> Result<(ProfileKeys, Kept), ProfileError> {
+    fn profile(&self, bases_left: usize) -> Result<Profile, ProfileError> {
         let keys: ProfileKeys = toml::from_str(&self.text).map_err(|error| {
             let place = error.span().map(|span| excerpt::line_and_column(&self.text, span.start));
             let origin = place.map_or(self.origin.clone(), |(line, column)| format!("{}:{line}:{column}", self.origin));
@@ -225,14 +248,20 @@ impl Source {
         }
         let Some(base) = &keys.base else {
             let kept = Kept::given(&keys);
-            return Ok((keys, kept));
+            return Ok(Profile { name: self.name(), keys, kept, yardstick: Yardstick::Asked });
         };
         if bases_left == 0 {
             return Err(ProfileError::new(&self.origin, "profiles start from each other in a circle"));
         }
         let source = Source::find(base, &self.folder);
         let source = source.map_err(|error| ProfileError::new(&self.origin, format!("base: {error}")))?;
-        Ok(layer(source.keys(bases_left - 1)?, keys))
+        let mut profile = Profile { name: self.name(), ..source.profile(bases_left - 1)? };
+        profile.put(keys);
+        if BUILTIN.iter().any(|builtin| builtin.name == self.origin) {
+            // Its capacity is that of a drive, and not of a smaller one.
+            profile.yardstick = Yardstick::Asked;
+        }
+        Ok(profile)
     }
 }
 

@@ -11,7 +11,7 @@ use std::io;
 
 use nandscape_device_ftl_core::SavedFtl;
 use nandscape_device_ftl_ox::ox_block::Layout;
-use nandscape_device_media::{SavedMedia, StoreKind};
+use nandscape_device_media::{Media, SavedMedia, StoreKind};
 use nandscape_sim::{Seed, Sim};
 
 use crate::assemble::{self, Stores};
@@ -117,5 +117,23 @@ impl Ssd {
             ssd.was_filled();
         }
         Ok(ssd)
+    }
+
+    /// The flash of each part of a drive in this state: no FTL is started on it.
+    ///
+    /// # Errors
+    /// As [`Ssd::restore`].
+    pub fn restore_flash(
+        sim: &Sim,
+        profile: &Resolved,
+        store: StoreKind,
+        seed: Seed,
+        saved: SavedDrive,
+    ) -> io::Result<Vec<Media>> {
+        let mut media: Vec<SavedMedia> = saved.parts.into_iter().map(|part| part.media).collect();
+        match profile.parts() {
+            [] => Ok(vec![assemble::media_restored(sim, profile, store, seed, media.remove(0))?]),
+            _ => Ok(assemble::media_of(sim, profile, Stores::Saved(store, seed, media))?.0),
+        }
     }
 }

@@ -74,6 +74,8 @@ pub struct Sizing {
     pub reserve_per_plane: u32,
     /// Actual over-provisioning, without the reserve.
     pub over_provisioning: f64,
+    /// The same with the reserve.
+    pub with_reserve: f64,
 }
 
 impl Demand {
@@ -85,7 +87,7 @@ impl Demand {
         let good = data + reserve;
         let good = good + u64::from(self.has_identifiers);
         let all = ((good as f64) / (1.0 - self.factory_bad)).ceil() as u64;
-        let units = (data * shape.units_of_a_block_each()) as f64;
+        let share = |blocks: u64| (blocks * shape.units_of_a_block_each()) as f64 / self.mapped_units() as f64 - 1.0;
         Some(Sizing {
             channels: u32::try_from(shape.channels).ok()?,
             dies_per_channel: u32::try_from(shape.dies_per_channel).ok()?,
@@ -93,7 +95,8 @@ impl Demand {
             blocks_per_plane: u32::try_from(all).ok()?,
             bad_per_plane: u32::try_from(all - good).ok()?,
             reserve_per_plane: u32::try_from(reserve).ok()?,
-            over_provisioning: units / self.mapped_units() as f64 - 1.0,
+            over_provisioning: share(data),
+            with_reserve: share(data + reserve),
         })
     }
 

@@ -5,6 +5,7 @@ use anyhow::bail;
 use crate::claim::Claim;
 use crate::durations::Durations;
 use crate::experiment::{Costs, Experiment};
+use crate::recorded::Recorded;
 
 /// The similarity at which a name is suggested; 1 is equal.
 const LIKE: f64 = 0.85;
@@ -19,6 +20,8 @@ pub struct Ledger {
     pub costs: &'static [Costs],
     /// The processor time of experiments: the text of a table of [`Durations`].
     pub durations: &'static str,
+    /// The verdicts of the page of claims: the text of a table of [`Recorded`].
+    pub recorded: &'static str,
 }
 
 impl Ledger {
@@ -56,6 +59,14 @@ impl Ledger {
     /// When the program was built with a table that is none, which a test of the ledger notices.
     pub fn durations(&self) -> Durations {
         Durations::parse(self.durations).expect("the ledger's table of durations")
+    }
+
+    /// The verdicts of the page of claims.
+    ///
+    /// # Panics
+    /// When the program was built with a table that is none, which a test of the ledger notices.
+    pub fn recorded(&self) -> Recorded {
+        Recorded::parse(self.recorded).expect("the ledger's table of verdicts")
     }
 
     fn unknown(&self, name: &str) -> String {

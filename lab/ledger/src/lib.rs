@@ -16,6 +16,7 @@
 //! | `vary` | a claim with each of its costs at half and at twice its value |
 //! | `outcome` | the outcome of a claim, also as JSON |
 //! | `score` | the count of verdicts by paper |
+//! | `recorded` | the verdicts of the page of claims |
 //! | `show` | outcomes as text, Markdown and HTML |
 //!
 //! An experiment in simulated time gives the same bytes on any machine, with any number of threads, in one go or resumed.
@@ -29,6 +30,7 @@ mod ledger;
 pub mod machine;
 pub mod outcome;
 mod pool;
+pub mod recorded;
 pub mod results;
 pub mod score;
 pub mod session;
@@ -40,6 +42,7 @@ pub use durations::Durations;
 pub use experiment::Effort;
 pub use ledger::Ledger;
 pub use outcome::Outcome;
+pub use recorded::Recorded;
 pub use results::Folder;
 pub use score::Score;
 pub use session::{Session, Watch};

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::experiment::{Clock, Experiment};
 use crate::figures::Results;
+use crate::recorded::Recorded;
 use crate::results::{Folder, Held, Inputs, this_program};
 use crate::verdict::{Judgement, Published, Role, Verdict};
 
@@ -197,6 +198,19 @@ fn plain(data: &impl Serialize) -> Value {
 
 /// All of them as one JSON object.
 pub fn to_json(outcomes: &[Outcome]) -> String {
-    let claims: Vec<Value> = outcomes.iter().map(Outcome::to_json).collect();
+    as_object(outcomes.iter().map(Outcome::to_json).collect())
+}
+
+/// The same with the recorded verdict of each claim.
+pub fn to_json_with(outcomes: &[Outcome], recorded: &Recorded) -> String {
+    let claim = |outcome: &Outcome| {
+        let mut claim = outcome.to_json();
+        claim["recorded_verdict"] = recorded.of(outcome.experiment.claim.id).into();
+        claim
+    };
+    as_object(outcomes.iter().map(claim).collect())
+}
+
+fn as_object(claims: Vec<Value>) -> String {
     serde_json::to_string_pretty(&json!({"schema": SCHEMA, "claims": claims})).expect("plain data")
 }

@@ -63,15 +63,7 @@ impl Score {
     /// When the page has no table of verdicts, not the verdict of each experiment, or a section with another verdict than the
     /// table.
     pub fn of_page(ledger: &Ledger, page: &str) -> Result<Score> {
-        let (_, table) = page.split_once(HEAD).with_context(|| format!("there is no table of verdicts: {HEAD}"))?;
-        let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
-        let words = rows.map(|row| {
-            let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
-            let (name, verdict) = (cells.first().copied().unwrap_or(""), cells.last().copied().unwrap_or(""));
-            let name = name.trim_start_matches('[').split(']').next().unwrap_or(name);
-            (name, verdict.to_owned())
-        });
-        let words: Vec<(&str, String)> = words.collect();
+        let words = rows(page)?;
         for (name, verdict) in sections(page) {
             let Some((_, cell)) = words.iter().find(|(id, _)| *id == name) else { continue };
             ensure!(
@@ -131,6 +123,19 @@ impl Score {
     pub fn block(&self) -> String {
         format!("{BEGIN}\n{}{END}\n", self.markdown())
     }
+}
+
+/// The claims of a page's table of verdicts, each with its verdict.
+pub(crate) fn rows(page: &str) -> Result<Vec<(&str, String)>> {
+    let (_, table) = page.split_once(HEAD).with_context(|| format!("there is no table of verdicts: {HEAD}"))?;
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let words = rows.map(|row| {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let (name, verdict) = (cells.first().copied().unwrap_or(""), cells.last().copied().unwrap_or(""));
+        let name = name.trim_start_matches('[').split(']').next().unwrap_or(name);
+        (name, verdict.to_owned())
+    });
+    Ok(words.collect())
 }
 
 /// The verdicts of the sections of a page, by claim.

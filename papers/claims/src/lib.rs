@@ -17,7 +17,8 @@
 //! | `server_trace` | a trace of a real server, next to generated loads |
 //! | `unbuilt` | entries of the ledger without an experiment |
 //!
-//! `durations.txt`, next to `src`, has the processor time of each experiment; it is not part of the digest of the sources.
+//! `durations.txt`, next to `src`, has the processor time of each experiment, and `docs/validation/verdicts.txt` the verdicts of
+//! the page of claims; both are not part of the digest of the sources.
 //!
 //! Left out: verdicts, results and their forms, in `lab/ledger`, and all mechanism.
 
@@ -75,4 +76,5 @@ pub static LEDGER: Ledger = Ledger {
     unbuilt: unbuilt::UNBUILT,
     costs: costs::COSTS,
     durations: include_str!("../durations.txt"),
+    recorded: include_str!("../../../docs/validation/verdicts.txt"),
 };

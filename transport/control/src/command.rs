@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Command {
     Help,
+    /// Report whether the drives serve, or the progress of the start.
+    Status,
     Statistics,
     Stop,
     /// Add a fault rule.
@@ -50,6 +52,7 @@ struct Line {
 #[serde(rename_all = "snake_case")]
 enum Name {
     Help,
+    Status,
     Statistics,
     Stop,
     Fault,
@@ -82,6 +85,7 @@ impl Command {
         };
         match (command, &rule) {
             (Name::Help, _) => alone(Command::Help),
+            (Name::Status, _) => alone(Command::Status),
             (Name::Statistics, _) => alone(Command::Statistics),
             (Name::Stop, _) => alone(Command::Stop),
             (Name::Faults, _) => alone(Command::Faults),
@@ -114,6 +118,7 @@ impl Command {
 pub(crate) fn help() -> Value {
     json!({
         "help": "this",
+        "status": "whether the drives serve; until then the phase of the start, the drive, and the share that is done, from 0 to 1",
         "statistics": "figures of all drives since they began, schema 1",
         "stop": "receive no more requests, complete those in work, flush, and end",
         "fault": "add a fault rule for a drive's flash, from now on. `drive`: its name, may be left out if there is only one; `rule`: the \
@@ -134,6 +139,7 @@ pub(crate) fn valid() -> Value {
     json!([
         { "command": "help" },
         { "command": "statistics" },
+        { "command": "status" },
         { "command": "stop" },
         { "command": "fault", "drive": "NAME", "rule": "uncorrectable lba=0-7" },
         { "command": "faults" },

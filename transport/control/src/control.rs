@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nandscape_transport_reactor::handle::ExportFigures;
@@ -14,6 +15,7 @@ use serde_json::json;
 use crate::command::{self, Command};
 use crate::drives::{DriveFaults, DriveSettings, Drives};
 use crate::server::{Server, Service};
+use crate::startup::Startup;
 use crate::statistics::Statistics;
 
 /// Bytes of a line at most, without its end.
@@ -33,7 +35,23 @@ const LIMITS: Limits = Limits { clients: 64, patience: Duration::from_secs(5) };
 pub type Replace = Box<dyn Fn(&str, &str) -> Result<String, String> + Send + Sync>;
 
 /// Serves the control socket until it is dropped, which also removes the socket.
-pub struct ControlServer(Server);
+pub struct ControlServer {
+    server: Server,
+    shared: Arc<Shared>,
+}
+
+/// What clients are answered from.
+struct Shared {
+    /// The reactors, once there are some.
+    handles: OnceLock<Vec<Handle>>,
+    startup: Arc<Startup>,
+}
+
+impl Shared {
+    fn serving(handles: Vec<Handle>) -> Shared {
+        Shared { handles: OnceLock::from(handles), startup: Arc::new(Startup::over()) }
+    }
+}
 
 impl ControlServer {
     /// Listens at `path` for orders to the reactors behind `handles`. `on_stop` is called on a side thread each time a
@@ -47,7 +65,25 @@ impl ControlServer {
         handles: Vec<Handle>,
         on_stop: impl Fn() + Send + Sync + 'static,
     ) -> io::Result<ControlServer> {
-        ControlServer::with(listen(path)?, handles, (on_stop, None), LIMITS)
+        ControlServer::with(listen(path)?, Shared::serving(handles), (on_stop, None), LIMITS)
+    }
+
+    /// The same before there are reactors: until [`ControlServer::takes_orders`], clients are only told how far the start is.
+    ///
+    /// # Errors
+    /// When the path cannot be listened at.
+    pub fn start_early(
+        path: &Path,
+        startup: Arc<Startup>,
+        on_stop: impl Fn() + Send + Sync + 'static,
+    ) -> io::Result<ControlServer> {
+        let shared = Shared { handles: OnceLock::new(), startup };
+        ControlServer::with(listen(path)?, shared, (on_stop, None), LIMITS)
+    }
+
+    /// From now on clients give orders to the reactors behind `handles`. A second call changes nothing.
+    pub fn takes_orders(&self, handles: Vec<Handle>) {
+        let _ = self.shared.handles.set(handles);
     }
 
     /// The same for a server that replaces lost drives, at a socket that listens already.
@@ -60,15 +96,17 @@ impl ControlServer {
         on_stop: impl Fn() + Send + Sync + 'static,
         replace: Replace,
     ) -> io::Result<ControlServer> {
-        ControlServer::with(listening, handles, (on_stop, Some(replace)), LIMITS)
+        ControlServer::with(listening, Shared::serving(handles), (on_stop, Some(replace)), LIMITS)
     }
 
     fn with(
         listening: Listening,
-        handles: Vec<Handle>,
+        shared: Shared,
         (on_stop, replace): (impl Fn() + Send + Sync + 'static, Option<Replace>),
         limits: Limits,
     ) -> io::Result<ControlServer> {
+        let shared = Arc::new(shared);
+        let serves = shared.clone();
         let service = Service {
             name: "control",
             max_clients: limits.clients,
@@ -78,14 +116,14 @@ impl ControlServer {
                 "more than {} clients: the one that was silent longest left",
                 limits.clients
             ))),
-            serve: Box::new(move |stream, heard| serve(stream, &handles, replace.as_ref(), (&on_stop, heard))),
+            serve: Box::new(move |stream, heard| serve(stream, &serves, replace.as_ref(), (&on_stop, heard))),
         };
-        Server::start(listening, service).map(ControlServer)
+        Server::start(listening, service).map(|server| ControlServer { server, shared })
     }
 
     /// Its address.
     pub fn address(&self) -> &Address {
-        self.0.address()
+        self.server.address()
     }
 }
 
@@ -95,7 +133,7 @@ fn listen(path: &Path) -> io::Result<Listening> {
 
 fn serve(
     mut stream: &Stream,
-    handles: &[Handle],
+    shared: &Shared,
     replace: Option<&Replace>,
     (on_stop, heard): (&dyn Fn(), &dyn Fn()),
 ) -> io::Result<()> {
@@ -123,15 +161,22 @@ fn serve(
                 continue;
             }
         };
-        let answer = match (&command, replace) {
-            (Command::Replace { drive, with }, Some(replace)) => match replace(drive, with) {
+        let (status, handles) = (shared.startup.status(), shared.handles.get());
+        let answer = match (&command, replace, handles) {
+            (Command::Status, ..) => line(&status),
+            (Command::Help, ..) => reply(&command, &[]),
+            (_, _, None) => line(&json!({
+                "error": format!("the drives do not serve yet ({}); until they do, a signal ends the server", status.in_words()),
+                "valid": [{ "command": "status" }, { "command": "help" }],
+            })),
+            (Command::Replace { drive, with }, Some(replace), _) => match replace(drive, with) {
                 Ok(done) => line(&json!({ "replaced": done })),
                 Err(problem) => line(&json!({ "error": problem })),
             },
-            _ => reply(&command, handles),
+            (_, _, Some(handles)) => reply(&command, handles),
         };
         let sent = stream.write_all(&answer);
-        if let Command::Stop = command {
+        if matches!(command, Command::Stop) && handles.is_some() {
             // The order counts whether or not the client waits for the answer.
             on_stop();
         }
@@ -143,6 +188,7 @@ fn serve(
 pub(crate) fn reply(command: &Command, handles: &[Handle]) -> Vec<u8> {
     match command {
         Command::Help => line(&json!({ "commands": command::help() })),
+        Command::Status => line(&Startup::over().status()),
         Command::Statistics => match handles.iter().filter_map(Handle::figures).collect::<Vec<_>>() {
             figures if figures.is_empty() => line(&json!({ "error": "the drives have ended" })),
             figures => line(&Statistics::of(&figures)),
@@ -203,9 +249,13 @@ mod tests {
 
     fn server(folder: &tempfile::TempDir, clients: usize, patience: Duration) -> (ControlServer, std::path::PathBuf) {
         let path = folder.path().join("control");
-        let server =
-            ControlServer::with(listen(&path).unwrap(), Vec::new(), (|| {}, None), Limits { clients, patience })
-                .unwrap();
+        let server = ControlServer::with(
+            listen(&path).unwrap(),
+            Shared::serving(Vec::new()),
+            (|| {}, None),
+            Limits { clients, patience },
+        )
+        .unwrap();
         (server, path)
     }
 
@@ -228,6 +278,41 @@ mod tests {
         let broken = std::iter::repeat_with(|| deaf.write_all(&question)).find_map(Result::err).unwrap();
         assert!(matches!(broken.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{broken}");
         assert!(helped(&other));
+    }
+
+    /// Orders wait for the drives; so does the end.
+    #[test]
+    fn a_server_that_starts_reports_its_progress_and_takes_no_orders() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("control");
+        let (startup, stopped) = (Arc::new(Startup::default()), Arc::new(std::sync::atomic::AtomicBool::new(false)));
+        let stops = stopped.clone();
+        let on_stop = move || stops.store(true, std::sync::atomic::Ordering::SeqCst);
+        let server = ControlServer::start_early(&path, startup.clone(), on_stop).unwrap();
+        let stream = UnixStream::connect(&path).unwrap();
+        let mut lines = BufReader::new(&stream);
+        let mut ask = |command: &str| {
+            (&stream).write_all(format!("{{\"command\":\"{command}\"}}\n").as_bytes()).unwrap();
+            let mut line = String::new();
+            lines.read_line(&mut line).unwrap();
+            serde_json::from_str::<serde_json::Value>(&line).unwrap()
+        };
+        assert_eq!(ask("status"), json!({ "phase": "starting" }));
+        startup.at("fast", "preconditioning", Some(0.25));
+        assert_eq!(ask("status"), json!({ "phase": "preconditioning", "drive": "fast", "share": 0.25 }));
+        for order in ["statistics", "stop", "faults", "settings"] {
+            let refused = ask(order);
+            let told = refused["error"].as_str().unwrap();
+            assert!(told.starts_with("the drives do not serve yet (drive fast: preconditioning, 25%); "), "{told}");
+            assert_eq!(refused["valid"][0], json!({ "command": "status" }));
+        }
+        assert!(ask("help")["commands"]["status"].is_string());
+        assert!(!stopped.load(std::sync::atomic::Ordering::SeqCst));
+        server.takes_orders(Vec::new());
+        assert_eq!(ask("statistics"), json!({ "error": "the drives have ended" }));
+        startup.serves();
+        assert_eq!(ask("status"), json!({ "phase": "serving" }));
+        assert_eq!(ask("stop"), json!({ "stopping": true }));
     }
 
     /// Clients that connect and stay silent cannot lock an operator out.

@@ -8,6 +8,7 @@
 //! | `process` | the processor time of this process |
 //! | `control` | the control socket: JSON lines over a unix socket |
 //! | `command` | a line: a command and its fields |
+//! | `startup` | the progress of a start, before the drives serve |
 //! | `drives` | the drives by their names, and orders to them |
 //! | `metrics` | HTTP for Prometheus: one page |
 //! | `exposition` | the figures as OpenMetrics text |
@@ -32,10 +33,12 @@ mod http;
 mod metrics;
 mod process;
 mod server;
+mod startup;
 pub mod statistics;
 
 pub use control::{ControlServer, Replace};
 pub use dashboard::{DashboardServer, NONCE_MARK, TOKEN_MARK};
 pub use exposition::exposition;
 pub use metrics::MetricsServer;
+pub use startup::Startup;
 pub use statistics::Statistics;

@@ -1,4 +1,4 @@
-//! Loads after RocksDB's db_bench on an LSM-tree: the same store and the same operations on a conventional drive and
+//! Loads after RocksDB's db_bench and YCSB on an LSM-tree: the same store and the same operations on a conventional drive and
 //! on a drive whose FTL knows sorted runs, in simulated time and in wall time.
 //!
 //! | file | what |

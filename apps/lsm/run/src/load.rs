@@ -9,7 +9,7 @@ use std::rc::Rc;
 use nandscape_apps_lsm_engine::{AnyStorage, Error, Lsm};
 use nandscape_apps_store::Host;
 use nandscape_lab_run::EngineLoad;
-use nandscape_lab_workload::{Values, Wrong};
+use nandscape_lab_workload::{Choice, Chooser, Mix, Operation, Values, Wrong};
 use nandscape_sim::rng::mix;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Rng, Seed};
@@ -36,7 +36,7 @@ pub struct Load {
     pub operations: u64,
     /// Overwrites before, which bring levels and drive into a steady state.
     pub warm_up: u64,
-    /// Keys of a scan.
+    /// Keys of a scan; of YCSB at most, at least one.
     pub scan: usize,
     /// Whether each put is made durable.
     pub sync: bool,
@@ -223,6 +223,8 @@ struct Shared {
     left: Cell<u64>,
     running: Cell<u64>,
     ended: Signal,
+    /// Keys so far, those of inserts included.
+    inserted: Cell<u64>,
     outcome: RefCell<Outcome>,
     problem: RefCell<Option<Error>>,
 }
@@ -270,6 +272,7 @@ async fn operate(run: &Rc<Run>, seed: Seed, outcome: Outcome) -> Result<Outcome,
         left: Cell::new(load.operations),
         running: Cell::new(load.clients + writers),
         ended: Signal::new(sim),
+        inserted: Cell::new(load.keys),
         outcome: RefCell::new(outcome),
         problem: RefCell::new(None),
     });
@@ -285,11 +288,15 @@ async fn operate(run: &Rc<Run>, seed: Seed, outcome: Outcome) -> Result<Outcome,
 
 impl Shared {
     async fn work(self: Rc<Self>, is_writer: bool, mut rng: Rng) {
+        let mut chooser = match self.run.load.benchmark {
+            Benchmark::Ycsb(_, choice) => Chooser::new(choice),
+            _ => Chooser::new(Choice::Uniform),
+        };
         while self.left.get() > 0 && self.problem.borrow().is_none() {
             if !is_writer {
                 self.left.set(self.left.get() - 1);
             }
-            if let Err(error) = self.one(is_writer, &mut rng).await {
+            if let Err(error) = self.one(is_writer, &mut chooser, &mut rng).await {
                 self.problem.borrow_mut().get_or_insert(error);
             }
         }
@@ -297,26 +304,51 @@ impl Shared {
         self.ended.notify();
     }
 
-    async fn one(&self, is_writer: bool, rng: &mut Rng) -> Result<(), Error> {
+    async fn one(&self, is_writer: bool, chooser: &mut Chooser, rng: &mut Rng) -> Result<(), Error> {
         let (run, sim) = (&self.run, self.run.host.sim());
-        let (load, number, begun) = (&run.load, rng.below(run.load.keys), sim.now());
+        let (load, begun) = (&run.load, sim.now());
         let name = match load.benchmark {
+            Benchmark::Ycsb(shares, _) => self.ycsb(&shares, chooser, rng).await?,
             Benchmark::SeekRandom => {
-                run.scan(&run.values.key(mix(number)), load.scan).await?;
+                run.scan(&run.values.key(mix(rng.below(load.keys))), load.scan).await?;
                 "seek"
             }
             Benchmark::ReadRandom | Benchmark::ReadWhileWriting if !is_writer => {
-                run.get(number).await?;
+                run.get(rng.below(load.keys)).await?;
                 "get"
             }
             _ => {
-                run.put(number).await?;
+                run.put(rng.below(load.keys)).await?;
                 "put"
             }
         };
         run.host.tick().await;
         self.outcome.borrow_mut().record(name, sim.now() - begun);
         Ok(())
+    }
+
+    /// An operation of YCSB; returns its name.
+    async fn ycsb(&self, shares: &Mix, chooser: &mut Chooser, rng: &mut Rng) -> Result<&'static str, Error> {
+        let (run, inserted, operation) = (&self.run, self.inserted.get(), shares.draw(rng));
+        if operation == Operation::Insert {
+            self.inserted.set(inserted + 1);
+            run.put(inserted).await?;
+            return Ok(operation.name());
+        }
+        let number = chooser.next(rng, inserted, inserted);
+        match operation {
+            Operation::Scan => {
+                let most = 1 + rng.below(run.load.scan as u64);
+                run.scan(&run.values.key(mix(number)), most as usize).await?;
+            }
+            Operation::Read => run.get(number).await?,
+            Operation::ReadModifyWrite => {
+                run.get(number).await?;
+                run.put(number).await?;
+            }
+            Operation::Update | Operation::Insert => run.put(number).await?,
+        }
+        Ok(operation.name())
     }
 }
 
@@ -347,8 +379,10 @@ mod tests {
             run.fill(&mut Outcome::new(&host)).await?;
             change(&run).await;
             operate(&run, Seed::new(1), Outcome::new(&host)).await?;
-            // Work that loads of only puts leave to the end.
-            if matches!(load.benchmark, Benchmark::FillRandom | Benchmark::Overwrite) {
+            // Loads of puts leave the check to the end, and few of YCSB's operations meet a key again.
+            let reads_all =
+                matches!(load.benchmark, Benchmark::ReadRandom | Benchmark::ReadWhileWriting | Benchmark::SeekRandom);
+            if !reads_all {
                 return run.read_back().await;
             }
             Ok(run.values.check()?)
@@ -358,7 +392,8 @@ mod tests {
 
     #[test]
     fn values_of_others_lost_ones_and_stale_ones_end_the_run() {
-        for benchmark in Benchmark::ALL {
+        let of_ycsb = Mix::CORE.map(|(_, shares, choice)| Benchmark::Ycsb(shares, choice));
+        for benchmark in Benchmark::ALL.into_iter().chain(of_ycsb) {
             let load = Load { benchmark, keys: 200, operations: 50, clients: 3, ..Load::default() };
             assert!(run(load, async |_| ()).is_ok(), "{}", benchmark.name());
             let is_wrong = |what: &str, ran: Result<(), LoadError>| {

@@ -126,10 +126,14 @@ impl Outcome {
         self.after.level_bytes.iter().sum::<u64>() as f64 / self.capacity.max(1) as f64
     }
 
-    /// Blocks that a get read.
+    /// Blocks that a get read; `None` of loads that also scan, or only do so.
     pub fn blocks_a_get(&self) -> Option<f64> {
-        let gets = self.operations.get("get")?.count();
-        Some((self.after.blocks_read - self.before.blocks_read) as f64 / gets as f64)
+        if self.operations.contains_key("scan") {
+            return None;
+        }
+        let gets = ["get", "read", "read_modify_write"].iter().filter_map(|name| self.operations.get(name));
+        let gets: u64 = gets.map(Histogram::count).sum();
+        (gets > 0).then(|| (self.after.blocks_read - self.before.blocks_read) as f64 / gets as f64)
     }
 }
 

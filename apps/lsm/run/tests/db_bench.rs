@@ -5,6 +5,7 @@ use nandscape_apps_lsm_engine::{BlockConfig, Config, LevelConfig, OpenError};
 use nandscape_apps_lsm_run::{Benchmark, Experiment, Form, Load, RunError, Spec, experiment, run};
 use nandscape_apps_store::Costs;
 use nandscape_device_ssd::{Profile, Resolved};
+use nandscape_lab_workload::Mix;
 
 const FLASH: [&str; 4] =
     ["geometry.channels=2", "geometry.dies_per_channel=1", "geometry.planes_per_die=2", "geometry.pages_per_block=16"];
@@ -33,7 +34,8 @@ fn forms() -> [(&'static str, Form); 2] {
 #[test]
 fn what_store_and_drive_count_agrees_and_the_same_seed_gives_the_same() {
     for (kind, form) in forms() {
-        for benchmark in Benchmark::ALL {
+        let of_ycsb = Mix::CORE.map(|(_, shares, choice)| Benchmark::Ycsb(shares, choice));
+        for benchmark in Benchmark::ALL.into_iter().chain(of_ycsb) {
             let spec = spec(kind, form, benchmark);
             let outcome = run(&spec).unwrap_or_else(|error| panic!("{kind} {}: {error}", benchmark.name()));
             assert_eq!(

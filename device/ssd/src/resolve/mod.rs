@@ -12,7 +12,7 @@
 //! | `rain` | stripes with parity |
 //! | `identity` | the names of the drive |
 //! | `features` | options of the flash, and checks that they fit together |
-//! | `smaller` | notes on what a small capacity changes |
+//! | `smaller` | notes on what another capacity changes |
 //! | `fill_in` | writes derived values and defaults into the keys |
 
 mod aging;
@@ -65,6 +65,7 @@ pub struct Resolved {
     pub sizing: Sizing,
     /// Deviations from the profile, with reasons.
     pub notes: Vec<String>,
+    is_reshaped: bool,
     timing: Timing,
     aging: Option<Aging>,
     pub(crate) geometry: Counts,
@@ -119,6 +120,8 @@ impl Profile {
                 return bounds::wrong("controller.predictable_latency", problem);
             }
         }
+        let note = smaller::over_provisioning(self, &resolved);
+        resolved.notes.extend(note);
         Ok(resolved)
     }
 
@@ -147,11 +150,13 @@ impl Profile {
         }
         let mut controller = controller::controller(keys)?;
         controller.windows = windows::rules(keys, &geometry, &timing, (&page_ftl, &controller))?;
+        let notes = smaller::notes(&given, &geometry);
         let mut resolved = Resolved {
             name: self.name.clone(),
             keys: keys.clone(),
             sizing,
-            notes: smaller::notes(&given, &geometry),
+            is_reshaped: !notes.is_empty(),
+            notes,
             ox_block: ox_block::ox_block(keys, &geometry, &timing, &page_ftl)?,
             zone: zone::zone(keys, &counted, &timing, (&sizing, &page_ftl), controller.max_transfer)?,
             lsm: lsm::lsm(keys, &counted, &timing, (&sizing, &page_ftl), controller.max_transfer)?,
@@ -362,6 +367,16 @@ impl Resolved {
         self.ox_block
     }
 
+    /// Whether it has fewer dies or smaller blocks than its profile, because of a small capacity.
+    pub fn is_reshaped(&self) -> bool {
+        self.is_reshaped
+    }
+
+    /// Whether the drive, or a part of it, has an OX-Block.
+    pub fn has_ox_block(&self) -> bool {
+        self.ox_block.is_some() || self.parts.iter().any(|part| part.drive.has_ox_block())
+    }
+
     pub(crate) fn policies(&self, seed: Seed) -> Policies {
         policies::of_ftl(&self.keys.ftl, &self.geometry(), seed, &self.own)
     }
@@ -530,6 +545,46 @@ mod tests {
     }
 
     #[test]
+    fn another_capacity_with_other_over_provisioning_is_a_note() {
+        let notes = |text: &str, changes: &[&str]| {
+            let mut profile = match text {
+                "" => Profile::load("default").unwrap(),
+                text => Profile::parse("own", text).unwrap(),
+            };
+            profile.set_all(changes).unwrap();
+            let notes = profile.resolve().unwrap().notes;
+            notes.into_iter().filter(|note| note.starts_with("over-provisioning is")).collect::<Vec<_>>().join("\n")
+        };
+        let small = "over-provisioning is 12.5% (12.0% asked), and 31.2% with the reserve of garbage collection; the \
+                     profile at its 256GiB has 12.5% and 14.8%, as ";
+        for (text, changes) in [
+            ("", &["capacity=4GiB"][..]),
+            ("", &["ftl.gc.victim=greedy", "capacity=4GiB"]),
+            ("version = 1\nbase = \"default\"\ncapacity = \"4GiB\"\n", &[]),
+        ] {
+            let note = notes(text, changes);
+            assert!(note.starts_with(small) && note.contains("is lower than"), "{text} {changes:?}: {note}");
+        }
+        // A second change is still compared with the profile.
+        let mut profile = Profile::load("default").unwrap();
+        profile.set("capacity=8GiB").unwrap();
+        profile.set("capacity=4GiB").unwrap();
+        assert!(profile.resolve().unwrap().notes.iter().any(|note| note.starts_with(small)));
+        let larger = notes("", &["capacity=4TiB"]);
+        assert!(larger.contains("is higher than the profile's"), "{larger}");
+        assert_eq!(notes("", &["capacity=250GiB"]), "");
+        // Without a profile below, the share that it asks for counts.
+        let default = BUILTIN.iter().find(|builtin| builtin.name == "default").unwrap().text;
+        let alone = default.replace("\"256GiB\"", "\"4GiB\"").replace("\"12%\"", "\"7%\"");
+        let note = notes(&alone, &[]);
+        assert!(note.contains("% (7.0% asked), and ") && !note.contains("the profile"), "{note}");
+        for builtin in BUILTIN {
+            let notes = Profile::load(builtin.name).unwrap().resolve().unwrap().notes;
+            assert!(!notes.iter().any(|note| note.contains("over-provisioning is")), "{}: {notes:?}", builtin.name);
+        }
+    }
+
+    #[test]
     fn the_least_number_of_blocks_that_is_told_is_the_least() {
         for name in ["default", "ox-block"] {
             let resolved = |blocks: u32| {
@@ -649,7 +704,8 @@ mod tests {
                 profile.set_all(capacity).unwrap();
                 let resolved = profile.resolve().unwrap();
                 let again = Profile::parse(builtin.name, &resolved.to_toml()).unwrap().resolve().unwrap();
-                assert_eq!(Resolved { notes: resolved.notes.clone(), ..again }, resolved, "{}", builtin.name);
+                let (notes, is_reshaped) = (resolved.notes.clone(), resolved.is_reshaped);
+                assert_eq!(Resolved { notes, is_reshaped, ..again }, resolved, "{}", builtin.name);
             }
         }
     }

@@ -14,7 +14,7 @@ use super::bounds::wrong;
 use super::shares::{self, Share};
 use super::{Resolved, ResolvedPart, Result};
 use crate::keys::{AgingKeys, FtlKeys, PartKeys, ProfileKeys, TimingKeys};
-use crate::profile::{Kept, Profile, ProfileError};
+use crate::profile::{Kept, Profile, ProfileError, Yardstick};
 use crate::values::{Channels, Choice, FtlKind, MediaKind, PartStore, PerPageType, Text};
 
 /// Derived capacities are multiples of this.
@@ -137,7 +137,7 @@ fn own_profile(whole: &Profile, drive: &Resolved, share: &Share, capacity: Optio
         keys.buffer.size = Some(Text(Bytes(share)));
     }
     keys.faults = None;
-    Ok(Profile { name: whole.name.clone(), keys, kept: Kept::ALL })
+    Ok(Profile { name: whole.name.clone(), keys, kept: Kept::ALL, yardstick: Yardstick::Nothing })
 }
 
 /// The times of memory: those of a bank and a channel of DDR3-1600. Memory needs no erases, error correction or suspension.
@@ -179,6 +179,7 @@ fn combine(drive: &mut Resolved, given: &[Share]) {
     let sum = |of: &dyn Fn(&Resolved) -> f64| parts.iter().map(|part| of(&part.drive)).sum::<f64>();
     let units = |part: &Resolved| f64::from(part.ftl.logical_units);
     drive.sizing.over_provisioning = sum(&|part| part.sizing.over_provisioning * units(part)) / sum(&units);
+    drive.sizing.with_reserve = sum(&|part| part.sizing.with_reserve * units(part)) / sum(&units);
     drive.ftl.logical_units = parts.iter().map(|part| part.drive.ftl.logical_units).sum();
     let most = |of: fn(&Resolved) -> u32| parts.iter().map(|part| of(&part.drive)).max().unwrap_or(0);
     drive.geometry.blocks_per_plane = most(|part| part.geometry.blocks_per_plane);

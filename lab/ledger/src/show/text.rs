@@ -8,26 +8,29 @@ use crate::experiment::{Choice, Clock, Experiment, Parameter};
 use crate::figures::short;
 use crate::ledger::Ledger;
 use crate::outcome::{Circumstances, Outcome};
+use crate::recorded::PAGE;
 use crate::results::Inputs;
+use crate::show::NO_VERDICT;
 use crate::verdict::{self, Criterion, Role};
 
 /// The most columns of a line of the list.
 const COLUMNS: usize = 100;
 
-/// All claims, one per line of at most 100 columns: the subject of each as far as it fits, its clock, and the processor time of
-/// its run in full.
+/// All claims, one per line of at most 100 columns: the subject of each as far as it fits, its clock, the processor time of
+/// its run in full, the verdict of its results, and that of the page of claims.
 pub fn list(ledger: &Ledger, outcomes: &[Outcome]) -> String {
-    let durations = ledger.durations();
+    let (durations, recorded) = (ledger.durations(), ledger.recorded());
     let rows: Vec<[String; 6]> = outcomes
         .iter()
         .map(|outcome| {
             let Experiment { claim, clock, .. } = outcome.experiment;
             let takes = durations.of(claim.id).map_or_else(|| "-".to_owned(), rounded);
             let clock = in_words(*clock).to_owned();
-            [claim.id.to_owned(), claim.says.to_owned(), clock, takes, results(outcome), outcome.verdict().to_owned()]
+            let recorded = recorded.of(claim.id).map_or("-", shortened).to_owned();
+            [claim.id.to_owned(), claim.says.to_owned(), clock, takes, results(outcome), recorded]
         })
         .collect();
-    let heads = ["claim", "subject", "clock", "CPU time", "results", "verdict"];
+    let heads = ["claim", "subject", "clock", "CPU time", "results", "recorded"];
     let widest = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([heads[column].len()]).max().unwrap_or(0)
@@ -37,13 +40,19 @@ pub fn list(ledger: &Ledger, outcomes: &[Outcome]) -> String {
     let room = COLUMNS.saturating_sub(others + 2);
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(heads);
-    for [id, subject, clock, takes, results, verdict] in &rows {
-        table.add_row([id, &beginning(subject, room), clock, takes, results, verdict]);
+    for [id, subject, clock, takes, results, recorded] in &rows {
+        table.add_row([id, &beginning(subject, room), clock, takes, results, recorded]);
     }
     if let Some(takes) = table.column_mut(3) {
         takes.set_cell_alignment(CellAlignment::Right);
     }
-    table.trim_fmt() + "\n"
+    format!("{}\n\nrecorded: the verdicts of {PAGE}, measured with another build\n", table.trim_fmt())
+}
+
+/// A verdict in few words: the list has no room for more.
+fn shortened(verdict: &str) -> &str {
+    let verdict = verdict.strip_suffix(NO_VERDICT).unwrap_or(verdict).trim_end();
+    ["reproduced ", "holds "].iter().find_map(|what| verdict.strip_prefix(what)).unwrap_or(verdict)
 }
 
 /// The time of an experiment.
@@ -64,12 +73,12 @@ fn beginning(text: &str, room: usize) -> String {
     format!("{}...", words.trim_end_matches([',', ':', ';']))
 }
 
-/// A summary of the results.
+/// A summary of the results: their verdict.
 fn results(outcome: &Outcome) -> String {
     match (&outcome.circumstances, outcome.reason.strip_prefix("there are ")) {
         (Some(Circumstances { inputs, .. }), _) => {
             let short = if inputs.effort.is_full() { "" } else { ", short" };
-            format!("seed {}{short}", inputs.seed)
+            format!("{}, seed {}{short}", shortened(outcome.verdict()), inputs.seed)
         }
         (None, Some(points)) if !points.starts_with("no ") => points.split([';', ',']).next().unwrap_or("").to_owned(),
         _ => "none".to_owned(),
@@ -80,7 +89,7 @@ fn results(outcome: &Outcome) -> String {
 pub fn entry(ledger: &Ledger, experiment: &Experiment) -> String {
     let Experiment { claim, clock, parameters, choices, points, .. } = experiment;
     let mut text = format!(
-        "{} ({})\n{}: {}\nto show: {}\n{}check: {}, {} time\ntakes: {}\n",
+        "{} ({})\n{}: {}\nto show: {}\n{}check: {}, {} time\ntakes: {}\n{}",
         claim.id,
         claim.source(),
         claim.lead(),
@@ -92,6 +101,10 @@ pub fn entry(ledger: &Ledger, experiment: &Experiment) -> String {
         match ledger.durations().of(claim.id) {
             Some(seconds) => format!("{} of processor time", rounded(seconds)),
             None => "not measured yet".to_owned(),
+        },
+        match ledger.recorded().of(claim.id) {
+            Some(verdict) => format!("recorded with another build ({PAGE}): {verdict}\n"),
+            None => String::new(),
         },
     );
     text.push_str("\nparameters\n");

@@ -146,7 +146,7 @@ fn measure(given: &Drive, scheme: &str, run: &Run<'_>) -> Result<Figures> {
     let mut executor = Executor::new();
     let sim = executor.sim();
     let profile = drive.resolve()?;
-    ensure!(profile.notes.is_empty(), "not the drive of the paper: {}", profile.notes.join("; "));
+    ensure!(!profile.is_reshaped(), "not the drive of the paper: {}", profile.notes.join("; "));
     let ssd = build_drive(&sim, &profile, StoreKind::None, Precondition::Steady, run.seed, &())?;
     let queue = QueueDrive::new(&sim, ssd.controller(), QueueId(1), profile.max_queue_entries())
         .map_err(|status| anyhow!("the drive has no queue pair: {status}"))?;

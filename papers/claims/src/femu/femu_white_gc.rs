@@ -159,7 +159,7 @@ fn measure(link: &str, collection: Option<(Way, u32)>, run: &Run<'_>) -> Result<
     drive.set_all([&format!("geometry.pages_per_block={pages}"), "geometry.blocks_per_plane=32"])?;
     drive.set(&format!("link.bandwidth={link}"))?;
     let profile = drive.resolve()?;
-    ensure!(profile.notes.is_empty(), "not the drive of the paper: {}", profile.notes.join("; "));
+    ensure!(!profile.is_reshaped(), "not the drive of the paper: {}", profile.notes.join("; "));
     let phases = (Span::from_ns(before), Span::from_ns(run.effort.of(PHASES.1.ns())));
     let mut executor = Executor::new();
     let sim = executor.sim();

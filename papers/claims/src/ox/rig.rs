@@ -106,7 +106,7 @@ impl Drive {
     /// A drive of a profile.
     pub(crate) fn of(profile: &Profile, store: StoreKind, seed: Seed) -> Result<Drive> {
         let resolved = profile.resolve()?;
-        ensure!(resolved.notes.is_empty(), "not the drive that was asked for: {}", resolved.notes.join("; "));
+        ensure!(!resolved.is_reshaped(), "not the drive that was asked for: {}", resolved.notes.join("; "));
         let executor = Executor::new();
         let sim = executor.sim();
         let ssd = Rc::new(Ssd::new(&sim, &resolved, store, seed.child("drive"))?);

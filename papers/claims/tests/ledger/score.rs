@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use nandscape_lab_ledger::Score;
 use nandscape_lab_ledger::claim::Kind;
 use nandscape_lab_ledger::experiment::Experiment;
 use nandscape_lab_ledger::score::{BEGIN, END};
+use nandscape_lab_ledger::{Recorded, Score};
 use nandscape_papers_claims::LEDGER;
 
 fn read(path: &str) -> String {
@@ -27,6 +27,17 @@ fn the_readme_and_the_page_have_the_score_of_the_pages_verdicts() {
         due,
         "paste what `nandscape lab score --page docs/validation/claims.md` prints into README.md"
     );
+}
+
+#[test]
+fn the_recorded_verdicts_are_those_of_the_page() {
+    let page = read("docs/validation/claims.md");
+    let due = Recorded::of_page(&page).expect("a page of verdicts").text(&LEDGER);
+    let renew =
+        "nandscape lab score --verdicts --page docs/validation/claims.md > docs/validation/verdicts.txt renews it";
+    assert_eq!(LEDGER.recorded, due, "{renew}");
+    let recorded = LEDGER.recorded();
+    assert!(LEDGER.experiments.iter().all(|experiment| recorded.of(experiment.claim.id).is_some()));
 }
 
 #[test]

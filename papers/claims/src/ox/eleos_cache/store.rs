@@ -61,7 +61,7 @@ impl Store {
             profile.set(&format!("ftl.ox_block.checkpoint_interval={interval}"))?;
         }
         let resolved = profile.resolve()?;
-        ensure!(resolved.notes.is_empty(), "not the same flash on all lines: {}", resolved.notes.join("; "));
+        ensure!(!resolved.is_reshaped(), "not the same flash on all lines: {}", resolved.notes.join("; "));
         Ok(resolved)
     }
 }

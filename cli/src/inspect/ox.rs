@@ -4,7 +4,7 @@ use nandscape_device_ftl_ox::OxBlock;
 use serde_json::{Value, json};
 
 /// Lines for a person.
-pub(crate) fn rows(ftl: &OxBlock) -> [(&'static str, String); 4] {
+pub(super) fn rows(ftl: &OxBlock) -> [(&'static str, String); 4] {
     let shown = ftl.summary();
     let recovered = shown.recovered;
     let blocks = shown.blocks.map(|(name, count)| format!("{count} of {name}"));
@@ -41,7 +41,7 @@ pub(crate) fn rows(ftl: &OxBlock) -> [(&'static str, String); 4] {
 }
 
 /// The same for programs.
-pub(crate) fn as_json(ftl: &OxBlock) -> Value {
+pub(super) fn as_json(ftl: &OxBlock) -> Value {
     let shown = ftl.summary();
     let recovered = shown.recovered;
     let blocks: serde_json::Map<String, Value> =

@@ -9,12 +9,13 @@ use nandscape_device_ftl_core::Located;
 use nandscape_device_ftl_ox::ox_block::{ShownLogPage, log_pages};
 use serde_json::{Value, json};
 
+use super::drive::View;
+use super::page::page_address;
 use crate::failure::Failure;
-use crate::inspect::{View, page_address};
 use crate::output;
 
 /// The pages of the log in the file, those that the start has read and older ones.
-pub(crate) fn log(view: &View<'_>, as_json: bool) -> Result<(), Failure> {
+pub(super) fn log(view: &View<'_>, as_json: bool) -> Result<(), Failure> {
     if view.part.ox_block().is_none() {
         let kind = view.part.kind();
         return Err(Failure::Input(anyhow!("--log: an FTL of kind {kind} has no log; that of kind ox_block has one")));
@@ -63,7 +64,7 @@ fn listed(kinds: &BTreeMap<&str, u64>) -> String {
 }
 
 /// Where a logical block is.
-pub(crate) fn lba(view: &View<'_>, lba: u64, as_json: bool) -> Result<(), Failure> {
+pub(super) fn lba(view: &View<'_>, lba: u64, as_json: bool) -> Result<(), Failure> {
     let profile = &view.inspected.profile;
     let part = profile.parts().iter().find(|part| part.name == view.part.name());
     let (size, capacity) = (u64::from(profile.lba_bytes()), part.map_or(profile, |part| &part.drive).capacity());

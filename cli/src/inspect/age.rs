@@ -30,12 +30,12 @@ impl Ages {
 }
 
 /// What is known of a block with data, if its flash ages.
-pub(crate) fn of_block(media: &Media, block: BlockId) -> Option<BlockHealth> {
+pub(super) fn of_block(media: &Media, block: BlockId) -> Option<BlockHealth> {
     media.block_health(block).filter(|_| media.pages_programmed(block) > 0)
 }
 
 /// A line for a person, if the flash ages.
-pub(crate) fn row(media: &Media) -> Option<String> {
+pub(super) fn row(media: &Media) -> Option<String> {
     let powered = media.powered()?;
     let days = |hours: f64| hours / HOURS_A_DAY;
     let data = Ages::of(media).map_or_else(
@@ -55,7 +55,7 @@ pub(crate) fn row(media: &Media) -> Option<String> {
 }
 
 /// What belongs to the line of wear: the rated erases, and blocks that a life before the first start has left bad.
-pub(crate) fn wear(media: &Media) -> String {
+pub(super) fn wear(media: &Media) -> String {
     let rated = media.aging().map_or_else(String::new, |aging| format!(", of {} rated", aging.rated));
     match media.grown_bad_blocks() {
         0 => rated,
@@ -64,7 +64,7 @@ pub(crate) fn wear(media: &Media) -> String {
 }
 
 /// The same for programs.
-pub(crate) fn as_json(media: &Media) -> Value {
+pub(super) fn as_json(media: &Media) -> Value {
     let (Some(powered), Some(aging)) = (media.powered(), media.aging()) else { return Value::Null };
     let data = Ages::of(media).map(|Ages { hours, reads }| {
         json!({
