@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::program::{refuse, succeed};
 
 /// The drives that come with the program and that workloads run on: those without zones.
-pub(crate) const DRIVES: [&str; 15] = [
+pub(crate) const DRIVES: [&str; 16] = [
     "default",
     "qlc",
     "femu-blackbox",
@@ -19,6 +19,7 @@ pub(crate) const DRIVES: [&str; 15] = [
     "mqsim-mlc",
     "samsung-970pro",
     "840-pro",
+    "sm843t",
     "wd-zn540-block",
     "ox-block",
     "two-ftls",

@@ -4,7 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `point` | a point, and the rules that judge it |
-//! | `zn540`, `zn540_zones`, `samsung`, `mqsim`, `ocssd` | the points of each profile |
+//! | `zn540`, `zn540_zones`, `samsung`, `sm843t`, `mqsim`, `ocssd` | the points of each profile |
 //! | `page` | the tables of docs/validation/profiles.md |
 //!
 //! Each point is one run of the program, with the options that the page gives. To renew the tables, but not the text
@@ -15,12 +15,14 @@ mod ocssd;
 mod page;
 mod point;
 mod samsung;
+mod sm843t;
 mod zn540;
 mod zn540_zones;
 
 use point::{Measured, Table};
 
-const TABLES: [Table; 5] = [zn540::TABLE, zn540_zones::TABLE, samsung::TABLE, mqsim::TABLE, ocssd::TABLE];
+const TABLES: [Table; 6] =
+    [zn540::TABLE, zn540_zones::TABLE, samsung::TABLE, sm843t::TABLE, mqsim::TABLE, ocssd::TABLE];
 
 #[test]
 #[expect(clippy::print_stderr, reason = "tells the developer what was done")]

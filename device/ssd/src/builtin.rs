@@ -29,6 +29,7 @@ builtin![
     "mqsim-mlc",
     "samsung-970pro",
     "840-pro",
+    "sm843t",
     "wd-zn540",
     "wd-zn540-block",
     "ox-block",

@@ -14,7 +14,7 @@ use crate::arrivals::next_on;
 use crate::flight::{Commands, InFlight};
 use crate::flushes::{FLUSH, Syncs};
 use crate::placement::Placer;
-use crate::preflush::Preflushes;
+use crate::preflush::{Follows, Preflushes};
 use crate::record::Direction;
 use crate::request::{Request, SourceError, TimedRequest};
 use crate::requests::Feed;
@@ -116,32 +116,47 @@ impl Job {
     /// Issues a request, now or, if it follows a flush, when that flush has ended.
     #[inline(always)]
     pub(crate) fn issue_in_order(&self, next: TimedRequest, measured: bool) {
-        if next.after_flush && self.preflushes.hold(next.request, measured) {
-            return;
+        if next.after_flush {
+            match self.preflushes.follows(next.request, measured) {
+                Follows::Now => {}
+                Follows::Later => return,
+                Follows::Fails(done) => return self.fail_unsent(next.request, measured, &done),
+            }
         }
-        let tag = self.issue(next.request, measured);
-        if next.request.direction == Direction::Flush {
-            let is_in_flight = self.in_flight.borrow().get(Key::from_bits(tag)).is_some();
-            self.preflushes.sent(is_in_flight.then_some(tag));
+        let is_followed = next.request.direction == Direction::Flush;
+        self.issue_as(next.request, measured, |tag| {
+            if is_followed {
+                self.preflushes.sent(tag);
+            }
+        });
+    }
+
+    /// Issues the request that waited for this flush.
+    fn issue_held(&self, flush: u64, done: &Completion) {
+        match self.preflushes.ended(flush, done) {
+            None => {}
+            Some((request, measured)) if done.status.is_success() => self.issue(request, measured),
+            Some((request, measured)) => self.fail_unsent(request, measured, done),
         }
     }
 
-    /// Issues the request that waited for this flush. After a failed flush it fails in the same way, unsent.
-    fn issue_held(&self, flush: u64, done: &Completion) {
-        let Some((request, measured)) = self.preflushes.ended(flush) else { return };
-        if done.status.is_success() {
-            self.issue(request, measured);
-            return;
-        }
+    /// A request fails as the flush before it, and is not sent.
+    fn fail_unsent(&self, request: Request, measured: bool, done: &Completion) {
         self.runner.completed(&request, self.runner.sim.now(), measured, done);
         if self.depth.is_some() {
             self.owe(1);
         }
     }
 
-    /// Issues a request, now. Returns its tag.
+    /// Issues a request, now.
     #[inline(always)]
-    pub(crate) fn issue(&self, request: Request, measured: bool) -> u64 {
+    pub(crate) fn issue(&self, request: Request, measured: bool) {
+        self.issue_as(request, measured, |_| ());
+    }
+
+    /// The same; `enters` gets its tag before the drive has a command of it, which may complete at once.
+    #[inline(always)]
+    fn issue_as(&self, request: Request, measured: bool, enters: impl FnOnce(u64)) {
         let now = self.runner.sim.now();
         let request = match self.is_plain {
             true => request,
@@ -150,6 +165,7 @@ impl Job {
         let commands = Commands::of(&request, &self.info);
         let entry = InFlight::new(request, now, measured, &commands);
         let tag = self.in_flight.borrow_mut().insert(entry).to_bits();
+        enters(tag);
         let place = if self.is_plain { None } else { self.issues(&request) };
         for (mut command, mem) in commands {
             if let Some(place) = &place {
@@ -158,7 +174,6 @@ impl Job {
             let sink: Rc<dyn Sink> = self.me.upgrade().expect("a job at work is alive");
             self.drive.submit(Io { command, mem, token: Token::new(sink, tag) });
         }
-        tag
     }
 
     /// Whether the group of the job has ended, and its slots with it.
@@ -227,7 +242,7 @@ impl Job {
         let is_due = self.syncs.take_due();
         if is_due {
             match self.runner.admit_flush() {
-                Some(measured) => _ = self.issue(FLUSH, measured),
+                Some(measured) => self.issue(FLUSH, measured),
                 None => self.runner.slot_ended(),
             }
         }

@@ -125,15 +125,28 @@ fn a_request_after_a_flush_is_sent_when_the_flush_has_ended() {
     assert_eq!(order, [(0, 0), (10, 1), (10, 2), (20, 0), (30, 1)]);
 }
 
-/// A write whose flush fails is not sent, and fails as the flush did, as in Linux.
+/// A write whose flush fails is not sent, and fails as the flush did, as in Linux: whether it waits for the flush, or comes after its end.
 #[test]
 fn a_request_fails_with_the_flush_before_it() {
-    let write = TimedRequest { after_flush: true, ..at(5, Direction::Fua, 4_096) };
-    for timed in [true, false] {
-        let requests = vec![at(5, Direction::Flush, 0), write, at(60, Direction::Read, 4_096)];
-        let (outcome, asked) = run_with(Some(0), Given { requests, timed, breaks: false }, |workload| workload);
-        assert_eq!(asked.iter().map(|(_, opcode, _)| *opcode).collect::<Vec<_>>(), [0, 2]);
-        assert_eq!((outcome.requests(), outcome.failures().map(|(_, count)| count).sum::<u64>()), (1, 2));
+    let write = |us| TimedRequest { after_flush: true, ..at(us, Direction::Fua, 4_096) };
+    for (timed, iodepth, us) in [(true, 2, 5), (true, 2, 30), (false, 2, 5), (false, 1, 5)] {
+        let requests = vec![
+            at(5, Direction::Flush, 0),
+            write(us),
+            at(60, Direction::Read, 4_096),
+            // It follows no flush.
+            at(70, Direction::Write, 4_096),
+        ];
+        let given = Given { requests, timed, breaks: false };
+        let at_depth = |workload: Workload| {
+            let jobs = workload.jobs.into_iter().map(|job| JobSpec { iodepth, ..job });
+            Workload { jobs: jobs.collect(), ..workload }
+        };
+        let (outcome, asked) = run_with(Some(0), given, at_depth);
+        let shown = format!("timed {timed}, {iodepth} at a time, the write at {us} us");
+        assert_eq!(asked.iter().map(|(_, opcode, _)| *opcode).collect::<Vec<_>>(), [0, 2, 1], "{shown}");
+        let failed = outcome.failures().map(|(_, count)| count).sum::<u64>();
+        assert_eq!((outcome.requests(), failed), (2, 2), "{shown}");
     }
 }
 
