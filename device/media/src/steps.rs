@@ -58,7 +58,12 @@ impl Media {
             }
             Some(cost) => {
                 let terms = self.timing.features.suspend.terms(cost);
-                let part = |time| self.trace_array(plane, name, time, detail);
+                let part = |time, is_suspended| {
+                    self.trace_array(plane, name, time, detail);
+                    if is_suspended {
+                        self.contents.borrow_mut().count_suspension(name);
+                    }
+                };
                 Box::pin(register.array_suspendable(time, terms, breakdown, part)).await;
             }
         }

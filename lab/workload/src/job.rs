@@ -216,7 +216,7 @@ impl Job {
         }
         let next = self.next().and_then(|next| Some((next, self.runner.admit()?)));
         match next {
-            Some((next, measured)) if self.is_plain => _ = self.issue(next.request, measured),
+            Some((next, measured)) if self.is_plain => self.issue(next.request, measured),
             Some((next, measured)) => self.issue_in_order(next, measured),
             None => self.runner.slot_ended(),
         }
