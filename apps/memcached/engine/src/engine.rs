@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_apps_store::Host;
+use nandscape_sim::Span;
 use nandscape_sim::signal::Signal;
 use nandscape_wire_nvme::vendor::Attributes;
 
@@ -23,6 +24,10 @@ use crate::slots::Slots;
 use crate::small::Found;
 use crate::state::State;
 use crate::stats::Stats;
+
+/// Between two steps in which memory is freed, others have their turn. It is longer than a step takes by far: a loop in wall time runs all
+/// that is due by then before it looks at its clients, and would not see them if each step took longer than the time to the next.
+const BETWEEN_STEPS: Span = Span::from_ms(2);
 
 /// See the file.
 pub struct Engine {
@@ -59,6 +64,8 @@ pub struct Engine {
     pub(crate) is_closing: Cell<bool>,
     pub(crate) is_closed: Cell<bool>,
     pub(crate) turn: Cell<u64>,
+    /// Whether a task frees memory.
+    pub(crate) is_freeing: Cell<bool>,
 }
 
 impl Engine {
@@ -280,18 +287,29 @@ impl Engine {
         Ok(true)
     }
 
-    /// Has all items gone.
+    /// Has all items gone. Their memory is freed meanwhile, step by step: however many they were, others wait for a step at most.
     ///
     /// # Errors
     /// When the engine does not serve any more.
-    pub async fn clear(&self) -> Result<(), Refused> {
+    pub async fn clear(self: &Rc<Self>) -> Result<(), Refused> {
         self.check_serves()?;
         self.state.borrow_mut().clear(self.host.sim().now());
         self.changed.notify();
+        if !self.is_freeing.replace(true) {
+            self.host.sim().spawn(self.clone().free_void());
+        }
         match self.config.ack {
             Ack::Cache => Ok(()),
             _ => self.flush().await.map_err(Refused::Failed),
         }
+    }
+
+    /// Frees the memory of items that removals of all have left.
+    async fn free_void(self: Rc<Self>) {
+        while self.state.borrow_mut().void.free_some() {
+            self.host.sim().sleep(BETWEEN_STEPS).await;
+        }
+        self.is_freeing.set(false);
     }
 
     /// Waits while as many changes wait for their drives as may.

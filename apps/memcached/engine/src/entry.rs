@@ -45,6 +45,6 @@ impl Entry {
     }
 }
 
-/// Bytes of memory of an item in the index without its key: the entry, a pointer and counts of its key, and the room that a tree leaves
+/// Bytes of memory of an item in the index without its key: the entry, the hash, pointer and counts of its key, and the room that a tree leaves
 /// between entries, a third (nodes are between half full and full).
-pub(crate) const ENTRY_BYTES: u64 = (size_of::<Entry>() + size_of::<Rc<[u8]>>()) as u64 * 4 / 3 + 16;
+pub(crate) const ENTRY_BYTES: u64 = (size_of::<Entry>() + size_of::<(u64, Rc<[u8]>)>()) as u64 * 4 / 3 + 16;

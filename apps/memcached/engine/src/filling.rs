@@ -84,6 +84,7 @@ impl State {
             self.finish(pair, form, full);
         }
         let waiting = if layout.has_parity() { self.bytes_of_row(pair) } else { 0 };
+        let waits = self.bytes_to_pack() as usize;
         let log = &mut self.logs[pair];
         let kept = match reserve {
             Reserve::Changes => log.reserve() + log.moving(),
@@ -115,7 +116,10 @@ impl State {
         // The chunks of a row are about equally long.
         let share = (CHUNK_HEADER + waiting / layout.columns()).next_multiple_of(form.block);
         let target = if layout.has_parity() { room.min(share) } else { room };
-        let (chunks, items) = (vec![vec![0; CHUNK_HEADER]], Vec::new());
+        // What waits may be more than this chunk takes, or in another log.
+        let mut first = Vec::with_capacity(room.min((CHUNK_HEADER + waits).next_multiple_of(form.block)));
+        first.resize(CHUNK_HEADER, 0);
+        let (chunks, items) = (vec![first], Vec::new());
         let row = log.segments.get(&segment).map_or(0, |segment| segment.chunks);
         *filling = Some(Filling { segment, slot, row, offset, chunks, target, items, changes_before, moves_before });
         true

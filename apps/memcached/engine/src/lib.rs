@@ -9,7 +9,8 @@
 //! | `config`, `error` | settings; why it does not open or serve |
 //! | `policy` | tokens and garbage collection: one policy a file |
 //! | `placement` | copies, or data and their parity |
-//! | `state`, `entry`, `stats` | index and cache, and what is counted |
+//! | `state`, `index`, `entry`, `stats` | index and cache, and what is counted |
+//! | `void` | what the removal of all items leaves in memory, freed in steps |
 //! | `log`, `waiting` | the log of a pair: segments, and what waits |
 //! | `pack`, `filling` | changes become chunks |
 //! | `flush` | epochs: tokens, writes |
@@ -46,6 +47,7 @@ mod filling;
 mod flush;
 mod hedge;
 mod in_order;
+mod index;
 mod item;
 mod lives;
 mod lock;
@@ -76,6 +78,7 @@ mod state;
 mod stats;
 #[cfg(test)]
 mod tail_tests;
+mod void;
 mod waiting;
 mod witness;
 mod zones;

@@ -4,6 +4,7 @@
 //! that an item is gone can be given up with its segment: nothing older of its key is left.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroU32;
 use std::rc::Rc;
 
 use nandscape_sim::Time;
@@ -23,9 +24,21 @@ pub(crate) struct Spot {
     pub(crate) segment: u64,
     pub(crate) slot: u32,
     pub(crate) offset: u32,
-    pub(crate) len: u32,
+    len: NonZeroU32,
     /// The drive of the group; the first where each has it.
     pub(crate) drive: u32,
+}
+
+impl Spot {
+    /// The place of a record of some bytes, which has one byte at least: in the index, no place takes no more room than a place.
+    pub(crate) fn new((segment, slot): (u64, u32), offset: u32, len: u32, drive: u32) -> Spot {
+        Spot { segment, slot, offset, len: NonZeroU32::new(len).unwrap_or(NonZeroU32::MIN), drive }
+    }
+
+    /// Bytes of the record.
+    pub(crate) fn len(&self) -> u32 {
+        self.len.get()
+    }
 }
 
 /// A segment in use.
@@ -111,6 +124,8 @@ pub(crate) struct Log {
     pub(crate) newest_chunks: u32,
     /// When the oldest change that waits was made.
     pub(crate) oldest: Option<Time>,
+    /// Segments below it have nothing that is needed, whatever their own counts: they are older than a removal of all items.
+    void_below: u64,
     /// Bytes of items in segments.
     pub(crate) live: u64,
     /// The oldest segment that counts, as all replicas know.
@@ -214,18 +229,31 @@ impl Log {
         self.packed += if let Queued::Clear(count) = change { count } else { 1 };
     }
 
-    /// All items are gone: changes that wait are void.
-    pub(crate) fn clear(&mut self, now: Time) {
-        let count = |change: &Queued| if let Queued::Clear(count) = change { *count } else { 1 };
-        let void: u64 = self.changes.drain(..).map(|change| count(&change)).sum();
+    /// All items are gone: changes that wait are void, which are returned.
+    pub(crate) fn clear(&mut self, now: Time) -> VecDeque<Queued> {
         self.queued += 1;
-        let clear = Queued::Clear(void + 1);
+        let clear = Queued::Clear(self.queued - self.packed);
         self.place_bytes = clear.bytes();
-        self.changes.push_back(clear);
         self.replaced = VecDeque::from([None]);
         self.oldest = Some(now);
-        self.segments.values_mut().for_each(|segment| (segment.live, segment.replaced) = (0, 0));
+        self.void_below = self.next;
+        if let Some(mut open) = self.segments.last_entry().filter(|_| self.is_open) {
+            // It has records of later items, too.
+            self.void_below = *open.key();
+            (open.get_mut().live, open.get_mut().replaced) = (0, 0);
+        }
         self.live = 0;
+        std::mem::replace(&mut self.changes, VecDeque::from([clear]))
+    }
+
+    /// Whether a segment has records that are still needed.
+    fn is_needed(&self, number: u64, segment: &Segment) -> bool {
+        number >= self.void_below && segment.is_needed()
+    }
+
+    /// Whether the oldest segment has records that are still needed.
+    pub(crate) fn is_tail_needed(&self) -> bool {
+        self.segments.first_key_value().is_some_and(|(number, segment)| self.is_needed(*number, segment))
     }
 
     /// Has something of a segment that is given up packed.
@@ -268,7 +296,7 @@ impl Log {
     /// An item was put, or is gone, at a place.
     pub(crate) fn count(&mut self, spot: Spot, is_there: bool) {
         if let Some(segment) = self.segments.get_mut(&spot.segment) {
-            let len = u64::from(spot.len);
+            let len = u64::from(spot.len());
             if is_there {
                 (segment.live, self.live) = (segment.live + len, self.live + len);
             } else {
@@ -284,7 +312,10 @@ impl Log {
         if segment.pending > 0 || is_open {
             return None;
         }
-        let (number, segment) = self.segments.pop_first()?;
+        let (number, mut segment) = self.segments.pop_first()?;
+        if !self.is_needed(number, &segment) {
+            (segment.live, segment.replaced) = (0, 0);
+        }
         self.live = self.live.saturating_sub(segment.live);
         Some((number, segment))
     }

@@ -95,6 +95,7 @@ impl Engine {
             is_closing: Cell::new(false),
             is_closed: Cell::new(false),
             turn: Cell::new(0),
+            is_freeing: Cell::new(false),
         });
         let is_recorded = is_even && lost(&parts) == 0 && shape.lost == 0 && !engine.config.records_opening;
         if !is_recorded {

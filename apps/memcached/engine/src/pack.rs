@@ -137,7 +137,7 @@ impl State {
         let len = match &what {
             What::Nothing => return true,
             What::Waits => return false,
-            What::Item(key) => record_bytes(key.len(), self.index[key].len as usize),
+            What::Item(key) => record_bytes(key.len(), self.index.get(key).map_or(0, |entry| entry.len as usize)),
             What::Delete(key, _) | What::Touch(key) => record_bytes(key.len(), 0),
             What::Clear => record_bytes(0, 0),
             What::Fold(number, Folded { bytes, .. }) | What::Bucket(number, bytes) => {
@@ -250,7 +250,8 @@ impl State {
                 }
             }
             What::Touch(key) => {
-                let Entry { expiry, version, .. } = self.index[&key];
+                let Some(Entry { expiry, version, .. }) = self.index.get(&key) else { return };
+                let (expiry, version) = (*expiry, *version);
                 Record { kind: Kind::Touch, expiry, version, key: &key, ..nothing }.put(filling.bytes());
             }
             What::Item(key) => self.append_item(pair, filling, &key, len),
@@ -272,7 +273,7 @@ impl State {
         let offset = (filling.offset + filling.bytes().len()) as u32;
         let mut order = self.logs[pair].layout.data(filling.segment, filling.row);
         let drive = order.nth(filling.chunks.len() - 1).unwrap_or(0) as u32;
-        Spot { segment: filling.segment, slot: filling.slot, offset, len: len as u32, drive }
+        Spot::new((filling.segment, filling.slot), offset, len as u32, drive)
     }
 
     fn append_bucket(&self, pair: usize, filling: &mut Filling, number: u32, value: &[u8]) -> Spot {

@@ -8,9 +8,10 @@ use crate::item::{Marks, New};
 use crate::log::Log;
 use crate::pack::Form;
 use crate::placement::{Layout, Placement};
-use crate::record::{Header, Kind, records};
+use crate::record::{Header, Kind, record_bytes, records};
 use crate::slots::Slots;
 use crate::state::State;
+use crate::void::STEP;
 use crate::waiting::Chunk;
 
 const REPLICAS: usize = 2;
@@ -73,4 +74,58 @@ fn a_clear_is_packed_before_moves_of_later_items() {
     let kinds: Vec<Kind> = records(images[0].image(0), header).iter().map(|(_, record)| record.kind).collect();
     assert_eq!((images.len(), kinds), (1, vec![Kind::Clear, Kind::Put]));
     assert_eq!((log.changes.len(), log.moves.len(), log.packed), (0, 0, log.queued));
+}
+
+/// However many segments there are, a Clear voids them at once; the open one counts what comes after it.
+#[test]
+fn a_clear_voids_segments_and_the_open_one_counts_anew() {
+    let form = Form { segment: 64 << 10, block: 4_096, id: 1, slots: Slots::plain(64 << 10) };
+    let mut state = State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
+    let write = |state: &mut State| {
+        state.pack(0, form, 0);
+        for _ in 0..state.logs[0].queues[0].len() {
+            (0..REPLICAS).for_each(|replica| _ = state.written(0, replica));
+        }
+    };
+    for key in [&b"one"[..], b"two"] {
+        put(&mut state, key, vec![7; 40 << 10].into());
+    }
+    write(&mut state);
+    put(&mut state, b"six", vec![7; 9].into());
+    state.clear(Time::ZERO);
+    put(&mut state, b"ten", vec![8; 1_000].into());
+    state.clear(Time::ZERO);
+    assert_eq!((state.items(), state.logs[0].live, state.logs[0].is_tail_needed()), ((0, 0), 0, false));
+    put(&mut state, b"three", vec![9; 1_000].into());
+    write(&mut state);
+    let of_three = record_bytes(5, 1_000) as u64;
+    let log = &mut state.logs[0];
+    assert_eq!((log.live, log.packed, log.segments.len()), (of_three, log.queued, 2));
+    let (number, segment) = log.take_tail().expect("a segment that all replicas have");
+    assert_eq!((number, segment.is_needed(), log.live, log.is_tail_needed()), (0, false, of_three, true));
+    log.is_open = false;
+    let (number, segment) = log.take_tail().expect("the one that was open");
+    assert_eq!((number, segment.live, log.live), (1, of_three, 0));
+}
+
+/// The memory of items that are gone counts until it is free.
+#[test]
+fn memory_after_a_clear_is_freed_in_steps() {
+    let mut state = State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 30, true);
+    let empty = state.memory_bytes();
+    let count = 10 * STEP as u64;
+    (0..count).for_each(|number| put(&mut state, &number.to_le_bytes(), vec![1; 100].into()));
+    let full = state.memory_bytes();
+    state.clear(Time::ZERO);
+    let change = state.memory_bytes() - full;
+    assert!(change < 100, "the places of the removal are new: {change}");
+    assert_eq!((state.items().0, state.index_bytes()), (0, 0));
+    let (mut steps, mut last) = (1, state.memory_bytes());
+    while state.void.free_some() {
+        assert!(state.memory_bytes() < last);
+        (steps, last) = (steps + 1, state.memory_bytes());
+    }
+    // Its entry, its place in the cache's list, and its change.
+    assert_eq!(steps, 3 * count / STEP as u64);
+    assert!(state.memory_bytes() < empty + 100);
 }

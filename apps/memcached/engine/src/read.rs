@@ -116,9 +116,9 @@ impl Engine {
     fn begin(&self, key: &[u8], access: Access) -> Result<Option<Begun>, Miss> {
         let now_s = self.now_s();
         let mut state = self.state.borrow_mut();
-        let was_there = state.index.contains_key(key);
+        let expired = state.stats.expired;
         let Some(entry) = state.look(key, now_s) else {
-            return if was_there { Err(Miss::Expired) } else { Ok(None) };
+            return if state.stats.expired > expired { Err(Miss::Expired) } else { Ok(None) };
         };
         let item = entry.value.clone().map(|value| entry.item(value));
         if item.is_some() {
@@ -251,7 +251,7 @@ impl Engine {
             true => self.read_in_time(other, self.place(spot), apart, attributes).await,
             false => Some(other.read(self.place(spot), apart, attributes, patience).await),
         });
-        let mut bytes = vec![0; spot.len as usize];
+        let mut bytes = vec![0; spot.len() as usize];
         for piece in all(reads).await {
             match piece? {
                 Ok(piece) => xor(&mut bytes, &piece),
@@ -265,7 +265,7 @@ impl Engine {
 
     /// Where the bytes of an item are on a drive.
     pub(crate) fn place(&self, spot: Spot) -> (u64, usize) {
-        (self.start_of(spot.slot) + u64::from(spot.offset), spot.len as usize)
+        (self.start_of(spot.slot) + u64::from(spot.offset), spot.len() as usize)
     }
 
     /// The other drives of a group that are in use.

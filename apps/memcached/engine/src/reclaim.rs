@@ -6,7 +6,7 @@
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::log::{Log, Reclaiming, Segment, Spot};
+use crate::log::{Log, Reclaiming, Spot};
 use crate::placement::{is_whole, rows};
 use crate::record::{Kind, Record, pieces, records};
 use crate::small::{bucket_number, items};
@@ -66,7 +66,7 @@ impl Engine {
         let room = self.room(&state.logs[pair]);
         let log = &mut state.logs[pair];
         // A segment without items needs no room elsewhere, and is free at once.
-        let moves = log.segments.values().next().is_some_and(Segment::is_needed);
+        let moves = log.is_tail_needed();
         let coming = log.coming_free() - log.free.len();
         if !is_due || moves && coming > 0 && log.free.len() <= coming {
             return None;

@@ -282,7 +282,7 @@ impl Engine {
             if replay.is_cleared {
                 return;
             }
-            let spot = Spot { segment: found.number, slot: found.slot, offset, len: record.len() as u32, drive };
+            let spot = Spot::new((found.number, found.slot), offset, record.len() as u32, drive);
             match replay.damage {
                 Some(_) => replay.drop_record(&record, &state),
                 None => replay.take(&mut state, pair, (&record, spot), now),

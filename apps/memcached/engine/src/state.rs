@@ -2,18 +2,20 @@
 //!
 //! The value of an item that not all replicas have stays in memory: that copy has authority. Others leave memory by second chance.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use nandscape_sim::Time;
 use nandscape_sim::rng::mix;
 
 use crate::entry::{ENTRY_BYTES, Entry};
+use crate::index::Index;
 use crate::item::{Marks, New};
 use crate::log::Log;
 use crate::record::record_bytes;
 use crate::small::Small;
 use crate::stats::Stats;
+use crate::void::{Void, entries};
 use crate::waiting::{Move, Name, Queued};
 
 /// Bytes of a place in a queue or the cache's list.
@@ -21,7 +23,7 @@ const PLACE_BYTES: u64 = 32;
 
 /// See the file.
 pub(crate) struct State {
-    pub(crate) index: BTreeMap<Rc<[u8]>, Entry>,
+    pub(crate) index: Index,
     pub(crate) small: Small,
     pub(crate) logs: Vec<Log>,
     pub(crate) version: u64,
@@ -35,6 +37,8 @@ pub(crate) struct State {
     pub(crate) unpacked_bytes: u64,
     pub(crate) image_bytes: u64,
     clock: VecDeque<(Rc<[u8]>, u64)>,
+    /// What removals of all items have left to be freed.
+    pub(crate) void: Void,
     memory: u64,
     /// Whether values stay in memory that all replicas have.
     pub(crate) caches: bool,
@@ -51,7 +55,7 @@ impl State {
     pub(crate) fn new(logs: Vec<Log>, memory: u64, caches: bool) -> State {
         let [key_bytes, value_bytes, unpacked_bytes, image_bytes, copies, copies_waiting, copy_key_bytes] = [0; 7];
         State {
-            index: BTreeMap::new(),
+            index: Index::default(),
             small: Small::default(),
             logs,
             version: 1,
@@ -63,6 +67,7 @@ impl State {
             unpacked_bytes,
             image_bytes,
             clock: VecDeque::new(),
+            void: Void::default(),
             memory,
             caches,
             stats: Stats::default(),
@@ -89,7 +94,8 @@ impl State {
         let queued: usize = self.logs.iter().map(|log| log.changes.len() + log.moves.len()).sum();
         let places = (queued + self.clock.len()) as u64 * PLACE_BYTES;
         let copies = self.copies * ENTRY_BYTES + self.copy_key_bytes;
-        self.index_bytes() + copies + self.value_bytes + self.image_bytes + self.small.waiting_bytes() + places
+        let items = self.index_bytes() + copies + self.value_bytes;
+        items + self.image_bytes + self.small.waiting_bytes() + places + self.void.bytes()
     }
 
     pub(crate) fn is_over_memory(&self) -> bool {
@@ -260,26 +266,29 @@ impl State {
         }
     }
 
-    /// All items are gone.
+    /// All items are gone. It takes the same time whatever their number: their memory is freed step by step, by [`Void::free_some`].
     pub(crate) fn clear(&mut self, now: Time) {
-        self.index.clear();
-        self.clock.clear();
-        self.small.clear();
+        let bytes = self.memory_bytes();
+        let mut taken = vec![entries(std::mem::take(&mut self.clock))];
+        taken.extend(self.index.take());
+        taken.extend(self.small.clear());
+        taken.extend(self.logs.iter_mut().map(|log| entries(log.clear(now))));
         (self.key_bytes, self.value_bytes, self.unpacked_bytes) = (0, 0, 0);
         (self.copies, self.copies_waiting, self.copy_key_bytes) = (0, 0, 0);
         self.version += 1;
-        self.logs.iter_mut().for_each(|log| log.clear(now));
+        self.void.add(taken, bytes.saturating_sub(self.memory_bytes()));
     }
 
     /// Keeps the value of an item in memory, if it is still this version.
     pub(crate) fn keep(&mut self, key: &[u8], version: u64, value: &Rc<[u8]>) -> bool {
-        let Some((key, _)) = self.index.get_key_value(key) else { return false };
-        let key = key.clone();
-        let Some(entry) = self.index.get_mut(&key).filter(|entry| entry.version == version) else { return false };
+        let Some((own, entry)) = self.index.get_key_value(key) else { return false };
+        if entry.version != version {
+            return false;
+        }
         if self.caches && entry.value.is_none() {
-            entry.value = Some(value.clone());
+            self.clock.push_back((own.clone(), version));
+            self.index.get_mut(key).into_iter().for_each(|entry| entry.value = Some(value.clone()));
             self.value_bytes += value.len() as u64;
-            self.clock.push_back((key, version));
             self.evict_values();
         }
         true

@@ -4,6 +4,7 @@
 //! large ones until the log has been written once: the drives are in the state that a pass of writes leaves.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::policy::policy;
@@ -269,6 +270,8 @@ struct Run {
     misses: RefCell<Histogram>,
     tenants: RefCell<Vec<Histogram>>,
     problem: RefCell<Option<RunError>>,
+    /// What writers put, by its mark.
+    values: RefCell<BTreeMap<u8, Rc<[u8]>>>,
 }
 
 async fn run_on(spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, RunError> {
@@ -295,23 +298,28 @@ impl Run {
         let items = (log / 100 * load.fill / (load.read_bytes + AROUND_ITEM)).max(1);
         let written = (log / WRITTEN_SHARE / (load.write_bytes + AROUND_ITEM)).max(1);
         let [put_bytes, left] = [0, load.reads].map(Cell::new);
-        let (reads, misses, tenants, problem) = Default::default();
-        Ok(Run { engine, load, items, written, put_bytes, left, reads, misses, tenants, problem })
+        let (reads, misses, tenants, problem, values) = Default::default();
+        Ok(Run { engine, load, items, written, put_bytes, left, reads, misses, tenants, problem, values })
     }
 
-    async fn put(&self, key: &[u8], bytes: u64, mark: u64) -> Result<(), RunError> {
-        let new = New { flags: 0, expiry: 0, value: vec![mark as u8; bytes as usize].into() };
+    async fn put(&self, key: &[u8], value: Rc<[u8]>) -> Result<(), RunError> {
+        let new = New { flags: 0, expiry: 0, value };
         self.engine.put(key, Expect::Any, new).await.map(drop).map_err(RunError::Put)
+    }
+
+    /// The value that writers put for an item: always the same bytes, which are made once.
+    fn value_to_write(&self, number: u64) -> Rc<[u8]> {
+        self.values.borrow_mut().entry(number as u8).or_insert_with(|| value(self.load.write_bytes, number)).clone()
     }
 
     /// Puts all items, then large ones until `written_bytes` were written to all drives together.
     async fn prepare(&self, written_bytes: u64) -> Result<(), RunError> {
         for item in 0..self.items {
-            self.put(&item.to_le_bytes(), self.load.read_bytes, item).await?;
+            self.put(&item.to_le_bytes(), value(self.load.read_bytes, item)).await?;
         }
         let mut round = 0;
         while self.engine.stats().written_bytes < written_bytes {
-            self.put(&large(round % self.written), self.load.write_bytes, round).await?;
+            self.put(&large(round % self.written), value(self.load.write_bytes, round)).await?;
             round += 1;
         }
         Ok(())
@@ -366,7 +374,7 @@ impl Run {
     async fn write(self: Rc<Self>, mut rng: Rng) {
         while self.left.get() > 0 {
             let number = rng.below(self.written);
-            if let Err(problem) = self.put(&large(number), self.load.write_bytes, number).await {
+            if let Err(problem) = self.put(&large(number), self.value_to_write(number)).await {
                 self.problem.borrow_mut().get_or_insert(problem);
                 return;
             }
@@ -410,6 +418,11 @@ impl Run {
             }
         }
     }
+}
+
+/// A value of so many bytes with a mark.
+fn value(bytes: u64, mark: u64) -> Rc<[u8]> {
+    std::iter::repeat_n(mark as u8, bytes as usize).collect()
 }
 
 fn large(number: u64) -> Vec<u8> {

@@ -150,7 +150,7 @@ impl State {
             Some(loaded) => loaded.is_unpacked = true,
             None => drop(self.small.load(number, bytes.into(), true, 0)),
         }
-        self.small.table[number as usize].asked = 0;
+        self.small.known_mut(number).into_iter().for_each(|known| known.asked = 0);
         self.stats.moved += 1;
         self.logs[pair].move_later(Move::Item(Name::Bucket(number)));
     }

@@ -203,7 +203,7 @@ impl Engine {
         if others.len() < self.layout.columns() || !self.layout.has_parity() {
             return Ok(None);
         }
-        let mut bytes = vec![0; spot.len as usize];
+        let mut bytes = vec![0; spot.len() as usize];
         for other in others {
             match self.read_of(pair, other, spot).await? {
                 Some(piece) => xor(&mut bytes, &piece),

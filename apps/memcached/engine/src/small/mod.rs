@@ -27,6 +27,7 @@ use nandscape_sim::rng::mix;
 
 use crate::log::{Log, Spot};
 use crate::state::hash;
+use crate::void::{Entries, entries};
 
 pub(crate) use bucket::{BUCKET, items};
 pub(crate) use doubt::Doubt;
@@ -39,6 +40,8 @@ pub const MOST_SMALL: usize = BUCKET / 4;
 const SHARE: u64 = 60;
 /// Bits that a key sets in a filter.
 const BITS: u32 = 4;
+/// Buckets that are forgotten together after a removal of all items.
+const TOGETHER: usize = 4_096;
 
 /// The buckets of a log of a number of bytes.
 pub(crate) fn buckets(log_bytes: u64) -> u64 {
@@ -67,7 +70,7 @@ impl Known {
             filter = [filter[0] | low, filter[1] | high];
         }
         let place = spot.segment << 16 | u64::from(spot.drive) << 12 | count;
-        Known { place, offset: spot.offset, len: spot.len as u16, asked: 0, filter }
+        Known { place, offset: spot.offset, len: spot.len() as u16, asked: 0, filter }
     }
 
     fn count(&self) -> u64 {
@@ -77,7 +80,7 @@ impl Known {
     fn spot(&self, log: &Log) -> Option<Spot> {
         let (segment, drive) = (self.place >> 16, (self.place >> 12) as u32 & 0xf);
         let slot = log.slot_of(segment).filter(|_| self.len > 0)?;
-        Some(Spot { segment, slot, offset: self.offset, len: self.len.into(), drive })
+        Some(Spot::new((segment, slot), self.offset, self.len.into(), drive))
     }
 }
 
@@ -110,6 +113,9 @@ pub(crate) struct Small {
     total: u32,
     /// Empty until there is a bucket.
     table: Vec<Known>,
+    /// Removals of all items, and how many of them each [`TOGETHER`] buckets know of: if not all, there are none.
+    clears: u64,
+    clears_known: Vec<u64>,
     loaded: BTreeMap<u32, Loaded>,
     /// Keys whose bucket is to be written: their item in the index is newer, or they have none.
     changed: BTreeMap<u32, BTreeSet<Rc<[u8]>>>,
@@ -137,6 +143,7 @@ impl Small {
     /// Makes the table, if there is none.
     fn allocate(&mut self) {
         self.table.resize(self.total as usize, Known::default());
+        self.clears_known.resize(self.table.len().div_ceil(TOGETHER), self.clears);
     }
 
     /// Whether there are buckets.
@@ -155,7 +162,18 @@ impl Small {
     }
 
     fn known(&self, number: u32) -> Option<&Known> {
-        self.table.get(number as usize).filter(|known| known.len > 0)
+        let place = number as usize;
+        self.clears_known.get(place / TOGETHER).filter(|clears| **clears == self.clears)?;
+        self.table.get(place).filter(|known| known.len > 0)
+    }
+
+    fn known_mut(&mut self, number: u32) -> Option<&mut Known> {
+        let place = number as usize;
+        let clears = self.clears_known.get_mut(place / TOGETHER)?;
+        if std::mem::replace(clears, self.clears) != self.clears {
+            self.table.chunks_mut(TOGETHER).nth(place / TOGETHER)?.fill(Known::default());
+        }
+        self.table.get_mut(place)
     }
 
     /// Where a bucket is.
@@ -222,14 +240,16 @@ impl Small {
         self.outside.contains_key(key)
     }
 
-    /// All items are gone.
-    pub(crate) fn clear(&mut self) {
-        self.table.fill(Known::default());
-        self.loaded.clear();
-        self.changed.clear();
-        self.masks.clear();
-        self.outside.clear();
+    /// All items are gone. What that leaves is returned.
+    pub(crate) fn clear(&mut self) -> [(Entries, usize); 4] {
+        self.clears += 1;
         (self.loaded_bytes, self.items, self.buckets) = (0, 0, 0);
+        [
+            entries(std::mem::take(&mut self.loaded)),
+            entries(std::mem::take(&mut self.changed)),
+            entries(std::mem::take(&mut self.masks)),
+            entries(std::mem::take(&mut self.outside)),
+        ]
     }
 
     /// Items in buckets.
@@ -264,10 +284,10 @@ impl Small {
 
     /// Notes what memory has of a bucket; its former place is void.
     fn set(&mut self, number: u32, known: Known) {
-        if let Some(before) = self.table.get_mut(number as usize) {
+        if let Some(place) = self.known_mut(number) {
+            let before = std::mem::replace(place, known);
             self.items = self.items + known.count() - before.count();
             self.buckets = self.buckets + u64::from(known.len > 0) - u64::from(before.len > 0);
-            *before = known;
         }
     }
 
@@ -298,7 +318,7 @@ impl Small {
 
     /// Notes that the item at a place of a bucket was asked for.
     fn ask(&mut self, number: u32, place: usize) {
-        if let Some(known) = self.table.get_mut(number as usize) {
+        if let Some(known) = self.known_mut(number) {
             known.asked |= 1 << place.min(15);
         }
     }

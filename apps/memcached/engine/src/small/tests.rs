@@ -7,7 +7,7 @@ use nandscape_lab_crash::each;
 use nandscape_sim::{Rng, Seed, Time};
 
 use super::bucket::{self, items};
-use super::{Known, Small, bits};
+use super::{Known, Small, TOGETHER, bits};
 use crate::item::{Marks, New};
 use crate::log::{Log, Segment, Spot};
 use crate::pack::Form;
@@ -179,7 +179,7 @@ impl Rig {
             let slot = self.state.logs[0].segments[&header.segment].slot;
             for (place, record) in records(image, Header { offset: 0, ..header }) {
                 let (offset, len) = (header.offset + place, record.len() as u32);
-                let spot = Spot { segment: header.segment, slot, offset, len, drive: 0 };
+                let spot = Spot::new((header.segment, slot), offset, len, 0);
                 self.written.push((spot, image[place as usize..][..record.len()].to_vec()));
             }
         }
@@ -405,7 +405,7 @@ fn a_new_item_stays_in_a_full_bucket() {
             state.put(key(number), new, Marks::default(), NOW);
         }
         let folded = state.fold(0, 0).expect("a bucket in memory");
-        let spot = Spot { segment: 0, slot: 0, offset: 0, len: folded.bytes.len() as u32, drive: 0 };
+        let spot = Spot::new((0, 0), 0, folded.bytes.len() as u32, 0);
         let all: Vec<Rc<[u8]>> = items(&folded.bytes).map(|item| item.key.into()).collect();
         state.folded(0, 0, folded, spot);
         state.small.table[0].asked = u16::MAX;
@@ -426,7 +426,7 @@ fn memory_has_thirty_two_bytes_of_a_bucket() {
 /// 16 keys in 128 bits, 4 bits a key: the filter also has some 2% of other keys.
 #[test]
 fn a_filter_has_each_of_its_keys_and_few_others() {
-    let spot = Spot { segment: 3, slot: 4, offset: 5, len: 600, drive: 2 };
+    let spot = Spot::new((3, 4), 5, 600, 2);
     let key = |number: u32| number.to_le_bytes();
     let keys: Vec<[u8; 4]> = (0..16).map(key).collect();
     let marks = crate::item::Marks::default();
@@ -443,4 +443,23 @@ fn a_filter_has_each_of_its_keys_and_few_others() {
     assert!((0..16).all(|number| has(&key(number))));
     let wrong = (16..10_016).filter(|number| has(&key(*number))).count();
     assert!((100..500).contains(&wrong), "{wrong} of 10,000");
+}
+
+/// Buckets are forgotten at once; what memory has of others of their part of the table is forgotten with the next that is written.
+#[test]
+fn a_removal_of_all_items_forgets_all_buckets() {
+    let total = 2 * TOGETHER as u32 + 1;
+    let (mut small, known) = (Small::new(total, 100), Known { place: 3, len: 9, asked: 1, ..Known::default() });
+    let all = [0, 5, TOGETHER as u32, total - 1];
+    all.iter().for_each(|number| small.set(*number, known));
+    assert_eq!((small.items(), small.buckets()), (12, 4));
+    drop(small.clear());
+    let found = |small: &Small| all.map(|number| small.known(number).is_some());
+    assert_eq!((found(&small), small.items(), small.buckets()), ([false; 4], 0, 0));
+    small.ask(total - 1, 2);
+    assert!(!small.is_hot(total - 1));
+    small.set(5, Known { asked: 0, ..known });
+    assert_eq!((found(&small), small.items(), small.buckets()), ([false, true, false, false], 3, 1));
+    small.set(0, known);
+    assert_eq!((found(&small), small.items(), small.is_hot(5)), ([true, true, false, false], 6, false));
 }

@@ -1,5 +1,6 @@
 //! Clients that break the protocol, send half of it, or do not take their answers.
 
+use nandscape_apps_memcached_engine::Config;
 use nandscape_apps_memcached_engine::memcached::MOST_LINE;
 use nandscape_sim::Span;
 
@@ -52,6 +53,29 @@ fn a_long_line_and_a_huge_length_hold_little_memory() {
         last.wire().finish();
         sim.sleep(Span::from_ms(1)).await;
         assert_eq!(server.counters().connections, 2);
+    });
+}
+
+/// The memory of all items is not freed at once: clients are served meanwhile, and items that come are others.
+#[test]
+fn a_removal_of_all_items_lets_others_go_on() {
+    let config = Config { memory: 8 << 20, ..SMALL };
+    serve("epochs", config, async |sim, engine, server| {
+        let (mut wild, mut good) = (Client::new(&sim, &server), Client::new(&sim, &server));
+        for number in 0..5_000 {
+            assert_eq!(good.ask(&format!("set k{number} 0 0 1\r\nx\r\n"), 1).await, "STORED\r\n");
+        }
+        let full = engine.stats().memory_bytes;
+        assert_eq!(wild.ask("flush_all\r\n", 1).await, "OK\r\n");
+        let stats = engine.stats();
+        assert!(stats.items == 0 && stats.memory_bytes > full / 2, "{stats:?}");
+        assert_eq!(good.ask("set k7 0 0 1\r\ny\r\n", 1).await, "STORED\r\n");
+        assert_eq!(wild.ask("flush_all\r\n", 1).await, "OK\r\n");
+        assert_eq!(good.ask("set k8 0 0 1\r\nz\r\n", 1).await, "STORED\r\n");
+        sim.sleep(Span::from_ms(100)).await;
+        let stats = engine.stats();
+        assert!(stats.items == 1 && stats.memory_bytes < full / 10, "{stats:?}");
+        assert_eq!(good.ask("get k7 k8\r\n", 3).await, "VALUE k8 0 1\r\nz\r\nEND\r\n");
     });
 }
 
