@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
+
 use crate::memcached::{Client, Server};
 use crate::remote::{ALL, Drive, check, end, over, refused, set, start, statistic, until_lost};
 
@@ -16,6 +18,13 @@ fn order(folder: &Path, drive: &str, url: &str) -> Command {
 /// What `nandscape ctl memcached replace` prints.
 fn replace(folder: &Path, drive: &str, url: &str) -> std::io::Result<Output> {
     order(folder, drive, url).output()
+}
+
+/// An order to the server's control socket.
+fn ctl(folder: &Path, words: &[&str]) -> std::io::Result<Output> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    let (order, given) = words.split_at(words.len().min(if words[0] == "fault" { 2 } else { 1 }));
+    command.arg("ctl").args(order).arg(folder.join("m.control")).args(given).output()
 }
 
 #[test]
@@ -163,6 +172,10 @@ fn a_lost_drive_of_the_process_is_made_anew_while_clients_are_served() {
             replace(folder.path(), "d0", "new"),
             "drive 0 is in use; a drive that is missing or has failed is valid",
         );
+        let fault = ["fault", "add", "slow read by=1us", "--drive", "d1"];
+        refused(ctl(folder.path(), &fault), "drive d1 is missing; a drive in use is valid");
+        let listed = ctl(folder.path(), &["drives"]).unwrap();
+        assert!(String::from_utf8_lossy(&listed.stdout).contains("the drive is missing"), "{listed:?}");
         std::fs::write(&lost, "the lost drive").unwrap();
         refused(replace(folder.path(), "d1", "new"), "the lost drive has this file; remove it");
         std::fs::remove_file(&lost).unwrap();
@@ -174,6 +187,15 @@ fn a_lost_drive_of_the_process_is_made_anew_while_clients_are_served() {
             set(&mut client, 100..110, 1);
         }
         set(&mut client, 110..200, 1);
+        // Orders and figures are those of the new drive.
+        let done = ctl(folder.path(), &fault).unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let figures: Value =
+            serde_json::from_slice(&ctl(folder.path(), &["statistics", "--json"]).unwrap().stdout).unwrap();
+        let drive = &figures["drives"][1];
+        assert_eq!((&drive["name"], &drive["read_only"]), (&"d1".into(), &Value::Null), "{drive}");
+        assert!(drive["counters"]["host_written_bytes_total"].as_f64() > Some(0.0), "{drive}");
+        assert_eq!(drive["faults"].as_array().map(Vec::len), Some(1), "{drive}");
         server.end("-KILL");
         // Without a drive that it was made from.
         std::fs::remove_file(store.join("d0.nand")).unwrap();

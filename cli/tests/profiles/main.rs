@@ -21,7 +21,8 @@ mod zn540_zones;
 
 use point::{Measured, Table};
 
-const TABLES: [Table; 6] = [zn540::TABLE, zn540_zones::TABLE, samsung::TABLE, sm843t::TABLE, mqsim::TABLE, ocssd::TABLE];
+const TABLES: [Table; 6] =
+    [zn540::TABLE, zn540_zones::TABLE, samsung::TABLE, sm843t::TABLE, mqsim::TABLE, ocssd::TABLE];
 
 #[test]
 #[expect(clippy::print_stderr, reason = "tells the developer what was done")]

@@ -8,7 +8,7 @@ use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Span, Time};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures, Tally};
-use nandscape_transport_reactor::watch::{Look, Wants, Went};
+use nandscape_transport_reactor::watch::{DriveLook, Look, Wants, Went};
 use nandscape_transport_reactor::{Handle, Timing};
 use serde::Serialize;
 
@@ -114,6 +114,8 @@ struct WentTold {
 
 /// The values at a sample.
 pub(super) struct Seen {
+    /// If a drive has come whose parts the page does not know.
+    pub(super) hello: Option<Hello>,
     pub(super) frame: Frame,
     pub(super) wear: Option<Vec<Option<inside::WearTold>>>,
     pub(super) operations: Option<inside::OperationsTold>,
@@ -128,6 +130,7 @@ pub(super) struct Sampler {
     /// The wall clock and the figures of the last frame with a whole second.
     second: (Time, Vec<Arc<Figures>>),
     looked: u64,
+    takes_orders: bool,
 }
 
 impl Sampler {
@@ -136,18 +139,9 @@ impl Sampler {
         let wall = handles.first()?.clock().now();
         let wants = Wants { layout: true, wear: false, operations: true };
         let (figures, looks) = look(handles, wants)?;
-        let names = figures.iter().flat_map(|one| &one.exports).map(|export| export.name.clone());
-        let layouts = looks.iter().flat_map(|look| &look.drives).map(|drive| drive.layout.as_ref());
-        let drives = names.zip(layouts.map(|layout| layout.map(LayoutTold::of)));
-        let hello = Hello {
-            schema: SCHEMA,
-            interval_ms: EVERY.as_millis() as u64,
-            takes_orders,
-            max_pages: MAX_PAGES,
-            drives: drives.map(|(name, layout)| DriveTold { name, layout }).collect(),
-        };
+        let hello = hello(&figures, &looks, takes_orders);
         let second = (wall, figures.clone());
-        Some((Sampler { wall, figures, looks, second, looked: 0 }, hello))
+        Some((Sampler { wall, figures, looks, second, looked: 0, takes_orders }, hello))
     }
 
     /// The next look; `None` when a reactor has ended.
@@ -156,17 +150,17 @@ impl Sampler {
         let wear = self.looked.is_multiple_of(WEAR_EVERY);
         let operations = self.looked % OPERATIONS_EVERY == OPERATIONS_EVERY - 1;
         self.looked += 1;
-        let (figures, mut looks) = look(handles, Wants { layout: false, wear, operations })?;
-        for (look, before) in looks.iter_mut().zip(&mut self.looks) {
-            for (drive, before) in look.drives.iter_mut().zip(&mut before.drives) {
-                drive.layout = before.layout.take();
-            }
+        let (mut figures, mut looks) = look(handles, Wants { layout: false, wear, operations })?;
+        let has_come = keep_layouts(&mut looks, &mut self.looks);
+        if has_come {
+            (figures, looks) = look(handles, Wants { layout: true, wear, operations })?;
         }
         let mut frame = self.frame(wall, &figures, &looks);
         if operations {
             self.tell_of_second(&mut frame, wall, &figures);
         }
         let seen = Seen {
+            hello: has_come.then(|| hello(&figures, &looks, self.takes_orders)),
             frame,
             wear: wear.then(|| inside::wear(&looks)),
             operations: operations.then(|| inside::operations(&looks)),
@@ -224,6 +218,31 @@ impl Sampler {
     }
 }
 
+/// Drives keep the layouts of the look before. Whether another drive has taken the place of one since, or of a missing one.
+fn keep_layouts(looks: &mut [Look], before: &mut [Look]) -> bool {
+    let drives = looks.iter_mut().zip(before).flat_map(|(look, before)| look.drives.iter_mut().zip(&mut before.drives));
+    let keep = |(drive, before): (&mut DriveLook, &mut DriveLook)| {
+        drive.layout = before.layout.take();
+        drive.inside.is_some() && (drive.layout.is_none() || inside::is_another(drive, before))
+    };
+    // All of them, also behind one that is another.
+    drives.map(keep).filter(|is_another| *is_another).count() > 0
+}
+
+/// What a page is told first of the drives.
+fn hello(figures: &[Arc<Figures>], looks: &[Look], takes_orders: bool) -> Hello {
+    let names = figures.iter().flat_map(|one| &one.exports).map(|export| export.name.clone());
+    let layouts = looks.iter().flat_map(|look| &look.drives).map(|drive| drive.layout.as_ref());
+    let drives = names.zip(layouts.map(|layout| layout.map(LayoutTold::of)));
+    Hello {
+        schema: SCHEMA,
+        interval_ms: EVERY.as_millis() as u64,
+        takes_orders,
+        max_pages: MAX_PAGES,
+        drives: drives.map(|(name, layout)| DriveTold { name, layout }).collect(),
+    }
+}
+
 /// Samples all reactors.
 fn look(handles: &[Handle], wants: Wants) -> Option<(Vec<Arc<Figures>>, Vec<Look>)> {
     let looks: Option<Vec<Look>> = handles.iter().map(|handle| handle.look(wants)).collect();
@@ -240,7 +259,9 @@ impl DriveFrame {
     fn of(now: &ExportFigures, before: &ExportFigures, interval_s: f64) -> DriveFrame {
         let grown = |name: &'static str| {
             let of = |figures: &ExportFigures| figures.counters.get(name).copied().unwrap_or(0.0);
-            of(now) - of(before)
+            let (now, before) = (of(now), of(before));
+            // Another drive that has taken the place counts from zero.
+            if now < before { now } else { now - before }
         };
         let only_grow = now.counters.keys().filter(|name| name.ends_with("_total"));
         let written = grown("host_written_bytes_total");

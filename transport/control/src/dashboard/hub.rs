@@ -42,6 +42,14 @@ struct State {
     operations: Option<Sent>,
 }
 
+impl State {
+    /// Forgets all samples.
+    fn forget(&mut self) {
+        (self.hello, self.wear, self.operations) = (None, None, None);
+        self.frames.clear();
+    }
+}
+
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
@@ -184,6 +192,13 @@ impl Shared {
         self.tell("hello", &hello, |state, hello| state.hello = Some(hello));
         while self.wait_for_tick() {
             let Some(seen) = sampler.look(handles) else { return self.end() };
+            if let Some(hello) = &seen.hello {
+                self.tell("hello", hello, |state, hello| {
+                    // A page begins anew with it.
+                    state.forget();
+                    state.hello = Some(hello);
+                });
+            }
             self.tell("frame", &seen.frame, |state, frame| {
                 state.frames.push_back(frame);
                 if state.frames.len() > HISTORY {
@@ -197,9 +212,7 @@ impl Shared {
                 self.tell("operations", operations, |state, operations| state.operations = Some(operations));
             }
         }
-        let mut state = self.state();
-        (state.hello, state.wear, state.operations) = (None, None, None);
-        state.frames.clear();
+        self.state().forget();
     }
 
     fn tell(&self, event: &str, data: &impl Serialize, put: impl FnOnce(&mut State, Sent)) {

@@ -58,7 +58,9 @@ impl Shares {
         for ((now, before), arrays) in parts.take(MOST) {
             let whole = passed.ns() * u64::from(arrays);
             let share = |causes: &[nandscape_sim::Cause]| {
-                let busy: u64 = causes.iter().map(|cause| now[cause.index()] - before[cause.index()]).sum();
+                // Another drive may have taken the place.
+                let grown = |cause: &nandscape_sim::Cause| now[cause.index()].saturating_sub(before[cause.index()]);
+                let busy: u64 = causes.iter().map(grown).sum();
                 percent(busy, whole)
             };
             shares.read.push(share(&[cause::HOST_READ, cause::RETRY, cause::FAULT]));
@@ -68,6 +70,13 @@ impl Shares {
         }
         shares
     }
+}
+
+/// Whether another drive has taken the place of one since the look before: a die has been busy for less time in all.
+pub(super) fn is_another(now: &DriveLook, before: &DriveLook) -> bool {
+    let (Some(now), Some(before)) = (&now.inside, &before.inside) else { return false };
+    let sum = |busy: &Busy| busy.iter().sum::<u64>();
+    now.dies.iter().zip(&before.dies).any(|(now, before)| sum(now) < sum(before))
 }
 
 /// Rounded; at least 1 if there was any work.

@@ -5,6 +5,7 @@
 //! | `drives` | its drives |
 //! | `remote` | those of other servers |
 //! | `replace` | another drive takes the place of a lost one |
+//! | `seat` | the place of a drive, for the operator |
 //! | `added` | remote drives that the loop did not have when it began |
 //! | `serve` | a thread with drives, engine and server |
 //! | `client` | a client at its socket |
@@ -15,6 +16,7 @@ mod client;
 mod drives;
 mod remote;
 mod replace;
+mod seat;
 mod serve;
 mod sockets;
 

@@ -2,8 +2,6 @@
 //!
 //! An order claims the place first, so that a second order is rejected at once. Connecting and making a file may block, so a thread of the operator
 //! does these, and hands the result over to the loop.
-//!
-//! Left out: figures and fault orders of a new drive of the process. Those of its number are still those of the drive before.
 
 use std::rc::Rc;
 

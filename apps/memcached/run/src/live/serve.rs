@@ -1,6 +1,5 @@
 //! A thread with drives, an engine and its server.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -13,11 +12,12 @@ use nandscape_apps_store::Host;
 use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::listening::Accepting;
 use nandscape_transport_reactor::socket::Address;
-use nandscape_transport_reactor::{Connect, Export, Fronted, Handle, PollMode, Port, Reactor, Setup, Source};
+use nandscape_transport_reactor::{Handle, PollMode, Port, Reactor, Setup};
 
 use super::drives::{Drive, ServedDrive};
 use super::remote::{self, Remotes};
 use super::replace::Replacer;
+use super::seat::Seat;
 use super::sockets::{Door, OnFailure, Sockets};
 
 /// What is served.
@@ -77,30 +77,6 @@ pub struct Serving {
 enum Begun {
     Loop(Handle, Door),
     Open(u64, usize),
-}
-
-/// The first drive, with the server next to it.
-struct Front {
-    drive: Rc<dyn Export>,
-    sockets: Rc<Sockets>,
-}
-
-impl Fronted for Front {
-    fn front(&self) -> &dyn Connect {
-        &*self.drive
-    }
-}
-
-impl Export for Front {
-    fn counters(&self) -> BTreeMap<&'static str, f64> {
-        self.drive.counters()
-    }
-
-    fn sources(&self) -> Vec<Rc<dyn Source>> {
-        let mut sources = self.drive.sources();
-        sources.push(self.sockets.clone());
-        sources
-    }
 }
 
 /// On the server's thread: reports its panic.
@@ -174,19 +150,9 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
     let sockets = Sockets::new(&sim, (spec.most_clients, spec.seed), drives.clone(), (log, failed)).map_err(other)?;
     let sockets = Rc::new(sockets);
     let door = sockets.door();
-    let mut exports: Vec<Rc<dyn Export>> = Vec::new();
-    let mut names = Vec::new();
-    for (drive, export) in drives.iter().filter_map(|drive| Some((drive, drive.export()?))) {
-        names.push(drive.name.clone());
-        exports.push(match exports.is_empty() {
-            true => Rc::new(Front { drive: export, sockets: sockets.clone() }),
-            false => export,
-        });
-    }
-    if exports.is_empty() {
-        return Err(other("no drive can be reached"));
-    }
-    let port = Port::new(&sim, exports);
+    let seats = Seat::all(&drives, &sockets).ok_or_else(|| other("no drive can be reached"))?;
+    let names = drives.iter().map(|drive| drive.name.clone()).collect();
+    let port = Port::new(&sim, seats);
     let log = spec.log;
     let note = log.clone();
     let setup = Setup {
