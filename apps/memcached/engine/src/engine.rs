@@ -25,8 +25,9 @@ use crate::small::Found;
 use crate::state::State;
 use crate::stats::Stats;
 
-/// Between two steps in which memory is freed, others have their turn.
-const BETWEEN_STEPS: Span = Span::from_us(100);
+/// Between two steps in which memory is freed, others have their turn. It is longer than a step takes by far: a loop in wall time runs all
+/// that is due by then before it looks at its clients, and would not see them if each step took longer than the time to the next.
+const BETWEEN_STEPS: Span = Span::from_ms(2);
 
 /// See the file.
 pub struct Engine {

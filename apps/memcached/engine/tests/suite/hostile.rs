@@ -72,7 +72,7 @@ fn a_removal_of_all_items_lets_others_go_on() {
         assert_eq!(good.ask("set k7 0 0 1\r\ny\r\n", 1).await, "STORED\r\n");
         assert_eq!(wild.ask("flush_all\r\n", 1).await, "OK\r\n");
         assert_eq!(good.ask("set k8 0 0 1\r\nz\r\n", 1).await, "STORED\r\n");
-        sim.sleep(Span::from_ms(50)).await;
+        sim.sleep(Span::from_ms(100)).await;
         let stats = engine.stats();
         assert!(stats.items == 1 && stats.memory_bytes < full / 10, "{stats:?}");
         assert_eq!(good.ask("get k7 k8\r\n", 3).await, "VALUE k8 0 1\r\nz\r\nEND\r\n");
