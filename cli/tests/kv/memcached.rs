@@ -6,6 +6,11 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
+use rustix::event::{Timespec, poll};
+
+/// Between two looks at a server.
+const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+
 pub(crate) struct Server(Child);
 
 /// A command that starts a server, after a word to the shell that limits it.
@@ -43,15 +48,23 @@ impl Server {
         assert!(status.success(), "kill {signal}");
     }
 
-    /// Descriptors that it has open, once no more are than `most`, or after some seconds: an attempt to connect may still hold some.
-    pub(crate) fn descriptors(&self, most: usize) -> usize {
-        let folder = format!("/proc/{}/fd", self.0.id());
-        let count = || std::fs::read_dir(&folder).unwrap().count();
-        let mut tries = 0..50_000;
-        while count() > most && tries.next().is_some() {
-            std::thread::yield_now();
+    /// Descriptors that it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.0.id())).unwrap().count()
+    }
+
+    /// Waits until its threads of a name have ended: for a minute at most. Linux keeps 15 bytes of a name.
+    pub(crate) fn until_no_thread(&self, name: &str) {
+        let (tasks, comm) = (format!("/proc/{}/task", self.0.id()), &name[..name.len().min(15)]);
+        let has_name = |task: std::fs::DirEntry| {
+            // A thread may end meanwhile.
+            std::fs::read_to_string(task.path().join("comm")).is_ok_and(|found| found.trim_end() == comm)
+        };
+        let mut pauses = 0..12_000;
+        while std::fs::read_dir(&tasks).unwrap().flatten().any(has_name) {
+            assert!(pauses.next().is_some(), "a thread \"{name}\" does not end");
+            poll(&mut [], Some(&PAUSE)).unwrap();
         }
-        count()
     }
 
     /// What it prints on standard error, if that was piped.
