@@ -61,7 +61,7 @@ pub struct Seized<'a> {
     who: Who,
     preemptible: bool,
     /// Tags of out-of-band areas that have crossed the channel, if they are kept.
-    tags: Option<Box<Vec<(UnitId, u32)>>>,
+    tags: Option<Box<Tags>>,
     /// `None` for [`Holding::Nothing`].
     register: Option<Register<'a>>,
     channel: Option<Hold<'a>>,
@@ -70,6 +70,10 @@ pub struct Seized<'a> {
     /// Notifies the watching host that the chip is free.
     _watched: Option<Box<Watched>>,
 }
+
+/// Tags of units. In a box, because few collections keep them, and a seizure is moved often.
+#[derive(Default)]
+struct Tags(Vec<(UnitId, u32)>);
 
 impl Media {
     /// Waits until a plane is free for a collector, and then its channel if `holding` includes it.
@@ -119,14 +123,14 @@ impl<'a> Seized<'a> {
     /// The tags kept so far, by unit, in order of arrival. Areas have a separate code, so they exist for pages whose
     /// data could not be corrected as well.
     pub fn take_tags(&mut self) -> impl Iterator<Item = (UnitId, u32)> {
-        self.tags.iter_mut().flat_map(|tags| tags.drain(..))
+        self.tags.iter_mut().flat_map(|tags| tags.0.drain(..))
     }
 
     /// The out-of-band areas of a page have crossed the channel.
     #[inline]
     fn areas_crossed(&mut self, page: PageId) {
         if let Some(tags) = &mut self.tags {
-            self.media.note_tags(page, tags);
+            self.media.note_tags(page, &mut tags.0);
         }
     }
 
