@@ -203,7 +203,12 @@ impl SimArgs {
     /// The layers over the drives, those that are given or else those of a saved state, with their settings, and the other changes of
     /// keys. Without layers, all changes are others.
     pub(crate) fn layers(&self, set: &[String], file: Option<&StateFile>) -> Result<(Layers, Vec<String>), Failure> {
-        let array = self.array.map(|shape| LayerWords { name: None, kind: shape.to_string(), set: Vec::new() });
+        let array = self.array.map(|shape| LayerWords {
+            name: None,
+            kind: shape.to_string(),
+            over: Vec::new(),
+            set: Vec::new(),
+        });
         let given = Chain { layers: array.into_iter().chain(over::chain(&self.over).layers).collect() };
         let of_file = file.and_then(StateFile::chain).filter(|_| given.layers.is_empty());
         let mut chain = of_file.cloned().unwrap_or(given);

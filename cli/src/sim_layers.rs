@@ -9,7 +9,7 @@ use nandscape_device_ssd::Resolved;
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
 use nandscape_lab_run::chain::{
-    AhciReport, CacheReport, FtlReport, LayerSettings, Named, Part, Section, check_over, names as layer_names,
+    AhciReport, CacheReport, FtlReport, LayerSettings, Named, Part, Section, check_over, names as layer_names, stacked,
 };
 use nandscape_lab_run::{
     ArrayReport, Gc, HostReport, Observer, Report, RigDrive, Stack, StackFinished, StateFile, Wanted,
@@ -395,9 +395,8 @@ fn cache_of(cache: &CacheReport) -> String {
 
 fn head(profile: &str, host: &HostReport) -> String {
     let HostReport { workload, seed, requests, virtual_s, .. } = host;
-    let mut names: Vec<String> = host.chain.iter().rev().map(called).collect();
-    names.dedup();
-    let of = if names.is_empty() { String::new() } else { format!("{} of ", names.join(" over ")) };
+    let layers = stacked(&host.chain, called);
+    let of = if layers.is_empty() { String::new() } else { format!("{layers} of ") };
     let speed = host.iops.map_or(String::new(), |iops| format!(": {} IOPS", rounded(iops)));
     format!(
         "{of}{profile} under {workload}, seed {seed}\n\n{} requests, {} in {} of drive time{speed}\n{}",

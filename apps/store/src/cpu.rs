@@ -1,7 +1,8 @@
 //! The processors of a host: work waits for a free one, first come, first served, and is not interrupted.
 //!
 //! Each piece of work is a real-time thread of a [`Machine`] on which switches and interrupts take no time; all have
-//! one priority. In wall time the host's real processors do the work, which takes no time here.
+//! one priority. [`Cpu::on`] is a machine with costs, where work has threads of the fair scheduler. In wall time the host's
+//! real processors do the work, which takes no time here.
 
 use nandscape_host_machine::{Affinity, Config, Machine, Mode, Policy, Role, ThreadSpec};
 use nandscape_sim::{Sim, Span};
@@ -9,6 +10,7 @@ use nandscape_sim::{Sim, Span};
 /// See the module.
 pub struct Cpu {
     machine: Option<Machine>,
+    thread: ThreadSpec,
 }
 
 /// How each piece of work gets its processor.
@@ -19,24 +21,33 @@ impl Cpu {
     /// A host with this number of processors: 1 to [`Affinity::MOST`], whichever is nearest.
     pub fn new(sim: &Sim, cores: usize) -> Cpu {
         let config = Config::free(cores.clamp(1, Affinity::MOST));
-        Cpu { machine: Some(Machine::new(sim, config).expect("a host that is possible")) }
+        Cpu::free(sim, config)
     }
 
     /// The same with two hardware threads a core, which slow each other down by [`Config::share`].
     pub fn with_two_threads_a_core(sim: &Sim, cores: usize) -> Cpu {
         let config = Config { threads: 2, ..Config::free(cores.clamp(1, Affinity::MOST / 2)) };
-        Cpu { machine: Some(Machine::new(sim, config).expect("a host that is possible")) }
+        Cpu::free(sim, config)
+    }
+
+    fn free(sim: &Sim, config: Config) -> Cpu {
+        Cpu { machine: Some(Machine::new(sim, config).expect("a host that is possible")), thread: FIRST_COME }
+    }
+
+    /// Those of a machine, whose scheduler and costs are as they are. Each piece of work is a thread of its own.
+    pub fn on(machine: Machine) -> Cpu {
+        Cpu { machine: Some(machine), thread: ThreadSpec::default() }
     }
 
     /// Work takes no time: that is another's business.
     pub fn elsewhere(_: &Sim) -> Cpu {
-        Cpu { machine: None }
+        Cpu { machine: None, thread: FIRST_COME }
     }
 
     /// Works for so long on one processor.
     pub async fn work(&self, span: Span) {
         let Some(machine) = self.machine.as_ref().filter(|_| !span.is_zero()) else { return };
-        let thread = machine.thread(FIRST_COME).expect("a thread on every processor");
+        let thread = machine.thread(self.thread).expect("a thread on every processor");
         thread.work(span, Mode::User).await;
     }
 }

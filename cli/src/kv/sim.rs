@@ -13,6 +13,7 @@ use nandscape_sim::Span;
 use super::table;
 use super::words::{NoiseArg, TimeArg, count, policy, share, time};
 use crate::failure::Failure;
+use crate::host_words;
 use crate::numbers::whole;
 use crate::output;
 use crate::progress::Runs;
@@ -27,6 +28,7 @@ use crate::sim::resolve;
 Examples:
   nandscape kv sim --noise steady:4 --noisy 1 --policy base,mitt --first 0
   nandscape kv sim --servers 20 --clients 20 --noise bursts --scale 5
+  nandscape kv sim --host server --set host.completion=poll --noise none --policy base --clients 16
 
 Policies: base, cloned, hedged, tied, snitch, c3, mitt, mitt-wait, hedged-mitt.
 
@@ -88,9 +90,13 @@ pub(super) struct SimArgs {
     /// One way through the network
     #[arg(long, value_name = "TIME", default_value = "150us", value_parser = time)]
     hop: Span,
-    /// Processors of each server
+    /// Processors of each server, on which messages and I/Os cost nothing
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = count::<1, 1_024>)]
     cores: usize,
+    /// The machine of each server, by the name of a profile (`nandscape hosts`) or a file: messages and I/Os cost processor time.
+    /// --set host.KEY=VALUE changes it
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "cores")]
+    host: Option<String>,
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
@@ -101,7 +107,9 @@ pub(super) struct SimArgs {
 
 impl SimArgs {
     fn spec(&self) -> Result<Spec, Failure> {
-        let (block, set) = super::block_layer(&self.set)?;
+        let (host, set) = host_words::split(self.host.as_deref(), &self.set)?;
+        let processors = host.map_or(Processors::Each(self.cores), |profile| Processors::Machines(Box::new(profile)));
+        let (block, set) = super::block_layer(&set)?;
         let block = block.unwrap_or_default();
         let has_capacity = set.iter().any(|change| change.trim_start().starts_with("capacity"));
         let capacity = (!has_capacity).then(|| "capacity=8GiB".to_owned());
@@ -133,7 +141,7 @@ impl SimArgs {
             order: self.first.map_or(Order::Primary, Order::Server),
             network: Times { hop: self.hop, ..Times::default() },
             server: ServerConfig::default(),
-            processors: Processors::Each(self.cores),
+            processors,
             seed: self.seed,
             block,
             ..Spec::new(resolve(&self.drive, &changes)?)
@@ -196,5 +204,5 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
         p95.as_us()
     );
     let told = args.busy_share.map_or_else(String::new, |_| table::deadlines(&runs));
-    output::result(&(head + &table::text(&runs, all) + &told))
+    output::result(&(head + &table::text(&runs, all) + &table::processors(&runs) + &told))
 }

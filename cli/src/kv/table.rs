@@ -3,7 +3,7 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use nandscape_apps_kv_run::Outcome;
-use nandscape_lab_report::format::{count, us};
+use nandscape_lab_report::format::{count, percent, us};
 use nandscape_sim::Histogram;
 use serde_json::{Value, json};
 
@@ -31,6 +31,21 @@ pub(crate) fn text(runs: &[(String, Outcome)], gets: u64) -> String {
         table.add_row(row);
     }
     table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// What the servers' processors did for a request, if they have machines.
+pub(crate) fn processors(runs: &[(String, Outcome)]) -> String {
+    let line = |(name, outcome): &(String, Outcome)| {
+        let spent = outcome.processors?;
+        let by = spent.request_us_by(outcome.requests.count());
+        let by: Vec<String> = by.into_iter().map(|(kind, span)| format!("{kind} {}", us(span))).collect();
+        Some(format!(
+            "{name}: the servers' processors are busy {}; us a request: {}\n",
+            percent(spent.busy()),
+            by.join(", ")
+        ))
+    };
+    runs.iter().filter_map(line).collect()
 }
 
 /// What gets had no value or a wrong one, a line for each run. A run all of whose requests failed is none.
@@ -74,7 +89,7 @@ fn figures(latency: &Histogram) -> Value {
 /// Runs by their names, as JSON.
 pub(crate) fn json(runs: &[(String, Outcome)]) -> Value {
     let run = |(name, outcome): &(String, Outcome)| {
-        json!({
+        let mut run = json!({
             "policy": name,
             "request_latency_us": figures(&outcome.requests),
             "get_latency_us": figures(&outcome.gets),
@@ -85,7 +100,12 @@ pub(crate) fn json(runs: &[(String, Outcome)]) -> Value {
             "wrong": outcome.wrong,
             "measured_s": outcome.took.as_s(),
             "deadline_us": outcome.deadline_us,
-        })
+        });
+        if let Some(spent) = outcome.processors {
+            let by = spent.request_us_by(outcome.requests.count());
+            run["processors"] = json!({"busy": spent.busy(), "request_us_by": by});
+        }
+        run
     };
     json!({"schema": 1, "runs": runs.iter().map(run).collect::<Vec<_>>()})
 }

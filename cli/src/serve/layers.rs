@@ -1,7 +1,7 @@
 //! `serve --over`: layers of a host between each drive, or an array of them, and its clients; and layers between an array and
 //! its drives. `--set block.KEY=VALUE` adds a block layer.
 
-use nandscape_lab_run::chain::Chain;
+use nandscape_lab_run::chain::{Chain, LayerWords};
 
 use super::array::ArrayArg;
 use super::drives::{Layered, PlannedDrive};
@@ -30,12 +30,17 @@ fn is_array(word: &str) -> bool {
     head.split_once('=').map_or(head.as_str(), |(_, kind)| kind).trim().starts_with("raid")
 }
 
-/// Layers that take several drives by a chain: with several arrays, or with one whose commands are recorded. `array` is that of
-/// `--array`.
+fn is_over_some(word: &str) -> bool {
+    word.parse().is_ok_and(|words: LayerWords| !words.over.is_empty())
+}
+
+/// Layers that take several drives by a chain: with several arrays, with one whose commands are recorded, or of a tree. `array` is that
+/// of `--array`.
 pub(super) fn group(over: &[String], array: Option<&ArrayArg>, is_recorded: bool) -> Option<Group> {
     let arrays: Vec<&String> = over.iter().filter(|word| is_array(word)).collect();
     let count = arrays.len() + usize::from(array.is_some());
-    if count == 0 || count == 1 && !is_recorded {
+    let is_a_tree = over.iter().any(|word| is_over_some(word));
+    if !is_a_tree && (count == 0 || count == 1 && !is_recorded) {
         return None;
     }
     let mut words = over.to_vec();

@@ -72,7 +72,7 @@ impl Times {
     }
 
     /// Adds other sums.
-    pub(crate) fn merge(&mut self, other: &Times) {
+    pub fn merge(&mut self, other: &Times) {
         self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine += theirs);
     }
 

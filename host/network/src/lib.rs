@@ -3,14 +3,18 @@
 //! | file | what |
 //! |---|---|
 //! | `lib` | the interface of clients and servers to a network |
-//! | `simulated` | a network in simulated time, with faults, on which messages cost no machine anything |
-//! | `links` | links between two machines of the simulator: cards, interrupts, softirqs and protocols |
+//! | `simulated` | a network in simulated time, with faults; servers can have cards |
+//! | `links` | links between two machines of the simulator, whose messages are sizes |
+//! | `card` | the cards of a machine: interrupts, softirqs and protocols |
+//! | `wire` | wires, and the packets of messages |
 //!
 //! Left out: sockets. They are in the crate that runs a server or a client in wall time.
 #![forbid(unsafe_code)]
 
+pub mod card;
 pub mod links;
 pub mod simulated;
+pub mod wire;
 
 use std::rc::Rc;
 

@@ -1,76 +1,19 @@
 //! Links between two machines of the simulator, such as those of a server and of its clients.
 //!
-//! A message is protocol work of the thread that sends it, packets on a wire, and an interrupt of the card that receives them. A softirq takes the
-//! packets as long as there are some, does the work of the protocols for each, and wakes the thread of a message at its last one. All of that takes
-//! processors of the machines.
+//! A message is protocol work of the thread that sends it, packets on a wire, and the work of the [card](crate::card) that receives them, which wakes
+//! the thread of the message.
 //!
-//! Left out: what messages contain, packets of acknowledgements, losses, several queues of a card, and interrupts of packets that were sent.
+//! Left out: what messages contain.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
 use nandscape_host_machine::{Context, Event, Machine, Mode};
-use nandscape_sim::units::Rate;
 use nandscape_sim::{Sim, Span, Time};
 
-/// Bytes of data in a packet of 1,500 bytes with headers of IP and TCP with its time stamps.
-const SEGMENT: u64 = 1_448;
-/// Bytes of a packet beyond its data: these headers, that of Ethernet with its checksum, preamble and gap.
-const AROUND_SEGMENT: u64 = 52 + 38;
-
-/// Packets of a message.
-fn packets(bytes: u64) -> u64 {
-    bytes.div_ceil(SEGMENT).max(1)
-}
-
-/// Bytes of a message on the wire.
-pub fn on_wire(bytes: u64) -> u64 {
-    bytes + packets(bytes) * AROUND_SEGMENT
-}
-
-/// One direction of a link: messages pass it first come, first served.
-pub struct Wire {
-    rate: Rate,
-    free: Cell<Time>,
-    carried: Cell<Span>,
-}
-
-impl Wire {
-    /// A wire that is free.
-    pub fn new(rate: Rate) -> Wire {
-        Wire { rate, free: Cell::new(Time::ZERO), carried: Cell::new(Span::ZERO) }
-    }
-
-    /// Puts bytes on it, after all that was put there before. Returns when the last one has passed.
-    pub fn put(&self, now: Time, bytes: u64) -> Time {
-        let span = self.rate.time_for(bytes);
-        self.carried.set(self.carried.get() + span);
-        self.free.set(self.free.get().max(now) + span);
-        self.free.get()
-    }
-}
-
-/// What links are, and what messages cost on a core of speed 1.
-#[derive(Copy, Clone, PartialEq, Debug)]
-pub struct LinkConfig {
-    /// Links; connections use them in turn.
-    pub links: usize,
-    /// Of each link, in each direction.
-    pub rate: Rate,
-    /// From the last bit on the wire until the other card can raise an interrupt.
-    pub delay: Span,
-    /// The least time between two interrupts of a card.
-    pub interval: Span,
-    /// The protocols, for a packet that is received.
-    pub packet_in: Span,
-    /// Handing a received message to its thread.
-    pub message_in: Span,
-    /// The protocols and the copy, for a message that is sent. The card makes packets of it.
-    pub message_out: Span,
-    /// Waking a thread.
-    pub wake: Span,
-}
+use crate::card::{Card, LinkConfig, Received, Receiver};
+use crate::wire::{AROUND_SEGMENT, SEGMENT, packets};
 
 /// The ends of links.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -92,27 +35,7 @@ pub struct Links {
 
 struct End {
     machine: Machine,
-    cards: Vec<Card>,
-}
-
-struct Card {
-    /// The processor of its interrupt.
-    cpu: usize,
-    /// What it sends.
-    wire: Wire,
-    /// What it has received.
-    ring: RefCell<VecDeque<Packet>>,
-    /// Its interrupt is due, or its softirq runs.
-    is_polled: Cell<bool>,
-    /// When it may raise the next interrupt.
-    next: Cell<Time>,
-    interrupts: Cell<u64>,
-}
-
-struct Packet {
-    to: Rc<Socket>,
-    is_last: bool,
-    arrived: Time,
+    cards: Vec<Rc<Card>>,
 }
 
 /// One end of a connection.
@@ -125,30 +48,10 @@ pub struct Socket {
     event: Event,
 }
 
-/// A message that was received.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Received {
-    /// When the interrupt was raised, or the last packet came while the softirq ran.
-    pub raised: Time,
-    /// When the softirq had its thread woken.
-    pub at: Time,
-}
-
 impl Links {
-    /// Links between the machine of a server and that of its clients; at least one. The interrupt of the first card is on the second core, that of the
-    /// next one on the core after that.
+    /// Links between the machine of a server and that of its clients; at least one.
     pub fn new(sim: &Sim, config: LinkConfig, server: &Machine, clients: &Machine) -> Rc<Links> {
-        let end = |machine: &Machine| {
-            let card = |number: usize| Card {
-                cpu: (number + 1) * machine.config().threads % machine.cpus(),
-                wire: Wire::new(config.rate),
-                ring: RefCell::default(),
-                is_polled: Cell::new(false),
-                next: Cell::new(Time::ZERO),
-                interrupts: Cell::new(0),
-            };
-            End { machine: machine.clone(), cards: (0..config.links.max(1)).map(card).collect() }
-        };
+        let end = |machine: &Machine| End { machine: machine.clone(), cards: Card::all_of(sim, config, machine) };
         let ends = [end(server), end(clients)];
         Rc::new_cyclic(|me| Links { sim: sim.clone(), config, ends, connections: Cell::new(0), me: me.clone() })
     }
@@ -165,12 +68,12 @@ impl Links {
 
     /// The time that a side's wires were sending, of all links together.
     pub fn carried(&self, side: Side) -> Span {
-        self.ends[side as usize].cards.iter().map(|card| card.wire.carried.get()).sum()
+        self.ends[side as usize].cards.iter().map(|card| card.wire.carried()).sum()
     }
 
     /// Interrupts of a side's cards.
     pub fn interrupts(&self, side: Side) -> u64 {
-        self.ends[side as usize].cards.iter().map(|card| card.interrupts.get()).sum()
+        self.ends[side as usize].cards.iter().map(|card| card.interrupts()).sum()
     }
 
     /// A connection: the socket of the server, and that of the client.
@@ -199,50 +102,26 @@ impl Links {
         let (now, count) = (self.sim.now(), packets(bytes));
         let size = |number: u64| (bytes - number * SEGMENT).min(SEGMENT) + AROUND_SEGMENT;
         let arrivals: Vec<Time> = (0..count).map(|number| wire.put(now, size(number)) + self.config.delay).collect();
-        let (links, last) = (to.links.clone(), count as usize - 1);
+        let (card, sim, last) =
+            (self.ends[to.side as usize].cards[to.link].clone(), self.sim.clone(), count as usize - 1);
         self.sim.spawn(async move {
+            let to: Rc<dyn Receiver> = to;
             for (number, arrived) in arrivals.into_iter().enumerate() {
-                links.sim.sleep_until(arrived).await;
-                links.arrive(Packet { to: to.clone(), is_last: number == last, arrived });
+                sim.sleep_until(arrived).await;
+                card.arrive(&to, number == last, arrived);
             }
         });
     }
+}
 
-    fn arrive(&self, packet: Packet) {
-        let (side, link) = (packet.to.side, packet.to.link);
-        let card = self.card(side, link);
-        card.ring.borrow_mut().push_back(packet);
-        if !card.is_polled.replace(true) {
-            let links = self.me.upgrade().expect("links in use are alive");
-            self.sim.spawn(async move { links.poll(side, link).await });
-        }
+impl Receiver for Socket {
+    fn must_be_woken(&self) -> bool {
+        self.event.waiting() > 0
     }
 
-    /// The interrupt of a card and its softirq, which ends when no packet is left.
-    async fn poll(&self, side: Side, link: usize) {
-        let (card, machine) = (self.card(side, link), self.machine(side));
-        let raised = card.next.get().max(self.sim.now());
-        self.sim.sleep_until(raised).await;
-        card.next.set(raised + self.config.interval);
-        card.interrupts.set(card.interrupts.get() + 1);
-        let irq = machine.interrupt(card.cpu).expect("a card is on a processor");
-        irq.work(Span::ZERO, Mode::Kernel).await;
-        drop(irq);
-        let softirq = machine.softirq(card.cpu).expect("a card is on a processor");
-        loop {
-            let next = card.ring.borrow_mut().pop_front();
-            let Some(Packet { to, is_last, arrived }) = next else { break };
-            softirq.work(self.config.packet_in, Mode::Kernel).await;
-            if !is_last {
-                continue;
-            }
-            if to.event.waiting() > 0 {
-                softirq.work(self.config.wake, Mode::Kernel).await;
-            }
-            to.inbox.borrow_mut().push_back(Received { raised: raised.max(arrived), at: self.sim.now() });
-            to.event.notify_from(&softirq);
-        }
-        card.is_polled.set(false);
+    fn receive(&self, message: Received, softirq: &Context) {
+        self.inbox.borrow_mut().push_back(message);
+        self.event.notify_from(softirq);
     }
 }
 
@@ -272,8 +151,10 @@ impl Socket {
 mod tests {
     use nandscape_host_machine::{Config, Kind, ThreadSpec};
     use nandscape_sim::Executor;
+    use nandscape_sim::units::Rate;
 
     use super::*;
+    use crate::wire::on_wire;
 
     const CONFIG: LinkConfig = LinkConfig {
         links: 1,
@@ -369,12 +250,7 @@ mod tests {
         let links = Links::new(&sim, LinkConfig { links: 2, ..CONFIG }, &machine(&sim), &machine(&sim));
         let used: Vec<usize> = (0..3).map(|_| links.connect().0.link).collect();
         assert_eq!(used, [0, 1, 0]);
-        let cpus: Vec<usize> = links.ends[0].cards.iter().map(|card| card.cpu).collect();
+        let cpus: Vec<usize> = links.ends[0].cards.iter().map(|card| card.cpu()).collect();
         assert_eq!(cpus, [1, 0], "the second core, and round the two");
-    }
-
-    #[test]
-    fn bytes_on_the_wire_have_their_headers() {
-        assert_eq!([0, 30, 1_448, 1_449].map(on_wire), [90, 120, 1_538, 1_629]);
     }
 }

@@ -1,16 +1,19 @@
 //! A network in simulated time: each message takes a hop's latency and its transfer time at the bandwidth of its
-//! connection. Servers can be partitioned, hang, be slow, or be dead. A message costs no machine processor time: [`links`](crate::links)
-//! has machines, whose wires these are.
+//! connection. Servers can be partitioned, hang, be slow, or be dead. A server can have [cards](crate::card): its connections then share the
+//! bandwidth of what it sends, and messages to it cost its machine interrupts, softirqs and protocol work.
 //!
-//! Left out: switches, loss of single packets, and the sharing of one machine's bandwidth by its connections.
+//! Left out: switches, loss of single packets, the clients' machines, and the sharing of a machine's bandwidth without cards. The work of sending a
+//! message is that of the server's threads.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use nandscape_host_machine::Context;
 use nandscape_sim::units::Rate;
-use nandscape_sim::{Sim, Span};
+use nandscape_sim::{Sim, Span, Time};
 
-use crate::links::Wire;
+use crate::card::{Card, Received, Receiver};
+use crate::wire::{Wire, on_wire};
 use crate::{Accepts, Inlet, Network, Outlet};
 
 /// A fault on the way to a server.
@@ -53,6 +56,8 @@ pub struct SimulatedNetwork {
 /// A server's place.
 struct Place {
     server: Option<Rc<dyn Accepts>>,
+    /// Its cards, which connections use in turn; none of a server on no machine.
+    cards: Vec<Rc<Card>>,
     fault: Fault,
     links: Vec<Rc<Link>>,
     /// Messages that hang, with the link.
@@ -68,6 +73,14 @@ struct Link {
     server: RefCell<Option<Rc<dyn Inlet>>>,
     /// The directions to the server and to the client; `None` of a network without a limit.
     wires: Option<[Wire; 2]>,
+    /// The server's, if it has one.
+    card: Option<Rc<Card>>,
+}
+
+/// A message that a card of a server takes.
+struct Arriving {
+    link: Rc<Link>,
+    frame: Cell<Vec<u8>>,
 }
 
 /// One end of a link.
@@ -79,13 +92,20 @@ struct End {
 impl SimulatedNetwork {
     /// A network with this number of places, none of which has a server yet.
     pub fn new(sim: &Sim, places: usize, times: Times) -> Rc<SimulatedNetwork> {
-        let place = |_| Place { server: None, fault: Fault::None, links: Vec::new(), held: Vec::new() };
+        let place =
+            |_| Place { server: None, cards: Vec::new(), fault: Fault::None, links: Vec::new(), held: Vec::new() };
         Rc::new(SimulatedNetwork { sim: sim.clone(), times, servers: RefCell::new((0..places).map(place).collect()) })
     }
 
     /// Puts a server into a place.
     pub fn start(&self, number: usize, server: Rc<dyn Accepts>) {
-        self.servers.borrow_mut()[number].server = Some(server);
+        self.start_on(number, server, Vec::new());
+    }
+
+    /// Puts a server with cards into a place.
+    pub fn start_on(&self, number: usize, server: Rc<dyn Accepts>, cards: Vec<Rc<Card>>) {
+        let place = &mut self.servers.borrow_mut()[number];
+        (place.server, place.cards) = (Some(server), cards);
     }
 
     /// A server is dead: its connections end, and none can be made until another is started.
@@ -106,7 +126,7 @@ impl SimulatedNetwork {
             place.fault = fault;
             if fault == Fault::Hang { Vec::new() } else { std::mem::take(&mut place.held) }
         };
-        held.into_iter().for_each(|(link, frame)| link.deliver(frame, true));
+        held.into_iter().for_each(|(link, frame)| link.arrive(frame, true));
     }
 
     fn fault(&self, number: usize) -> Fault {
@@ -120,6 +140,11 @@ pub struct Joined(pub Rc<SimulatedNetwork>);
 impl Network for Joined {
     fn connect(&self, number: usize, inlet: Rc<dyn Inlet>) -> Rc<dyn Outlet> {
         let net = &self.0;
+        let card = {
+            let place = &net.servers.borrow()[number];
+            let next = place.links.len().checked_rem(place.cards.len());
+            next.map(|next| place.cards[next].clone())
+        };
         let link = Rc::new(Link {
             net: net.clone(),
             number,
@@ -127,6 +152,7 @@ impl Network for Joined {
             client: RefCell::new(Some(inlet)),
             server: RefCell::default(),
             wires: net.times.bandwidth.map(|rate| [Wire::new(rate), Wire::new(rate)]),
+            card,
         });
         let server = net.servers.borrow()[number].server.clone();
         match server {
@@ -162,20 +188,50 @@ impl Link {
         }
     }
 
+    /// A message has come to the machine of its receiver.
+    fn arrive(self: Rc<Self>, frame: Vec<u8>, to_server: bool) {
+        match self.card.clone().filter(|_| to_server) {
+            None => self.deliver(frame, to_server),
+            Some(card) => {
+                let bytes = frame.len() as u64;
+                let arriving: Rc<dyn Receiver> = Rc::new(Arriving { link: self, frame: Cell::new(frame) });
+                card.take(bytes, &arriving);
+            }
+        }
+    }
+
+    /// When the last bit of a message, sent now, has left.
+    fn put(&self, bytes: u64, to_server: bool) -> Time {
+        let now = self.net.sim.now();
+        match &self.card {
+            Some(card) if !to_server => card.wire.put(now, on_wire(bytes)),
+            _ => self.wires.as_ref().map_or(now, |wires| wires[usize::from(!to_server)].put(now, bytes)),
+        }
+    }
+
     fn send(self: &Rc<Self>, frame: Vec<u8>, to_server: bool) {
         let (net, number) = (self.net.clone(), self.number);
         let extra = if let Fault::Slow(extra) = net.fault(number) { extra } else { Span::ZERO };
-        let (now, bytes) = (net.sim.now(), frame.len() as u64);
-        let sent = self.wires.as_ref().map_or(now, |wires| wires[usize::from(!to_server)].put(now, bytes));
+        let sent = self.put(frame.len() as u64, to_server);
         let link = self.clone();
         net.sim.clone().spawn(async move {
             net.sim.sleep_until(sent + net.times.hop + extra).await;
             match net.fault(number) {
                 Fault::Partition => {}
                 Fault::Hang if to_server => net.servers.borrow_mut()[number].held.push((link, frame)),
-                _ => link.deliver(frame, to_server),
+                _ => link.arrive(frame, to_server),
             }
         });
+    }
+}
+
+impl Receiver for Arriving {
+    fn must_be_woken(&self) -> bool {
+        true
+    }
+
+    fn receive(&self, _: Received, _: &Context) {
+        self.link.deliver(self.frame.take(), true);
     }
 }
 

@@ -9,7 +9,8 @@ use std::rc::Rc;
 
 use nandscape_drive::{Completion, HostMem};
 use nandscape_host_machine::{ConfigError, Context, Machine, Mode, ThreadSpec};
-use nandscape_host_network::links::{LinkConfig, Links, Received, Side, Socket};
+use nandscape_host_network::card::{LinkConfig, Received};
+use nandscape_host_network::links::{Links, Side, Socket};
 use nandscape_sim::{Span, Time};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::chain::{LayerSettings, Section};
+use crate::chain::{LayerSettings, stacked};
 use crate::host_report::HostReport;
 use crate::inputs::Inputs;
 use crate::report::{Host, Report};
@@ -32,11 +32,9 @@ struct Named<'a> {
 impl StackFinished {
     /// What it ran on, from the top down: `raid5:4 of default`, `cache over raid5:4 of default`.
     pub fn called(&self, profile: &str) -> String {
-        let mut names: Vec<&str> = self.host.chain.iter().rev().map(Section::called).collect();
-        names.dedup();
-        match names.is_empty() {
+        match self.host.chain.is_empty() {
             true => format!("drives of {profile}"),
-            false => format!("{} of {profile}", names.join(" over ")),
+            false => format!("{} of {profile}", stacked(&self.host.chain, |one| one.called().to_owned())),
         }
     }
 

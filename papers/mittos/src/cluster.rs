@@ -134,7 +134,7 @@ async fn cluster(spec: &Spec, sim: &Sim, known: &Known) -> Result<Run, RunError>
         }
     }
     let (clients, policies) = clients(spec, sim, &net, seed);
-    let outcome = measure(sim, clients, &policies, (&spec.load, false), seed).await;
+    let outcome = measure(sim, clients, &policies, (&spec.load, false), (seed, Rc::new(|| ()))).await;
     let mut accuracy = Accuracy::default();
     counted.iter().for_each(|counted| accuracy.merge(&counted()));
     Ok(Run { outcome, accuracy })

@@ -63,6 +63,7 @@ struct Shared {
     /// The sum of all clients' counters at that time.
     before: Cell<Counts>,
     clients: Vec<Rc<Client>>,
+    on_begin: Rc<dyn Fn()>,
 }
 
 impl Shared {
@@ -119,13 +120,14 @@ pub(crate) async fn put_all(sim: &Sim, clients: &[Rc<Client>], load: &Load) -> R
     problem.take().map_or(Ok(()), Err)
 }
 
-/// Runs the gets of clients, each with the policy in its place. `checks` has each value compared with that of the load.
+/// Runs the gets of clients, each with the policy in its place. `checks` has each value compared with that of the load. `on_begin` is called when the
+/// measured phase begins.
 pub async fn measure(
     sim: &Sim,
     clients: Vec<Rc<Client>>,
     policies: &[Rc<dyn Policy>],
     (load, checks): (&Load, bool),
-    seed: Seed,
+    (seed, on_begin): (Seed, Rc<dyn Fn()>),
 ) -> Outcome {
     let shared = Rc::new(Shared {
         left: Cell::new(load.requests.saturating_add(load.requests / 10)),
@@ -140,6 +142,7 @@ pub async fn measure(
         begun: Cell::new(None),
         before: Cell::default(),
         clients: clients.clone(),
+        on_begin,
     });
     for (number, client) in clients.iter().enumerate() {
         let rng = seed.child("load").nth(number as u64).rng();
@@ -160,6 +163,7 @@ pub async fn measure(
         wrong: shared.wrong.get(),
         took: shared.begun.get().map_or(Span::ZERO, |begun| sim.now() - begun),
         deadline_us: policies.first().and_then(|policy| policy.deadline_us()),
+        processors: None,
     }
 }
 
@@ -185,6 +189,7 @@ impl Worker {
             if is_measured && shared.begun.get().is_none() {
                 shared.begun.set(Some(self.sim.now()));
                 shared.before.set(Counts::of(&shared.clients));
+                (shared.on_begin)();
             }
             let begun = self.sim.now();
             let is_whole = self.request(scale, records, is_measured).await;

@@ -1,5 +1,8 @@
 //! Latencies and counts of a run.
 
+use std::collections::BTreeMap;
+
+use nandscape_host_machine::{Kind, Times};
 use nandscape_sim::{Histogram, Span};
 
 /// The results of a run.
@@ -24,6 +27,30 @@ pub struct Outcome {
     pub took: Span,
     /// The deadline at the end, if the policy has one.
     pub deadline_us: Option<u32>,
+    /// What the servers' processors did in the measured phase, if they have machines.
+    pub processors: Option<ProcessorTimes>,
+}
+
+/// Processor time of all servers in the measured phase.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ProcessorTimes {
+    /// Of all processors, idle time included.
+    pub all: Span,
+    /// By kind.
+    pub by: Times,
+}
+
+impl ProcessorTimes {
+    /// The share of time that is not idle.
+    pub fn busy(&self) -> f64 {
+        if self.all.is_zero() { 0.0 } else { 1.0 - self.by.by(Kind::Idle).ns() as f64 / self.all.ns() as f64 }
+    }
+
+    /// Microseconds of each kind, except idle, for each of a number of requests.
+    pub fn request_us_by(&self, requests: u64) -> BTreeMap<&'static str, f64> {
+        let kinds = Kind::ALL.into_iter().filter(|(_, kind)| *kind != Kind::Idle);
+        kinds.map(|(name, kind)| (name, self.by.by(kind).as_us() / requests.max(1) as f64)).collect()
+    }
 }
 
 impl Outcome {

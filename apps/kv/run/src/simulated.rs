@@ -19,6 +19,7 @@ use nandscape_sim::signal::Signal;
 use nandscape_sim::{Seed, Sim, Span, Stalled};
 
 use crate::load::{Load, key, measure};
+use crate::machines::{Machines, ServerMachine};
 use crate::outcome::Outcome;
 use crate::place::{halves, segment_bytes};
 use crate::spec::{Processors, Spec};
@@ -51,6 +52,9 @@ pub enum RunError {
         /// Why.
         problem: String,
     },
+    /// The machine of the servers is impossible, or cannot be that of a server.
+    #[error("the servers' host: {0}")]
+    Host(String),
     /// The values do not fit.
     #[error("the values are not all there: {0}")]
     Load(#[from] PutError),
@@ -116,19 +120,26 @@ fn check(spec: &Spec) -> Result<(), RunError> {
 async fn cluster(spec: &Spec, sim: &Sim, drives: &[[Rc<dyn Drive>; 2]], seed: Seed) -> Result<Outcome, RunError> {
     let shared = match spec.processors {
         Processors::Shared(cores) => Some(Rc::new(Cpu::new(sim, cores))),
-        Processors::Each(_) => None,
+        Processors::Each(_) | Processors::Machines(_) => None,
     };
     let net = SimulatedNetwork::new(sim, spec.servers, spec.network);
-    let mut stores = Vec::new();
+    let (mut stores, mut machines) = (Vec::new(), Machines::new(sim));
     for (number, [drive, _]) in drives.iter().enumerate() {
-        let store = Rc::new(store(sim, number, drive).await?);
-        let cpu = match (&shared, spec.processors) {
-            (Some(cpu), _) => cpu.clone(),
-            (None, Processors::Each(cores) | Processors::Shared(cores)) => Rc::new(Cpu::new(sim, cores)),
+        let (drive, cpu, cards) = match (&shared, &spec.processors) {
+            (Some(cpu), _) => (drive.clone(), cpu.clone(), Vec::new()),
+            (None, Processors::Each(cores) | Processors::Shared(cores)) => {
+                (drive.clone(), Rc::new(Cpu::new(sim, *cores)), Vec::new())
+            }
+            (None, Processors::Machines(profile)) => {
+                let ServerMachine { drive, cpu, cards } = machines.add(profile, drive).map_err(RunError::Host)?;
+                (drive, cpu, cards)
+            }
         };
-        net.start(number, Rc::new(Server::new(sim, store.clone(), cpu, spec.server)));
+        let store = Rc::new(store(sim, number, &drive).await?);
+        net.start_on(number, Rc::new(Server::new(sim, store.clone(), cpu, machines.work(spec))), cards);
         stores.push(store);
     }
+    let machines = Rc::new(machines);
     fill(sim, &stores, &spec.load, spec.replicas).await?;
     for (number, pattern) in spec.noise.iter().enumerate().take(spec.servers) {
         let Some(pattern) = pattern else { continue };
@@ -137,7 +148,10 @@ async fn cluster(spec: &Spec, sim: &Sim, drives: &[[Rc<dyn Drive>; 2]], seed: Se
         sim.spawn(noise.run(pattern.clone(), seed.child("noise").nth(number as u64)));
     }
     let (clients, policies) = clients(spec, sim, &net, shared, seed);
-    Ok(measure(sim, clients, &policies, (&spec.load, false), seed).await)
+    let watched = machines.clone();
+    let begin: Rc<dyn Fn()> = Rc::new(move || watched.begin());
+    let outcome = measure(sim, clients, &policies, (&spec.load, false), (seed, begin)).await;
+    Ok(Outcome { processors: machines.spent(), ..outcome })
 }
 
 fn clients(

@@ -7,18 +7,21 @@ use nandscape_apps_kv_engine::policy::Tuning;
 use nandscape_device_ssd::Resolved;
 use nandscape_host_block::Config as BlockConfig;
 use nandscape_host_network::simulated::Times;
+use nandscape_host_path::Profile;
 use nandscape_lab_run::Precondition;
 use nandscape_sim::Span;
 
 use crate::load::Load;
 
 /// Whose processors do the work.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Processors {
     /// Each server has this number, and clients have enough.
     Each(usize),
     /// All servers and clients are on one machine with this number.
     Shared(usize),
+    /// Each server has a machine like this, on which messages and I/Os cost processor time. Clients have enough.
+    Machines(Box<Profile>),
 }
 
 /// See the module.

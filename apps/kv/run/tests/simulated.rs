@@ -3,8 +3,10 @@
 use nandscape_apps_kv_engine::client::Order;
 use nandscape_apps_kv_engine::noise::Pattern;
 use nandscape_apps_kv_engine::policy::Tuning;
-use nandscape_apps_kv_run::{Load, RunError, Spec, run};
+use nandscape_apps_kv_run::{Load, Outcome, Processors, RunError, Spec, run};
 use nandscape_device_ssd::Profile;
+use nandscape_host_machine::Config as MachineConfig;
+use nandscape_host_path::{Config as HostConfig, Profile as Host};
 use nandscape_sim::Span;
 
 fn spec(policy: &str) -> Spec {
@@ -46,4 +48,59 @@ fn what_cannot_be_is_told() {
         run(&Spec { load: Load { scale: 0, ..Load::default() }, ..spec("base") }),
         Err(RunError::Spec(_))
     ));
+}
+
+/// One client's gets, one after the other, from servers with this machine.
+fn on_machines(changes: &[&str]) -> Result<Outcome, RunError> {
+    let mut host = Host::load("server").unwrap();
+    host.config = HostConfig::free(MachineConfig::free(4));
+    let free = ["host.packet_in=0", "host.message_in=0", "host.message_out=0", "host.link_interval=0"];
+    host.set_all(free.iter().chain(changes)).unwrap();
+    let load = Load { records: 500, requests: 500, ..Load::default() };
+    run(&Spec { load, processors: Processors::Machines(Box::new(host)), ..spec("base") })
+}
+
+#[test]
+fn each_cost_of_a_servers_machine_adds_to_an_undisturbed_get_as_often_as_it_comes() {
+    let mean = |outcome: &Outcome| outcome.gets.sum_ns() / 500;
+    let free = on_machines(&[]).unwrap();
+    let spec = Spec { load: Load { records: 500, requests: 500, ..Load::default() }, ..spec("base") };
+    let elsewhere = run(&spec).unwrap();
+    // Headers on the wire of the answer, and a wire of 1 Gb/s instead of 10.
+    let wire = mean(&free) - mean(&elsewhere);
+    assert!((8_000..8_500).contains(&wire), "{wire} ns");
+    let costs = [
+        ("host.packet_in", 1),
+        ("host.message_in", 1),
+        ("host.message_out", 1),
+        ("host.softirq", 1),
+        // Of the card and of the drive.
+        ("host.interrupt", 2),
+        // For the thread of I/Os, and for the message.
+        ("host.wake", 2),
+        // The work before, that of the I/O with its completion, and the work after.
+        ("host.switch", 4),
+        // To receive, to read and to send.
+        ("host.syscall", 3),
+    ];
+    for (key, times) in costs {
+        let outcome = on_machines(&[&format!("{key}=10us")]).unwrap();
+        let more = mean(&outcome) - mean(&free);
+        // A get in a hundred meets other work of the drive, which later I/Os miss or meet too.
+        assert!((times * 9_500..=times * 10_500).contains(&more), "{key}: {more} ns");
+        let spent = outcome.processors.unwrap().request_us_by(500);
+        let spent: f64 =
+            spent.values().sum::<f64>() - free.processors.unwrap().request_us_by(500).values().sum::<f64>();
+        assert!((spent - 10.0 * times as f64).abs() < 0.1, "{key}: {spent} us of the processors");
+    }
+}
+
+#[test]
+fn a_machine_that_no_server_can_have_is_refused() {
+    let failed = |change: &str| on_machines(&[change]).err().expect("an error").to_string();
+    assert_eq!(
+        failed("host.ring=iopoll"),
+        "the servers' host: host.ring: iopoll is not valid for servers; valid is off"
+    );
+    assert!(failed("host.completion=precompletion").contains("valid is interrupt, poll, hybrid or adaptive"));
 }

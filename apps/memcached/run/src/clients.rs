@@ -12,7 +12,7 @@ use nandscape_apps_memcached_engine::memcached::{Server, Wire};
 use nandscape_apps_memcached_engine::{Engine, Expect, New, Stats};
 use nandscape_apps_store::{Costs, Host};
 use nandscape_device_ssd::Ssd;
-use nandscape_host_network::links::{self, on_wire};
+use nandscape_host_network::wire::{self as network, on_wire};
 use nandscape_lab_workload::{Chooser, Mix, Operation};
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Time};
@@ -66,7 +66,7 @@ struct Run {
     server: Rc<Server>,
     sim: Sim,
     /// To the server, and to the clients.
-    network: [links::Wire; 2],
+    network: [network::Wire; 2],
     /// What messages cost the server, and the clients' machine.
     ends: [Host; 2],
     mix: Mix,
@@ -105,7 +105,7 @@ async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> 
     let run = Rc::new(Run {
         server: Server::new(engine.clone(), "simulated"),
         sim: sim.clone(),
-        network: [(); 2].map(|()| links::Wire::new(Rate::new(clients.network, Span::from_s(1)))),
+        network: [(); 2].map(|()| network::Wire::new(Rate::new(clients.network, Span::from_s(1)))),
         ends: [message(cpu), message(spec.machine.cpu(sim))],
         mix: *mix,
         chooser: RefCell::new(Chooser::new(*choice)),
@@ -188,7 +188,7 @@ impl Run {
     }
 
     /// Passes a message of `bytes` over a wire.
-    async fn pass(&self, wire: &links::Wire, bytes: usize) {
+    async fn pass(&self, wire: &network::Wire, bytes: usize) {
         self.sim.sleep_until(wire.put(self.sim.now(), on_wire(bytes as u64))).await;
     }
 

@@ -6,7 +6,7 @@ mod kinds;
 
 use nandscape_host_machine::Config as MachineConfig;
 pub use nandscape_host_machine::ConfigError;
-use nandscape_host_network::links::LinkConfig;
+use nandscape_host_network::card::LinkConfig;
 use nandscape_sim::Span;
 use nandscape_sim::units::Rate;
 

@@ -13,7 +13,7 @@
 //! memory = "64MiB"
 //! ```
 //!
-//! Left out: layers that lie over some of the drives only.
+//! `over = ["drive-0", "low"]` names the drives and layers that a layer lies over.
 
 use std::path::Path;
 
@@ -70,10 +70,24 @@ fn layer(table: &Table) -> Result<LayerWords, String> {
         Some(name) => format!("{}={kind}", word_of("name", name)?),
         None => kind,
     };
-    for (key, value) in table.iter().filter(|(key, _)| !["kind", "name"].contains(&key.as_str())) {
+    if let Some(over) = table.get("over") {
+        word += &format!(",over={}", over_of(over)?);
+    }
+    for (key, value) in table.iter().filter(|(key, _)| !["kind", "name", "over"].contains(&key.as_str())) {
         add(&mut word, key, value)?;
     }
     word.parse()
+}
+
+/// The names of drives and layers: one, or a list.
+fn over_of(value: &Value) -> Result<String, String> {
+    match value {
+        Value::Array(names) => {
+            let names: Vec<String> = names.iter().map(|name| word_of("over", name)).collect::<Result<_, String>>()?;
+            Ok(names.join("+"))
+        }
+        name => word_of("over", name),
+    }
 }
 
 /// Adds a setting, or those of a table of keys with dots.

@@ -119,7 +119,7 @@ impl FtlLayer {
         set.extend(self.means.map(|means| format!("commands={}", word_of(means, &COMMANDS))));
         set.extend([truth("reset", self.resets), truth("no-delay", self.no_delay)].into_iter().flatten());
         set.extend(self.changes.iter().cloned());
-        LayerWords { name: None, kind: WORD.to_owned(), set }
+        LayerWords { name: None, kind: WORD.to_owned(), over: Vec::new(), set }
     }
 
     /// The profile whose FTL it has, by name or file.

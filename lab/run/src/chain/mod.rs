@@ -5,6 +5,7 @@
 //! | `mod` | the kinds' trait, and how layers are opened over drives |
 //! | `words` | a chain as text: `raid5:4,technique=tea2` |
 //! | `file` | a chain in a TOML file |
+//! | `tree` | which nodes a layer lies over |
 //! | `model` | the node at the bottom: a drive of this process |
 //! | `array` | arrays |
 //! | `ahci` | an AHCI controller over several drives |
@@ -13,8 +14,8 @@
 //! | `ftl` | the FTL of a host over an open-channel drive |
 //! | `section` | a layer's part of the report |
 //!
-//! A layer that takes one node lies over each node below it; one that takes several takes them in groups, in order. The jobs of
-//! a workload use what is at the top in turn.
+//! A layer that takes one node lies over each node below it; one that takes several takes them in groups, in order. A layer with `over` takes the
+//! drives and layers that it names. The jobs of a workload use what is at the top in turn.
 //!
 //! Left out: arrays in wall time, which open with their records ([`ArraySpec`](crate::ArraySpec)).
 
@@ -26,6 +27,7 @@ mod file;
 mod ftl;
 mod model;
 mod section;
+mod tree;
 mod words;
 
 use std::collections::BTreeMap;
@@ -57,7 +59,8 @@ pub use block::{BlockOver, ManagedView};
 pub use cache::{CacheLayer, CacheReport};
 pub use ftl::{FtlLayer, FtlNode, FtlReport};
 pub use model::ModelNode;
-pub use section::{Part, Section};
+pub use section::{Part, Section, stacked};
+use tree::Top;
 pub use words::{Chain, LayerWords};
 
 /// How a layer is opened.
@@ -207,13 +210,15 @@ pub trait LayerNode: Node {
 pub struct Named {
     /// The name; `None` is that of its kind.
     pub name: Option<String>,
+    /// The names of the drives and layers that it lies over; empty: all that is at the top.
+    pub over: Vec<String>,
     /// The layer.
     pub layer: Arc<dyn Layer>,
 }
 
 impl<L: Layer + 'static> From<L> for Named {
     fn from(layer: L) -> Named {
-        Named { name: None, layer: Arc::new(layer) }
+        Named { name: None, over: Vec::new(), layer: Arc::new(layer) }
     }
 }
 
@@ -284,8 +289,9 @@ pub fn layout(layers: &[Named]) -> Vec<String> {
 pub fn offers(layers: &[Instance], of_drive: Offers) -> Offers {
     let (mut all, mut top) = (BTreeMap::<&str, Offers>::new(), of_drive);
     for layer in layers {
-        let below = layer.over.first().and_then(|name| all.get(&**name)).unwrap_or(&of_drive);
-        top = layer.node.offers(*below);
+        let of = |name: &String| *all.get(&**name).unwrap_or(&of_drive);
+        let below = layer.over.iter().map(of).reduce(Offers::of_both).unwrap_or(of_drive);
+        top = layer.node.offers(below);
         all.insert(&layer.name, top);
     }
     // Attributes of reads are for what serves them next.
@@ -304,9 +310,9 @@ fn answering(below: Offers) -> Offers {
     Offers { hints: below.hints | HINT_TIME, deadlines: true, ..below }
 }
 
-/// Drives that layers need below them: one at the top, where they take several.
+/// Drives that layers, as [`Chain::resolve`] gives them, need below them, so that one is at the top.
 pub fn drives_below(layers: &[Named]) -> usize {
-    layers.iter().map(|one| one.layer.takes()).product()
+    tree::drives_below(layers).expect("layers that were resolved")
 }
 
 /// Whether the lowest layer is the FTL of a host: the flash below it has the state of a run through that layer only.
@@ -370,29 +376,29 @@ pub fn open_in(
     drives: Vec<(String, Rc<dyn Node>)>,
     held: &[Vec<u8>],
 ) -> Result<Opened, String> {
-    let (mut opened, mut nodes): (Vec<Instance>, _) = (Vec::new(), drives);
-    for (name, Named { layer, .. }) in names(layers).into_iter().zip(layers) {
-        let (takes, count) = (layer.takes(), nodes.len());
-        if takes == 0 || count == 0 || !count.is_multiple_of(takes) {
-            return Err(format!("{name}: {count} drives or layers lie below it, and it takes {takes} at a time"));
-        }
-        let several = count > takes;
-        let mut above: Vec<(String, Rc<dyn Node>)> = Vec::new();
-        for (number, group) in nodes.chunks(takes).enumerate() {
-            let one = if several { format!("{name}/{number}") } else { name.clone() };
-            let (over, below) = group.iter().cloned().unzip();
+    let (names_of_drives, mut nodes): (Vec<String>, Vec<Rc<dyn Node>>) = drives.into_iter().unzip();
+    let (mut opened, mut tops): (Vec<Instance>, _) = (Vec::new(), Top::of_drives(names_of_drives.into_iter()));
+    for (name, named) in names(layers).into_iter().zip(layers) {
+        let layer = &named.layer;
+        let groups = tree::groups(named, &tops).map_err(|problem| format!("{name}: {problem}"))?;
+        let (mut names_above, mut above): (Vec<Top>, Vec<Rc<dyn Node>>) = Default::default();
+        for (number, group) in groups.iter().enumerate() {
+            let one = tree::instance(&name, number, groups.len());
+            let (over, below) = group.iter().map(|number| (tops[*number].name.clone(), nodes[*number].clone())).unzip();
             let held = held.get(opened.len()).map_or(&[][..], Vec::as_slice);
             if !held.is_empty() && !layer.holds() {
                 return Err(format!("{one}: {} bytes are held by a layer that holds nothing", held.len()));
             }
             let how = Opening { name: layer_name(&name), instance: &one, seed: how.seed.child(&one), held, ..*how };
             let node = layer.open(&how, below).map_err(|problem| format!("{one}: {problem}"))?;
-            above.push((one.clone(), node.clone() as Rc<dyn Node>));
+            names_above.push(Top::of_layer(one.clone()));
+            above.push(node.clone());
             opened.push(Instance { name: one, over, node });
         }
-        nodes = above;
+        tops = tree::replace(tops, &groups, names_above);
+        nodes = tree::replace(nodes, &groups, above);
     }
-    Ok(Opened { layers: opened, tops: nodes.into_iter().map(|(_, node)| node).collect() })
+    Ok(Opened { layers: opened, tops: nodes })
 }
 
 #[cfg(test)]

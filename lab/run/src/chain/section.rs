@@ -66,3 +66,25 @@ impl Section {
         }
     }
 }
+
+/// Layers in words, from the top down, as each is `called`: `cache over raid1:2`, or `raid0:2 over fast and raid1:2` of a tree.
+pub fn stacked(chain: &[Section], called: impl Fn(&Section) -> String) -> String {
+    let names: Vec<String> = chain.iter().map(called).collect();
+    let lies_over = |upper: &str, lower: &Section| {
+        chain.iter().zip(&names).any(|(one, name)| name == upper && one.over.contains(&lower.layer))
+    };
+    let (mut text, mut last) = (String::new(), "");
+    for (section, name) in chain.iter().zip(&names).rev().filter(|(_, name)| !name.is_empty()) {
+        if name == last {
+            continue;
+        }
+        match last {
+            "" => {}
+            upper if lies_over(upper, section) => text += " over ",
+            _ => text += " and ",
+        }
+        text += name;
+        last = name;
+    }
+    text
+}

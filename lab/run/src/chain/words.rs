@@ -9,7 +9,7 @@ use nandscape_layers_array::{Config as ArrayConfig, Shape};
 use nandscape_layers_cache::Config as CacheConfig;
 use serde::{Deserialize, Serialize};
 
-use super::{AhciLayer, ArrayLayer, BlockOver, CacheLayer, FtlLayer, Layer, Named, ftl, names};
+use super::{AhciLayer, ArrayLayer, BlockOver, CacheLayer, FtlLayer, Layer, Named, ftl, names, tree};
 
 /// Layers, the lowest first.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -18,19 +18,24 @@ pub struct Chain {
     pub layers: Vec<LayerWords>,
 }
 
-/// A layer as it is given: `[NAME=]KIND[:N][,KEY=VALUE]...`.
+/// A layer as it is given: `[NAME=]KIND[:N][,over=NAME[+NAME]...][,KEY=VALUE]...`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LayerWords {
     /// Its name, if it was given one.
     pub name: Option<String>,
     /// Its kind, with the number of nodes that it takes where it takes several: `raid5:4`.
     pub kind: String,
+    /// The drives and layers that it lies over, if it was given any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub over: Vec<String>,
     /// Changes of its settings, `KEY=VALUE` each.
     pub set: Vec<String>,
 }
 
 /// The kinds, as they are written.
 const KINDS: &str = "block, cache, ftl, ahci:N, raid0:N, raid1:N, raid5:N, raid6:N and raid10:N";
+/// Before the names of the drives and layers that a layer lies over.
+const OVER: &str = "over=";
 /// Levels of arrays begin so.
 const LEVEL: &str = "raid";
 
@@ -47,11 +52,14 @@ impl FromStr for LayerWords {
         if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
             return Err(format!("{word:?}: {name:?} is no name of a layer; letters, digits, - and _ are valid in it"));
         }
-        let set: Vec<String> = parts.map(str::to_owned).collect();
+        let (over, set): (Vec<&str>, Vec<&str>) = parts.partition(|part| part.starts_with(OVER));
+        let over =
+            over.iter().flat_map(|part| part[OVER.len()..].split('+')).map(|name| name.trim().to_owned()).collect();
+        let set: Vec<String> = set.into_iter().map(str::to_owned).collect();
         if let Some(bad) = set.iter().find(|change| !change.contains('=')) {
             return Err(format!("{word:?}: {bad:?} is no setting; KEY=VALUE is valid"));
         }
-        let words = LayerWords { name, kind: kind.to_owned(), set };
+        let words = LayerWords { name, kind: kind.to_owned(), over, set };
         words.layer().map_err(|problem| format!("{word:?}: {problem}"))?;
         Ok(words)
     }
@@ -65,6 +73,9 @@ impl fmt::Display for LayerWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.name.iter().try_for_each(|name| write!(f, "{name}="))?;
         write!(f, "{}", self.kind)?;
+        if !self.over.is_empty() {
+            write!(f, ",{OVER}{}", self.over.join("+"))?;
+        }
         self.set.iter().try_for_each(|change| write!(f, ",{change}"))
     }
 }
@@ -93,6 +104,9 @@ impl LayerWords {
                 let set = |change: &String| config.set(&full("cache", change)).map_err(|error| error.to_string());
                 self.set.iter().try_for_each(set)?;
                 Ok(Arc::new(CacheLayer { config }))
+            }
+            ftl::WORD if !self.over.is_empty() => {
+                Err(format!("{OVER}{}: {} lies over all drives; leave it out", self.over.join("+"), ftl::WORD))
             }
             ftl::WORD => Ok(Arc::new(FtlLayer::with(&self.set)?)),
             kind if kind.starts_with("ahci") => {
@@ -222,13 +236,13 @@ impl Chain {
     pub fn resolve(&self) -> Result<Vec<Named>, String> {
         let layer = |words: &LayerWords| {
             let layer = words.layer().map_err(|problem| format!("{words}: {problem}"))?;
-            Ok(Named { name: words.name.clone(), layer })
+            Ok(Named { name: words.name.clone(), over: words.over.clone(), layer })
         };
         let layers = self.layers.iter().map(layer).collect::<Result<Vec<Named>, String>>()?;
         let all = names(&layers);
         match all.iter().enumerate().find(|(number, name)| all[..*number].contains(name)) {
             Some((_, name)) => Err(format!("two layers are called {name:?}; names differ")),
-            None => Ok(layers),
+            None => tree::drives_below(&layers).map(|_| layers),
         }
     }
 
@@ -265,6 +279,7 @@ mod tests {
             "block,block.deadline=2ms",
             "ftl,moves=copy,buffer.size=1MiB",
             "ahci:6,uplink=2GB/s",
+            "fast=cache,over=drive-0+low/1,memory=64MiB",
         ] {
             assert_eq!(word.parse::<LayerWords>().unwrap().to_string(), word);
         }
@@ -275,6 +290,7 @@ mod tests {
         for (word, problem) in [
             ("blok", "valid are block, cache, ftl, ahci:N, raid0:N"),
             ("mirror:2", "; a mirror is raid1:2"),
+            ("ftl,over=drive-0", "ftl lies over all drives; leave it out"),
             ("ftl,moves=fast", "moves=fast: valid are copy, read-write"),
             ("ftl,buffer.sise=1MiB", "buffer.sise"),
             ("ahci", "ahci:N is"),

@@ -17,6 +17,16 @@ fn a_file_is_the_chain_of_its_tables() {
 }
 
 #[test]
+fn layers_of_a_file_name_what_they_lie_over() {
+    let text = "version = 1\n[[layer]]\nkind = \"cache\"\nname = \"fast\"\nover = \"drive-1\"\n\
+                [[layer]]\nkind = \"raid1:2\"\nover = [\"drive-0\", \"fast\"]\n";
+    let chain = Chain::of_toml(text).unwrap();
+    let words: Vec<String> = chain.layers.iter().map(LayerWords::to_string).collect();
+    assert_eq!(words, ["fast=cache,over=drive-1", "raid1:2,over=drive-0+fast"]);
+    assert_eq!(chain.to_string().parse(), Ok(chain));
+}
+
+#[test]
 fn a_file_that_is_wrong_is_rejected_with_the_place() {
     for (text, problem) in [
         ("[[layer]]\nkind = \"block\"\n", "missing field `version`"),
@@ -29,6 +39,11 @@ fn a_file_that_is_wrong_is_rejected_with_the_place() {
             "layer 2: \"blok\": there is no layer",
         ),
         ("version = 1\n[[layer]]\nkind = \"cache\"\nmemory = [1]\n", "layer 1: memory: array is not valid"),
+        (
+            "version = 1\n[[layer]]\nkind = \"cache\"\nover = \"x\"\n",
+            "cache: over=x: no such drive or layer is at the top",
+        ),
+        ("version = 1\n[[layer]]\nkind = \"cache\"\nover = [[1]]\n", "layer 1: over: array is not valid"),
         ("version = 1\n[[layer]]\nkind = \"cache\"\nmemory = \"1, 2\"\n", "layer 1: memory = \"1, 2\": a value has"),
         ("version = 1\n[[layer]]\nkind = \"cache\"\nmemory = 1\n", "a size of a page"),
         ("version = 1\n[[layer]]\nkind = \"a=cache\"\nname = \"b\"\n", "layer 1"),

@@ -12,7 +12,7 @@ use nandscape_drive::{Node, Role, Use};
 use nandscape_host_open_channel::{ChunkInfo, Geometry, Means, OpenChannel};
 use nandscape_lab_run::chain::{Chain, LayerNode, ModelNode, Opened, check_over, drives_below, is_over_chunks, open};
 use nandscape_lab_run::host_ftl::{self, Chunks};
-use nandscape_lab_run::{DRIVE, Precondition, RigDrive, Stack, StackFinished, Wanted};
+use nandscape_lab_run::{DRIVE, Offers, Precondition, RigDrive, Stack, StackFinished, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use nandscape_sim::{Executor, Rng, Seed, Sim};
 
@@ -161,6 +161,36 @@ fn drawn_chains_of_four_pass_the_checks_of_a_drive() {
         // Every fourth lies over open-channel drives.
         passes(&drawn(&mut rng, (number % 4 == 0).then_some(FTL)));
     }
+}
+
+/// A stripe of a mirror and of a drive with a cache.
+const TREE: [&str; 3] =
+    ["safe=raid1:2,over=drive-0+drive-1", "fast=cache,memory=64KiB,over=drive-2", "raid0:2,over=safe+fast"];
+
+#[test]
+fn a_tree_passes_the_checks_of_a_drive() {
+    passes(&TREE);
+    passes(&["block,over=drive-1", "raid5:3", "cache,memory=64KiB"]);
+}
+
+#[test]
+fn layers_of_a_tree_lie_over_what_they_name() {
+    let finished = run(&TREE);
+    assert_eq!(finished.called("default"), "raid0:2 over fast and raid1:2 of default");
+    let host = finished.host;
+    let sections: Vec<(&str, String)> = host.chain.iter().map(|one| (&*one.layer, one.over.join(" "))).collect();
+    let expected = [("safe", "drive-0 drive-1"), ("fast", "drive-2"), ("array", "safe fast")];
+    assert_eq!(sections, expected.map(|(layer, over)| (layer, over.to_owned())));
+    for (way, latency) in &host.latency_us {
+        let (mean, layers) = (latency.mean.unwrap(), &host.layers_us[way]);
+        assert!((layers.values().sum::<f64>() - mean).abs() < 1e-6, "{way}: {layers:?} of {mean}");
+    }
+    // What one of its halves takes is no command of the whole.
+    let below = Offers { compare: true, copy: true, deadlines: true, ..Offers::default() };
+    assert_eq!(
+        below.of_both(Offers { compare: true, ..Offers::default() }),
+        Offers { compare: true, ..Offers::default() }
+    );
 }
 
 fn run(words: &[&str]) -> StackFinished {

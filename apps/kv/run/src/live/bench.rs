@@ -78,7 +78,7 @@ pub fn bench(spec: &Clients) -> Result<Outcome, BenchError> {
         if puts {
             put_all(&sim, &clients, &load).await?;
         }
-        Ok(measure(&sim, clients, &policies, (&load, true), seed).await)
+        Ok(measure(&sim, clients, &policies, (&load, true), (seed, Rc::new(|| ()))).await)
     })?
 }
 

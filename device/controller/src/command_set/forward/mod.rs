@@ -69,6 +69,24 @@ pub struct Offers {
     pub deadlines: bool,
 }
 
+impl Offers {
+    /// What both of two drives have.
+    pub fn of_both(self, other: Offers) -> Offers {
+        Offers {
+            compare: self.compare && other.compare,
+            deallocate: self.deallocate && other.deallocate,
+            write_zeroes: self.write_zeroes && other.write_zeroes,
+            verify: self.verify && other.verify,
+            write_uncorrectable: self.write_uncorrectable && other.write_uncorrectable,
+            copy: self.copy && other.copy,
+            dlfeat: if self.dlfeat == other.dlfeat { self.dlfeat } else { 0 },
+            attributes: self.attributes & other.attributes,
+            hints: self.hints & other.hints,
+            deadlines: self.deadlines && other.deadlines,
+        }
+    }
+}
+
 /// See the module.
 pub struct Forward {
     sim: Sim,

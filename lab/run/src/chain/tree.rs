@@ -1,0 +1,164 @@
+//! Which nodes a layer lies over. One without `over` takes all that is at the top; one with `over=drive-0+cache` takes these.
+
+use super::{Named, names};
+
+/// Drives that trees can have.
+const MOST_DRIVES: usize = 64;
+
+/// What is at the top.
+#[derive(Clone)]
+pub(super) struct Top {
+    /// The name of a layer or a drive.
+    pub(super) name: String,
+    /// Which drive it is; `drive-0` is another name of the first.
+    drive: Option<usize>,
+}
+
+impl Top {
+    /// Drives of these names.
+    pub(super) fn of_drives(names: impl Iterator<Item = String>) -> Vec<Top> {
+        names.enumerate().map(|(number, name)| Top { name, drive: Some(number) }).collect()
+    }
+
+    /// A layer.
+    pub(super) fn of_layer(name: String) -> Top {
+        Top { name, drive: None }
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.drive.is_some_and(|number| drive_name(number) == name)
+    }
+}
+
+fn drive_name(number: usize) -> String {
+    format!("drive-{number}")
+}
+
+/// Names that a message lists.
+const LISTED: usize = 6;
+
+fn list(tops: &[Top]) -> String {
+    let more = if tops.len() > LISTED { " and so on" } else { "" };
+    tops.iter().take(LISTED).map(|top| &*top.name).collect::<Vec<_>>().join(", ") + more
+}
+
+/// The nodes, by number, that each instance of a layer takes of those at the top.
+///
+/// # Errors
+/// Why it cannot lie over them, and what would be valid.
+pub(super) fn groups(one: &Named, tops: &[Top]) -> Result<Vec<Vec<usize>>, String> {
+    let number_of = |name: &String| {
+        let found = tops.iter().position(|top| top.is_called(name));
+        found.ok_or_else(|| format!("over={name}: no such drive or layer is at the top; valid are {}", list(tops)))
+    };
+    let taken: Vec<usize> = match &one.over[..] {
+        [] => (0..tops.len()).collect(),
+        over => over.iter().map(number_of).collect::<Result<_, String>>()?,
+    };
+    let (takes, count) = (one.layer.takes(), taken.len());
+    if let Some((_, twice)) = (0..count).zip(&taken).find(|(before, number)| taken[..*before].contains(number)) {
+        return Err(format!("over={}: it is there twice", tops[*twice].name));
+    }
+    if takes == 0 || count == 0 || !count.is_multiple_of(takes) {
+        return Err(format!("{count} drives or layers lie below it, and it takes {takes} at a time"));
+    }
+    Ok(taken.chunks(takes).map(<[usize]>::to_vec).collect())
+}
+
+/// The name of an instance of a layer.
+pub(super) fn instance(name: &str, number: usize, all: usize) -> String {
+    if all > 1 { format!("{name}/{number}") } else { name.to_owned() }
+}
+
+/// Puts the instances of a layer in the place of the first node that they take.
+pub(super) fn replace<T>(tops: Vec<T>, groups: &[Vec<usize>], above: Vec<T>) -> Vec<T> {
+    let mut above = Some(above);
+    let is_taken = |number: usize| groups.iter().any(|group| group.contains(&number));
+    let mut next = Vec::new();
+    for (number, top) in tops.into_iter().enumerate() {
+        match is_taken(number) {
+            true => next.extend(above.take().unwrap_or_default()),
+            false => next.push(top),
+        }
+    }
+    next
+}
+
+/// What is at the top over a number of drives.
+fn tops(layers: &[Named], drives: usize) -> Result<Vec<Top>, String> {
+    let mut tops = Top::of_drives((0..drives).map(drive_name));
+    for (name, one) in names(layers).into_iter().zip(layers) {
+        let groups = groups(one, &tops).map_err(|problem| format!("{name}: {problem}"))?;
+        let above = (0..groups.len()).map(|number| Top::of_layer(instance(&name, number, groups.len()))).collect();
+        tops = replace(tops, &groups, above);
+    }
+    Ok(tops)
+}
+
+/// Drives that layers need below them, so that one is at the top.
+///
+/// # Errors
+/// Why no number of drives would do.
+pub(super) fn drives_below(layers: &[Named]) -> Result<usize, String> {
+    let is_a_tree = layers.iter().any(|one| !one.over.is_empty());
+    if !is_a_tree {
+        return Ok(layers.iter().map(|one| one.layer.takes()).product());
+    }
+    let (mut problem, mut left) = (String::new(), Vec::new());
+    for drives in 1..=MOST_DRIVES {
+        match tops(layers, drives) {
+            Ok(tops) if tops.len() == 1 => return Ok(drives),
+            Ok(tops) if left.is_empty() => left = tops,
+            Ok(_) => {}
+            Err(error) => problem = error,
+        }
+    }
+    Err(match left.is_empty() {
+        true => problem,
+        false => format!("{} are at the top; a layer over all of them is missing", list(&left)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Chain;
+    use super::*;
+
+    fn needs(words: &str) -> Result<usize, String> {
+        let layers = words.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        Chain { layers }.resolve().map(|layers| super::drives_below(&layers).unwrap())
+    }
+
+    #[test]
+    fn a_tree_has_as_many_drives_as_it_needs() {
+        assert_eq!(needs("cache,over=drive-0 raid1:2,over=cache+drive-1").unwrap(), 2);
+        assert_eq!(needs("cache,over=drive-2 raid5:4").unwrap(), 4);
+        assert_eq!(needs("low=raid1:2,over=drive-0+drive-1 fast=cache,over=drive-2 raid0:2,over=fast+low").unwrap(), 3);
+        assert_eq!(needs("block,over=drive-0+drive-1 raid1:2,over=block/0+block/1").unwrap(), 2);
+        assert_eq!(needs("block raid1:2 cache").unwrap(), 2);
+    }
+
+    #[test]
+    fn a_tree_that_cannot_be_is_refused_with_what_would_be() {
+        for (words, problem) in [
+            (
+                "cache,over=drive-x raid1:2",
+                "cache: over=drive-x: no such drive or layer is at the top; valid are drive-0, drive-1",
+            ),
+            ("raid1:2,over=drive-0+drive-0", "over=drive-0: it is there twice"),
+            ("raid1:2,over=drive-0+drive-1+drive-2", "3 drives or layers lie below it, and it takes 2 at a time"),
+            ("cache,over=drive-1", "a layer over all of them is missing"),
+            ("cache raid1:2,over=cache+drive-0", "no such drive or layer is at the top"),
+        ] {
+            let error = needs(words).unwrap_err();
+            assert!(error.contains(problem), "{words}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_layer_takes_the_place_of_the_first_node_below_it() {
+        let names = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(replace(names("a b c d"), &[vec![3, 1]], names("x")), names("a x c"));
+        assert_eq!(replace(names("a b c d"), &[vec![0], vec![2]], names("x/0 x/1")), names("x/0 x/1 b d"));
+    }
+}
