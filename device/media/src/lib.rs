@@ -13,6 +13,7 @@
 //! | `suspend` | suspension of array operations for reads |
 //! | `priority` | the order of service |
 //! | `media` | read, program, erase: the steps of each, as in a data sheet |
+//! | `read_steps` | a read with the steps of options and faults |
 //! | `bad` | blocks that an FTL must not use |
 //! | `planted` | states that are constructed in no time |
 //! | `seized` | the same steps under a garbage collection that holds its resources |
@@ -66,6 +67,7 @@ pub mod plain;
 mod planted;
 mod power;
 pub mod priority;
+mod read_steps;
 pub mod remote;
 mod saved;
 pub mod seized;
