@@ -1,6 +1,5 @@
 //! A lost drive of `nandscape memcached` is replaced with `nandscape ctl` while clients are served.
 
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -97,8 +96,7 @@ fn replaced_drives_leave_no_descriptors() {
     let (folder, mut drives) = (tempfile::tempdir().unwrap(), [1, 2].map(Drive::start).into_iter().collect::<Vec<_>>());
     let control = folder.path().join("m.control");
     let args = [&ALL[..], &["--policy", "mixed", "--control", control.to_str().unwrap()]].concat();
-    let (mut server, _) = start(folder.path(), &drives.iter().collect::<Vec<_>>(), 1, &args);
-    let mut notes = BufReader::new(server.notes()).lines().map_while(Result::ok);
+    let (server, _) = start(folder.path(), &drives.iter().collect::<Vec<_>>(), 1, &args);
     let mut client = Client::connect(folder.path());
     set(&mut client, 0..50, 0);
     let before = server.descriptors();
@@ -116,7 +114,7 @@ fn replaced_drives_leave_no_descriptors() {
         most = now;
     }
     check(&mut client, 0..50, 0);
-    server.end("-TERM");
+    end(server);
 }
 
 /// The look at a large empty drive takes long. A second order does not join it, and the server does not wait for its end.
