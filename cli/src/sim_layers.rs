@@ -7,7 +7,9 @@ use comfy_table::{CellAlignment, Table};
 use nandscape_device_ssd::Resolved;
 use nandscape_lab_report::ArrayDocument;
 use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
-use nandscape_lab_run::chain::{AhciReport, CacheReport, FtlReport, Named, Part, Section, check_over, stacked};
+use nandscape_lab_run::chain::{
+    AhciReport, CacheReport, FtlReport, Named, Part, Section, check_over, drives_of_members, stacked,
+};
 use nandscape_lab_run::{ArrayReport, ChainFinished, Gc, HostReport, Report};
 use nandscape_layers_array::{Config, Shape, Technique, WindowMode};
 use nandscape_sim::units::Bytes;
@@ -400,13 +402,17 @@ fn drives(finished: &ChainFinished) -> String {
         vec!["drive", "reads", "p50, us", "p99, us", "p99.9, us", "max, us", "rejected", "behind GC", "writes", "waf"];
     heads.extend(is_padded.then_some("padding"));
     let mut rows = table::table(&heads);
+    let names: Vec<&str> = finished.drives.iter().map(|drive| &*drive.name).collect();
+    let members = drives_of_members(&finished.host.chain, &names);
     for (number, drive) in finished.drives.iter().enumerate() {
         let Report { latency_us, gc, waf, flash, .. } = &drive.report;
         let read = latency_us.get("read");
         let figure = |of: Option<f64>| us_or_dash(of);
         let writes = latency_us.get("write").map_or(0, |latency| latency.count);
         let array = finished.host.array.as_ref();
-        let of_drive = |array: &&ArrayReport| array.members.iter().find(|member| member.drive == number).copied();
+        let of_drive = |array: &&ArrayReport| {
+            array.members.iter().find(|member| members.get(member.drive) == Some(&Some(number))).copied()
+        };
         let sent = array.as_ref().and_then(of_drive).map_or(0, |member| member.reads);
         let mut cells = vec![
             drive.name.clone(),

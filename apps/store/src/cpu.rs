@@ -46,9 +46,22 @@ impl Cpu {
 
     /// Works for so long on one processor.
     pub async fn work(&self, span: Span) {
-        let Some(machine) = self.machine.as_ref().filter(|_| !span.is_zero()) else { return };
+        self.steps(&[(span, Mode::User)]).await;
+    }
+
+    /// Works for so long inside the kernel.
+    pub async fn kernel(&self, span: Span) {
+        self.steps(&[(span, Mode::Kernel)]).await;
+    }
+
+    /// One thread does these steps, one after the other.
+    pub async fn steps(&self, steps: &[(Span, Mode)]) {
+        let some = steps.iter().any(|(span, _)| !span.is_zero());
+        let Some(machine) = self.machine.as_ref().filter(|_| some) else { return };
         let thread = machine.thread(self.thread).expect("a thread on every processor");
-        thread.work(span, Mode::User).await;
+        for (span, mode) in steps.iter().filter(|(span, _)| !span.is_zero()) {
+            thread.work(*span, *mode).await;
+        }
     }
 }
 

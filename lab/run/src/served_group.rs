@@ -177,7 +177,8 @@ impl GroupExport {
 
     /// The turns of the drives, if they take turns.
     pub(crate) fn turns(&self) -> Option<Turns> {
-        self.layers.iter().find_map(|layer| layer.node.turns())
+        let names: Vec<&str> = self.models().map(|(name, _)| name).collect();
+        chain::turns(&self.layers, &names)
     }
 
     /// The windows of the drives that are in force now.

@@ -17,7 +17,7 @@ use nandscape_wire_nvme::Status;
 
 use crate::array_members::name_of_drive;
 use crate::build::{DriveError, Precondition};
-use crate::chain::{Instance, Named, Opened, Part, Section};
+use crate::chain::{self, Instance, Named, Opened, Part, Section};
 use crate::cpu::CpuReport;
 use crate::finished::{ChainFinished, Figures, Finished, notes_of_each};
 use crate::host::Moment;
@@ -276,7 +276,8 @@ impl Simulation {
         if self.is_alone() || !self.wanted.details {
             return None;
         }
-        let turns = opened.layers.iter().find_map(|layer| layer.node.turns());
+        let names: Vec<&str> = self.drives.iter().map(|drive| &*drive.name).collect();
+        let turns = chain::turns(&opened.layers, &names);
         let recorder = Rc::new(HostRecorder::new(rig.ssds().map(|ssd| &**ssd), turns));
         rig.listen(recorder.clone());
         Some(recorder)

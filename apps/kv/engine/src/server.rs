@@ -15,6 +15,7 @@ use crate::average::Ewma;
 use crate::cancel::Cancel;
 use crate::store::{GetError, PutError, Store};
 use nandscape_apps_store::Cpu;
+use nandscape_host_machine::Mode;
 use nandscape_host_network::{Accepts, Inlet, Outlet};
 
 /// How a server works.
@@ -27,12 +28,14 @@ pub struct ServerConfig {
     pub most: u32,
     /// A processor's work before and after the drive's.
     pub work: [Span; 2],
+    /// A processor's work in the kernel for a message that is received, and for one that is sent.
+    pub message: [Span; 2],
 }
 
 impl Default for ServerConfig {
     /// 64 handlers, 4,096 requests, and 10 us of a processor on either side of the drive.
     fn default() -> ServerConfig {
-        ServerConfig { handlers: 64, most: 4_096, work: [Span::from_us(10); 2] }
+        ServerConfig { handlers: 64, most: 4_096, work: [Span::from_us(10); 2], message: [Span::ZERO; 2] }
     }
 }
 
@@ -107,7 +110,7 @@ impl Inlet for Hears {
         match request {
             Ok((id, Request::Cancel)) => {
                 if let Some(cancel) = self.0.requests.borrow().get(&id) {
-                    cancel.cancel();
+                    self.0.cancel(cancel.clone());
                 }
             }
             Ok((id, _)) if self.0.requests.borrow().contains_key(&id) => {
@@ -157,7 +160,7 @@ impl Connection {
         let is_new = u32::from(own == 0);
         if core.count.get() >= core.config.most && own >= core.share(is_new) {
             let text = "the server has as many requests as it takes, and this client has its share of them";
-            return self.outlet.send(Reply::Refused { why: Refusal::Overloaded, text }.to_frame(id));
+            return self.refuse(Reply::Refused { why: Refusal::Overloaded, text }.to_frame(id));
         }
         core.count.set(core.count.get() + 1);
         core.busy.set(core.busy.get() + is_new);
@@ -182,6 +185,32 @@ impl Connection {
         }
     }
 
+    /// Cancels a request once a processor has received the order.
+    fn cancel(&self, cancel: Rc<Cancel>) {
+        let core = self.core.clone();
+        let [received, _] = core.config.message;
+        if received.is_zero() {
+            return cancel.cancel();
+        }
+        self.core.sim.spawn(async move {
+            core.cpu.kernel(received).await;
+            cancel.cancel();
+        });
+    }
+
+    /// Answers a request that no handler takes.
+    fn refuse(&self, frame: Vec<u8>) {
+        let (core, outlet) = (self.core.clone(), self.outlet.clone());
+        let [received, sent] = core.config.message;
+        if (received + sent).is_zero() {
+            return outlet.send(frame);
+        }
+        self.core.sim.spawn(async move {
+            core.cpu.kernel(received + sent).await;
+            outlet.send(frame);
+        });
+    }
+
     fn end(&self, id: u64, frame: Vec<u8>) {
         self.core.count.set(self.core.count.get() - 1);
         let mut requests = self.requests.borrow_mut();
@@ -195,15 +224,21 @@ impl Connection {
         let core = &self.core;
         self.take_handler().await;
         let begun = core.sim.now();
+        let [received, sent] = core.config.message;
+        let [before, after] = core.config.work;
         let found = if cancel.is_cancelled() {
+            core.cpu.kernel(received + sent).await;
             Err(GetError::Cancelled)
         } else {
             if tell {
+                core.cpu.kernel(received + sent).await;
                 self.outlet.send(Reply::Begun.to_frame(id));
+                core.cpu.work(before).await;
+            } else {
+                core.cpu.steps(&[(received, Mode::Kernel), (before, Mode::User)]).await;
             }
-            core.cpu.work(core.config.work[0]).await;
             let found = core.store.get(key, deadline_us, cancel).await;
-            core.cpu.work(core.config.work[1]).await;
+            core.cpu.steps(&[(after, Mode::User), (sent, Mode::Kernel)]).await;
             found
         };
         core.handlers.give_back(self.number, 1);
@@ -227,9 +262,11 @@ impl Connection {
     async fn put(&self, id: u64, version: u64, key: &[u8], value: &[u8]) -> Vec<u8> {
         let core = &self.core;
         self.take_handler().await;
-        core.cpu.work(core.config.work[0]).await;
+        let [received, sent] = core.config.message;
+        let [before, after] = core.config.work;
+        core.cpu.steps(&[(received, Mode::Kernel), (before, Mode::User)]).await;
         let stored = core.store.put(key, version, value).await;
-        core.cpu.work(core.config.work[1]).await;
+        core.cpu.steps(&[(after, Mode::User), (sent, Mode::Kernel)]).await;
         core.handlers.give_back(self.number, 1);
         match stored {
             Ok(()) => Reply::Stored { load: core.load() }.to_frame(id),

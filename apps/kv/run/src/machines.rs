@@ -2,7 +2,7 @@
 //!
 //! A server works as an asynchronous runtime does: its handlers are pieces of work on any processor, and a pool of threads issues the I/Os.
 //!
-//! Left out: the machines of clients.
+//! Left out: the machines of clients, and cancelling a read that a thread has issued.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -68,12 +68,12 @@ impl Machines {
         })
     }
 
-    /// The work of a server's handlers. On a machine they take a message from its socket before, and send one after.
+    /// The work of a server. On a machine its threads take each message from a socket, and send each.
     pub(crate) fn work(&self, spec: &Spec) -> ServerConfig {
         let Processors::Machines(profile) = &spec.processors else { return spec.server };
-        let ([before, after], LinkConfig { message_in, message_out, .. }) = (spec.server.work, profile.config.network);
-        let syscall = profile.config.costs.syscall;
-        ServerConfig { work: [before + syscall + message_in, after + syscall + message_out], ..spec.server }
+        let (syscall, LinkConfig { message_in, message_out, .. }) =
+            (profile.config.costs.syscall, profile.config.network);
+        ServerConfig { message: [syscall + message_in, syscall + message_out], ..spec.server }
     }
 
     /// The measured phase begins.

@@ -60,8 +60,9 @@ pub use block::BlockOver;
 pub use cache::{CacheLayer, CacheReport};
 pub use ftl::{FtlLayer, FtlNode, FtlReport};
 pub use model::ModelNode;
-pub use section::{Part, Section, stacked};
+pub use section::{Part, Section, drives_of_members, stacked};
 use tree::Top;
+pub(crate) use tree::{drives_of, structure};
 pub use words::{Chain, LayerWords};
 
 /// How a layer is opened.
@@ -297,6 +298,14 @@ pub fn offers(layers: &[Instance], of_drive: Offers) -> Offers {
     }
     // Attributes of reads are for what serves them next.
     Offers { attributes: 0, ..top }
+}
+
+/// The turns that drives of these names take: those of the lowest layer that has some, if its members are these drives in order.
+pub(crate) fn turns(layers: &[Instance], drives: &[&str]) -> Option<Turns> {
+    let (layer, turns) = layers.iter().find_map(|layer| Some((layer, layer.node.turns()?)))?;
+    let below = |name: &str| layers.iter().find(|one| one.name == name).map(|one| &one.over[..]);
+    let members = drives_of(&layer.over, drives, &below);
+    members.iter().enumerate().all(|(number, drive)| *drive == Some(number)).then_some(turns)
 }
 
 /// Of a layer that places data elsewhere. It would have to split a Copy or a Write Uncorrectable, and sends commands of its own, which

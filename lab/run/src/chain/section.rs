@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{AhciReport, CacheReport, FtlReport, Instance};
+use super::{AhciReport, CacheReport, FtlReport, Instance, drives_of};
 use crate::array::ArrayReport;
 use crate::block::BlockReport;
 
@@ -87,4 +87,11 @@ pub fn stacked(chain: &[Section], called: impl Fn(&Section) -> String) -> String
         last = name;
     }
     text
+}
+
+/// The drives, by number, that the members of the lowest array are, or lie over alone; none without an array.
+pub fn drives_of_members(chain: &[Section], drives: &[&str]) -> Vec<Option<usize>> {
+    let below = |name: &str| chain.iter().find(|one| one.layer == name).map(|one| &one.over[..]);
+    let array = chain.iter().find(|one| one.array().is_some());
+    array.map_or_else(Vec::new, |array| drives_of(&array.over, drives, &below))
 }

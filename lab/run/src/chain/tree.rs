@@ -34,6 +34,11 @@ fn drive_name(number: usize) -> String {
     format!("drive-{number}")
 }
 
+/// Whether a name is one of drives.
+pub(super) fn is_drive_name(name: &str) -> bool {
+    name.strip_prefix("drive-").is_some_and(|number| number.parse::<usize>().is_ok())
+}
+
 /// Names that a message lists.
 const LISTED: usize = 6;
 
@@ -95,6 +100,54 @@ fn tops(layers: &[Named], drives: usize) -> Result<Vec<Top>, String> {
     Ok(tops)
 }
 
+/// What a layer is, and for each of its instances what it lies over.
+type Placed = (String, Vec<Vec<String>>);
+
+/// Which nodes the layers that have a `key` lie over: drives, and other layers that have one. All others are passed by.
+pub(crate) fn structure(layers: &[Named], key: impl Fn(&Named) -> Option<String>) -> Result<Vec<Placed>, String> {
+    let drives = drives_below(layers)?;
+    let mut tops = Top::of_drives((0..drives).map(drive_name));
+    // What each of them is, where the names of layers do not matter.
+    let (mut places, mut all): (Vec<String>, Vec<_>) = ((0..drives).map(drive_name).collect(), Vec::new());
+    for (name, one) in names(layers).into_iter().zip(layers) {
+        let groups = groups(one, &tops)?;
+        let below: Vec<Vec<String>> =
+            groups.iter().map(|group| group.iter().map(|number| places[*number].clone()).collect()).collect();
+        let place = |number: usize| match key(one) {
+            Some(_) => format!("layer {} {number}", all.len()),
+            None => below[number].join("+"),
+        };
+        let above = (0..groups.len()).map(place).collect();
+        let names_above =
+            (0..groups.len()).map(|number| Top::of_layer(instance(&name, number, groups.len()))).collect();
+        places = replace(places, &groups, above);
+        tops = replace(tops, &groups, names_above);
+        all.extend(key(one).map(|key| (key, below)));
+    }
+    Ok(all)
+}
+
+/// The drive, by number, of each node of `over`: itself, or the only one below it. `below` has what a layer lies over.
+pub(crate) fn drives_of<'a>(
+    over: &[String],
+    drives: &[&str],
+    below: &dyn Fn(&str) -> Option<&'a [String]>,
+) -> Vec<Option<usize>> {
+    let drive_of = |name: &String| {
+        let mut name = name.as_str();
+        loop {
+            if let Some(number) = drives.iter().position(|drive| *drive == name) {
+                return Some(number);
+            }
+            match below(name)? {
+                [only] => name = only,
+                _ => return None,
+            }
+        }
+    };
+    over.iter().map(drive_of).collect()
+}
+
 /// Drives that layers need below them, so that one is at the top.
 ///
 /// # Errors
@@ -107,6 +160,9 @@ pub(super) fn drives_below(layers: &[Named]) -> Result<usize, String> {
     let (mut problem, mut left) = (String::new(), Vec::new());
     for drives in 1..=MOST_DRIVES {
         match tops(layers, drives) {
+            Ok(tops) if tops.len() == 1 && drives == 1 => {
+                return Err("over: there is one drive, and all layers lie over it; leave it out".to_owned());
+            }
             Ok(tops) if tops.len() == 1 => return Ok(drives),
             Ok(tops) if left.is_empty() => left = tops,
             Ok(_) => {}
@@ -149,10 +205,44 @@ mod tests {
             ("raid1:2,over=drive-0+drive-1+drive-2", "3 drives or layers lie below it, and it takes 2 at a time"),
             ("cache,over=drive-1", "a layer over all of them is missing"),
             ("cache raid1:2,over=cache+drive-0", "no such drive or layer is at the top"),
+            ("cache,over=drive-0 block,over=cache", "there is one drive, and all layers lie over it; leave it out"),
         ] {
             let error = needs(words).unwrap_err();
             assert!(error.contains(problem), "{words}: {error}");
         }
+    }
+
+    #[test]
+    fn states_fit_the_same_drives_whatever_layers_are_called() {
+        let of = |words: &str| {
+            let layers = words.split_whitespace().map(|word| word.parse().unwrap()).collect();
+            let layers = Chain { layers }.resolve().unwrap();
+            structure(&layers, |one| one.layer.layout()).unwrap()
+        };
+        let tree = of("cache,over=drive-0 raid0:2,over=cache+drive-1");
+        assert_eq!(tree, of("a=block,over=drive-0 b=raid0:2,over=a+drive-1"));
+        assert_eq!(tree, of("raid0:2"));
+        assert_eq!(tree, of("cache,over=drive-1 raid0:2,over=drive-0+cache"));
+        assert_ne!(tree, of("cache,over=drive-0 raid0:2,over=drive-1+cache"));
+        let held = |words: &str| {
+            let layers = words.split_whitespace().map(|word| word.parse().unwrap()).collect();
+            structure(&Chain { layers }.resolve().unwrap(), |one| Some(one.layer.kind().to_owned())).unwrap()
+        };
+        assert_ne!(held("cache,over=drive-0 raid0:2"), held("cache,over=drive-1 raid0:2"));
+        assert_ne!(held("cache,over=drive-0 raid0:2"), held("cache raid0:2"));
+    }
+
+    #[test]
+    fn members_are_the_drives_below_them() {
+        let names = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let (cache, mirror) = (names("drive-2"), names("drive-0 drive-1"));
+        let below = |name: &str| match name {
+            "cache" => Some(&cache[..]),
+            "mirror" => Some(&mirror[..]),
+            _ => None,
+        };
+        let of = drives_of(&names("cache mirror drive-1"), &["drive-0", "drive-1", "drive-2"], &below);
+        assert_eq!(of, [Some(2), None, Some(1)]);
     }
 
     #[test]

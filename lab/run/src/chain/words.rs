@@ -55,6 +55,9 @@ impl FromStr for LayerWords {
         let (over, set): (Vec<&str>, Vec<&str>) = parts.partition(|part| part.starts_with(OVER));
         let over =
             over.iter().flat_map(|part| part[OVER.len()..].split('+')).map(|name| name.trim().to_owned()).collect();
+        if let Some(name) = name.as_ref().filter(|name| tree::is_drive_name(name)) {
+            return Err(format!("{word:?}: {name:?} is the name of a drive; another one is valid"));
+        }
         let set: Vec<String> = set.into_iter().map(str::to_owned).collect();
         if let Some(bad) = set.iter().find(|change| !change.contains('=')) {
             return Err(format!("{word:?}: {bad:?} is no setting; KEY=VALUE is valid"));
@@ -224,6 +227,9 @@ impl Chain {
     pub fn take_with_block(&mut self, set: &[String]) -> Result<Vec<String>, String> {
         let is_of_block = |change: &String| change.trim_start().starts_with("block.");
         if set.iter().any(is_of_block) && !self.layers.iter().any(LayerWords::is_block) {
+            if self.layers.iter().any(|words| !words.over.is_empty()) {
+                return Err("a tree of layers names its block layer itself, as in block,deadline=2ms".to_owned());
+            }
             self.layers.insert(0, "block".parse()?);
         }
         self.take(set)
@@ -303,6 +309,7 @@ mod tests {
             ("cache,memory", "KEY=VALUE is valid"),
             ("cache,memory=1", "a size of a page"),
             ("a.b=cache", "no name of a layer"),
+            ("drive-1=cache", "is the name of a drive"),
             ("block,deadline=soon", "deadline"),
         ] {
             let error = word.parse::<LayerWords>().unwrap_err();

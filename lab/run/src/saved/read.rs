@@ -179,6 +179,12 @@ impl StateFile {
     /// The first key that differs and must not, or the layers of both.
     pub fn check_fits_layers(&self, layers: &[Named], profiles: &[&Resolved]) -> Result<(), StateError> {
         let own = self.layers()?;
+        let placed = |layers: &[Named]| chain::structure(layers, |one| one.layer.layout());
+        if chain::layout(&own) == chain::layout(layers) && placed(&own) != placed(layers) {
+            return Err(
+                self.unusable("it is of a tree whose arrays lie over other drives; over= names the drives".to_owned())
+            );
+        }
         if chain::layout(&own) != chain::layout(layers) {
             let words = |layers: &[Named]| match chain::layout(layers) {
                 arrays if arrays.is_empty() => "no array or ftl".to_owned(),
@@ -208,13 +214,13 @@ impl StateFile {
     }
 
     /// What the layers of a run hold, in the order in which layers are opened: nothing, unless the state has layers of the same
-    /// kinds in the same order. FTLs of the host over the drives continue in any case: their drives hold their data.
+    /// kinds in the same order over the same drives. FTLs of the host over the drives continue in any case: their drives hold their data.
     ///
     /// # Errors
     /// When the file cannot be read, or is damaged.
     pub fn load_held(&self, layers: &[Named]) -> Result<Vec<Vec<u8>>, StateError> {
         let own = self.layers()?;
-        let kinds = |layers: &[Named]| layers.iter().map(|one| one.layer.kind()).collect::<Vec<_>>();
+        let kinds = |layers: &[Named]| chain::structure(layers, |one| Some(one.layer.kind().to_owned()));
         let count = match (kinds(&own) == kinds(layers), chain::is_over_chunks(&own) && chain::is_over_chunks(layers)) {
             (true, _) => self.held().len(),
             (false, true) => self.drives().count().min(self.held().len()),

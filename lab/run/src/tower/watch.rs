@@ -8,7 +8,7 @@ use nandscape_device_ssd::Resolved;
 use nandscape_lab_workload::{Outcome, Served};
 use nandscape_sim::{Sim, Time};
 
-use crate::chain::{LayerSettings, Opened, Section};
+use crate::chain::{self, LayerSettings, Opened, Section};
 use crate::finished::{ChainFinished, notes_of_each};
 use crate::host::Moment;
 use crate::host_report::HostReport;
@@ -57,7 +57,8 @@ pub(super) struct Watching {
 impl Watch {
     /// Over the drives of a rig, whose activity is recorded.
     pub(super) fn new(rig: &Rig, Watching { created, seed, tallies, opened, settings }: Watching) -> Rc<Watch> {
-        let turns = || opened.layers.iter().find_map(|layer| layer.node.turns());
+        let names: Vec<&str> = rig.drives().iter().map(|drive| &*drive.given.name).collect();
+        let turns = || chain::turns(&opened.layers, &names);
         let recorder = || Rc::new(HostRecorder::new(rig.ssds().map(|ssd| &**ssd), turns()));
         let recorder = (!opened.layers.is_empty()).then(recorder);
         recorder.iter().for_each(|recorder| rig.listen(recorder.clone()));
