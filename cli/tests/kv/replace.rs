@@ -143,6 +143,8 @@ fn a_server_ends_during_a_replacement() {
         }
     };
     refused(ended.wait_with_output(), &format!("drive d1 is being replaced with {} already", new.url));
+    let fault = ctl(folder.path(), &["fault", "add", "slow read by=1us", "--drive", "d1"]);
+    refused(fault, &format!("drive d1 is being replaced with {}; a drive in use is valid", new.url));
     check(&mut client, 0..100, 1);
     drop(client);
     let noted = end(server);

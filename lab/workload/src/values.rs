@@ -16,6 +16,7 @@ use nandscape_sim::rng::mix;
 /// Bits of a version that count events, and runs.
 const EVENTS: u32 = 36;
 const RUNS: u32 = 12;
+const LAST_RUN: u64 = (1 << RUNS) - 1;
 /// What has not happened.
 const NEVER: u64 = u64::MAX;
 
@@ -43,7 +44,8 @@ struct Put {
 pub struct Values {
     key_bytes: usize,
     value_bytes: usize,
-    run: u64,
+    /// The number of this run, once one before it is known; the first has number 0.
+    run: Cell<Option<u64>>,
     events: Cell<u64>,
     /// By key, the puts that a read may find: not those that were out of date before every read in progress began.
     puts: RefCell<BTreeMap<u64, Vec<Put>>>,
@@ -64,7 +66,7 @@ fn word(key: u64, version: u64, place: u64) -> [u8; 8] {
 /// The version of a value, if it has one: run and event.
 fn version_of(value: &[u8]) -> Option<(u64, u64)> {
     let first = u64::from_le_bytes(*value.first_chunk()?);
-    Some((first >> EVENTS & ((1 << RUNS) - 1), first & ((1 << EVENTS) - 1)))
+    Some((first >> EVENTS & LAST_RUN, first & ((1 << EVENTS) - 1)))
 }
 
 /// Whether all bytes of a value follow from its key and version.
@@ -76,15 +78,29 @@ fn is_of(key: u64, value: &[u8]) -> bool {
 impl Values {
     /// No key has a value. `before` is what the key that is put first has of a run before: later values differ from those of that run.
     pub fn new(key_bytes: usize, value_bytes: usize, before: Option<&[u8]>) -> Values {
-        let run = before.and_then(version_of).map_or(0, |(run, _)| (run + 1) & ((1 << RUNS) - 1));
-        Values {
+        let values = Values {
             key_bytes,
             value_bytes,
-            run,
+            run: Cell::default(),
             events: Cell::new(0),
             puts: RefCell::default(),
             reading: RefCell::default(),
             wrong: RefCell::default(),
+        };
+        values.comes_after(before.unwrap_or_default());
+        values
+    }
+
+    fn run(&self) -> u64 {
+        self.run.get().unwrap_or_default()
+    }
+
+    /// Has this run a number after that of the run of a value. Numbers wrap: the later of two is less than half of all ahead of the other one.
+    fn comes_after(&self, value: &[u8]) {
+        let Some((before, _)) = version_of(value) else { return };
+        let next = (before + 1) & LAST_RUN;
+        if self.run.get().is_none_or(|run| next.wrapping_sub(run) & LAST_RUN <= LAST_RUN / 2) {
+            self.run.set(Some(next));
         }
     }
 
@@ -99,7 +115,7 @@ impl Values {
     pub fn value(&self, key: u64, version: u64) -> Vec<u8> {
         let mut value = vec![0; self.value_bytes];
         for (chunk, place) in value.chunks_mut(8).zip(0..) {
-            chunk.copy_from_slice(&word(key, self.run << EVENTS | version, place)[..chunk.len()]);
+            chunk.copy_from_slice(&word(key, self.run() << EVENTS | version, place)[..chunk.len()]);
         }
         value
     }
@@ -113,7 +129,7 @@ impl Values {
     pub fn begin_put(&self, key: u64) -> u64 {
         let begun = self.event();
         self.puts.borrow_mut().entry(key).or_default().push(Put {
-            version: (self.run, begun),
+            version: (self.run(), begun),
             begun,
             ended: NEVER,
             outdated: NEVER,
@@ -136,7 +152,8 @@ impl Values {
         puts.retain(|put| put.outdated == NEVER || first_read.is_some_and(|begun| begun < put.outdated));
     }
 
-    /// A key has this value of a run before, which later reads are to find. The bytes of the key are those of [`Values::key`].
+    /// A key has this value of a run before, which later reads are to find. The bytes of the key are those of [`Values::key`]. All values are
+    /// adopted before the first put, which thus differs from all of them.
     ///
     /// # Errors
     /// What the value or the key is not.
@@ -150,8 +167,9 @@ impl Values {
         if !is_of(key, value) {
             return Err(not_of(key));
         }
+        self.comes_after(value);
         let (begun, ended) = (self.event(), self.event());
-        let version = version_of(value).unwrap_or((self.run, begun));
+        let version = version_of(value).unwrap_or((self.run(), begun));
         self.puts.borrow_mut().insert(key, vec![Put { version, begun, ended, outdated: NEVER }]);
         Ok(())
     }
@@ -251,7 +269,7 @@ impl Reading<'_> {
 
     fn value(&self, key: u64, puts: &[Put], value: &[u8]) -> Result<(), String> {
         let right = self.values.value_bytes;
-        let is_before = version_of(value).is_none_or(|(run, _)| run != self.values.run);
+        let is_before = version_of(value).is_none_or(|(run, _)| run != self.values.run());
         if is_before && !self.is_there(puts) && is_of(key, value) {
             // A run before has put it, of whatever length.
             return Ok(());
@@ -266,7 +284,7 @@ impl Reading<'_> {
         let (run, event) = version;
         match puts.iter().any(|put| put.version == version && put.outdated > self.begun) {
             true => Ok(()),
-            false if run != self.values.run => Err(format!("key {key:016x} has a value of a run before")),
+            false if run != self.values.run() => Err(format!("key {key:016x} has a value of a run before")),
             false => Err(format!("key {key:016x} has version {event}, which was out of date when the read began")),
         }
     }
@@ -389,6 +407,39 @@ mod tests {
             if bytes > 8 {
                 assert!(refused(&values.key(5), &old[0]).contains("was not put for it"));
             }
+        }
+    }
+
+    /// The second run put one key only, as the third does: the version of its put would be the same by its number of events alone.
+    #[test]
+    fn a_put_differs_from_all_adopted_values() {
+        let first = Values::new(8, 100, None);
+        let mut state = [KEY, NEXT].map(|key| put(&first, key));
+        for _ in 0..3 {
+            let values = Values::new(8, 100, Some(&state[1]));
+            for (key, value) in [KEY, NEXT].into_iter().zip(&state) {
+                assert_eq!(values.adopt(&values.key(key), value), Ok(()));
+            }
+            let new = put(&values, KEY);
+            assert!(wrong(&values, KEY, Some(&state[0])), "the put is lost");
+            assert!(!wrong(&values, KEY, Some(&new)) && !wrong(&values, NEXT, Some(&state[1])));
+            state[0] = new;
+        }
+    }
+
+    #[test]
+    fn numbers_of_runs_wrap() {
+        let of_run = |run| {
+            let before = Values::new(8, 100, None);
+            before.run.set(Some(run));
+            put(&before, KEY)
+        };
+        for (adopted, run) in
+            [(&[][..], 0), (&[7], 8), (&[3_000, 2_999], 3_001), (&[4_095, 4_094], 0), (&[4_094, 0], 1)]
+        {
+            let values = Values::new(8, 100, None);
+            adopted.iter().for_each(|run| assert_eq!(values.adopt(&values.key(KEY), &of_run(*run)), Ok(())));
+            assert_eq!(values.run(), run, "{adopted:?}");
         }
     }
 

@@ -129,3 +129,40 @@ fn memory_after_a_clear_is_freed_in_steps() {
     assert_eq!(steps, 3 * count / STEP as u64);
     assert!(state.memory_bytes() < empty + 100);
 }
+
+/// What a removal has left makes room for later items: these stay in memory, though no step has been taken.
+#[test]
+fn items_after_a_clear_of_a_full_cache_stay_in_memory() {
+    let form = Form { segment: 64 << 10, block: 4_096, id: 1, slots: Slots::plain(64 << 10) };
+    let mut state = State::new(vec![Log::new(128, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
+    let fill = |state: &mut State, count: u64| {
+        for number in 0..count {
+            put(state, &number.to_le_bytes(), vec![7; 8_000].into());
+            state.pack(0, form, 0);
+            for _ in 0..state.logs[0].queues[0].len() {
+                (0..REPLICAS).for_each(|replica| _ = state.written(0, replica));
+            }
+            assert!(!state.is_over_memory());
+        }
+        let is_kept = |number: &u64| state.index.get(&number.to_le_bytes()).is_some_and(|entry| entry.value.is_some());
+        (0..count).filter(is_kept).count()
+    };
+    assert_eq!(fill(&mut state, 110), 110);
+    state.clear(Time::ZERO);
+    assert_eq!(fill(&mut state, 110), 110);
+    assert!(fill(&mut state, 150) < 150, "the cache is full");
+}
+
+/// Clients may remove all items faster than steps are taken.
+#[test]
+fn what_removals_leave_does_not_grow_while_items_are_put_and_removed() {
+    let mut state = State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 30, true);
+    let empty = state.memory_bytes();
+    for puts in [0, 1, 3] {
+        for round in 0..1_000 {
+            (0..puts).for_each(|number| put(&mut state, &[number % 2], vec![1; 1_000].into()));
+            state.clear(Time::ZERO);
+            assert!(state.memory_bytes() < empty + 10_000, "round {round} of {puts} puts");
+        }
+    }
+}

@@ -15,11 +15,14 @@ use crate::log::Log;
 use crate::record::record_bytes;
 use crate::small::Small;
 use crate::stats::Stats;
-use crate::void::{Void, entries};
+use crate::void::{STEP_BYTES, Void, entries};
 use crate::waiting::{Move, Name, Queued};
 
 /// Bytes of a place in a queue or the cache's list.
 const PLACE_BYTES: u64 = 32;
+/// Entries of a removal that are freed with each change: a change adds about as many. However fast items are put and all removed, what is left
+/// to be freed does not grow.
+const FREED: usize = 4;
 
 /// See the file.
 pub(crate) struct State {
@@ -201,6 +204,7 @@ impl State {
 
     /// Puts an item into the index.
     pub(crate) fn enter(&mut self, key: Rc<[u8]>, entry: Entry) {
+        self.void.free(FREED);
         let pair = self.pair(&key);
         if entry.is_small {
             self.copies += 1;
@@ -266,11 +270,14 @@ impl State {
         }
     }
 
-    /// All items are gone. It takes the same time whatever their number: their memory is freed step by step, by [`Void::free_some`].
+    /// All items are gone. It takes the same time whatever their number: their memory is freed step by step, by [`Void::free_some`], and with
+    /// later changes.
     pub(crate) fn clear(&mut self, now: Time) {
+        self.void.free(FREED * self.logs.len());
         let bytes = self.memory_bytes();
-        let mut taken = vec![entries(std::mem::take(&mut self.clock))];
-        taken.extend(self.index.take());
+        // The index first: it has the values.
+        let mut taken = Vec::from(self.index.take());
+        taken.push(entries(std::mem::take(&mut self.clock)));
         taken.extend(self.small.clear());
         taken.extend(self.logs.iter_mut().map(|log| entries(log.clear(now))));
         (self.key_bytes, self.value_bytes, self.unpacked_bytes) = (0, 0, 0);
@@ -326,8 +333,13 @@ impl State {
         }
     }
 
-    /// Lets values leave memory while there is too much in it.
+    /// Lets values leave memory while there is too much in it. What removals have left is freed first, more than the largest item has: the rest
+    /// may wait, as callers do.
     pub(crate) fn evict_values(&mut self) {
+        let least = self.void.bytes().saturating_sub(2 * STEP_BYTES);
+        while self.is_over_memory() && self.void.bytes() > least {
+            self.void.free_some();
+        }
         if self.clock.len() > 2 * self.index.len() + 64 {
             let index = &self.index;
             let is_there = |key: &Rc<[u8]>, version: u64| {

@@ -5,10 +5,16 @@ use std::collections::VecDeque;
 
 /// Entries that are freed in a step, which takes a fraction of a millisecond.
 pub(crate) const STEP: usize = 1_024;
+/// Bytes that are freed in a step, unless its first entry has more.
+pub(crate) const STEP_BYTES: u64 = 1 << 20;
 
 /// See the file.
 #[derive(Default)]
-pub(crate) struct Void(VecDeque<Part>);
+pub(crate) struct Void {
+    parts: VecDeque<Part>,
+    /// Of all parts.
+    bytes: u64,
+}
 
 /// What one removal has taken out.
 struct Part {
@@ -35,25 +41,32 @@ impl Void {
     pub(crate) fn add(&mut self, taken: Vec<(Entries, usize)>, bytes: u64) {
         let left = taken.iter().map(|(_, count)| count).sum();
         let entries = Box::new(taken.into_iter().flat_map(|(entries, _)| entries));
-        self.0.push_back(Part { entries, left, bytes });
+        self.parts.push_back(Part { entries, left, bytes });
+        self.bytes += bytes;
     }
 
     /// Bytes of memory that are not free yet.
     pub(crate) fn bytes(&self) -> u64 {
-        self.0.iter().map(|part| part.bytes).sum()
+        self.bytes
     }
 
-    /// Frees the next [`STEP`] entries. Whether there are more.
+    /// Frees the entries of a step. Whether there are more.
     pub(crate) fn free_some(&mut self) -> bool {
-        if let Some(part) = self.0.front_mut() {
-            let count = part.entries.by_ref().take(STEP).count();
-            let freed = u128::from(part.bytes) * count as u128 / part.left.max(1) as u128;
-            (part.left, part.bytes) = (part.left - count, part.bytes - freed as u64);
-            if part.left == 0 {
-                self.0.pop_front();
-            }
+        self.free(STEP);
+        !self.parts.is_empty()
+    }
+
+    /// Frees up to `most` entries of the oldest removal, of about [`STEP_BYTES`].
+    pub(crate) fn free(&mut self, most: usize) {
+        let Some(part) = self.parts.front_mut() else { return };
+        let of_bytes = STEP_BYTES.saturating_mul(part.left as u64) / part.bytes.max(1);
+        let count = part.entries.by_ref().take(most.min(of_bytes.max(1) as usize)).count();
+        let freed = (u128::from(part.bytes) * count as u128 / part.left.max(1) as u128) as u64;
+        (part.left, part.bytes) = (part.left - count, part.bytes - freed);
+        self.bytes -= freed;
+        if part.left == 0 {
+            self.parts.pop_front();
         }
-        !self.0.is_empty()
     }
 }
 
@@ -79,5 +92,16 @@ mod tests {
         assert!(void.free_some());
         assert_eq!(seen(&void), (0, 0));
         assert!(!void.free_some() && !void.free_some());
+    }
+
+    /// An entry may have more than a step's bytes, or so few that only their number counts.
+    #[test]
+    fn a_step_has_few_entries_if_they_are_large() {
+        for (bytes, freed) in [(STEP_BYTES * 3, 1), (STEP_BYTES, 1), (STEP_BYTES / 4, 4), (1, STEP)] {
+            let mut void = Void::default();
+            void.add(vec![entries(vec![(); 2 * STEP])], 2 * STEP as u64 * bytes);
+            assert!(void.free_some());
+            assert_eq!(void.bytes(), (2 * STEP - freed) as u64 * bytes);
+        }
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Seat {
     drives: Rc<[Drive]>,
     number: usize,
     /// What describes a drive that is missing: all have the same logical blocks.
-    any: Rc<dyn Export>,
+    any: DriveInfo,
     /// The server, next to one of the drives.
     sockets: Option<Rc<Sockets>>,
 }
@@ -25,10 +25,10 @@ pub(super) struct Seat {
 impl Seat {
     /// The places of all drives, with the server next to the first; `None` if no drive can be reached.
     pub(super) fn all(drives: &Rc<[Drive]>, sockets: &Rc<Sockets>) -> Option<Vec<Rc<dyn Export>>> {
-        let any = drives.iter().find_map(Drive::export)?;
+        let any = drives.iter().find_map(Drive::export)?.info();
         let of = |number| {
             let sockets = (number == 0).then(|| sockets.clone());
-            Rc::new(Seat { drives: drives.clone(), number, any: any.clone(), sockets }) as Rc<dyn Export>
+            Rc::new(Seat { drives: drives.clone(), number, any, sockets }) as Rc<dyn Export>
         };
         Some((0..drives.len()).map(of).collect())
     }
@@ -45,7 +45,7 @@ impl Seat {
 
 impl Connect for Seat {
     fn info(&self) -> DriveInfo {
-        self.drive().export().unwrap_or_else(|| self.any.clone()).info()
+        self.drive().export().map_or(self.any, |export| export.info())
     }
 
     fn namespaces(&self) -> Vec<DriveInfo> {
@@ -90,9 +90,13 @@ impl Export for Seat {
     }
 
     fn order(&self, order: &Order) -> Result<(), String> {
-        match self.drive().export() {
+        let drive = self.drive();
+        if let Some(coming) = drive.coming() {
+            return Err(format!("drive {} is being replaced with {coming}; a drive in use is valid", drive.name));
+        }
+        match drive.export() {
             Some(export) => export.order(order),
-            None => Err(format!("drive {} is missing; a drive in use is valid", self.drive().name)),
+            None => Err(format!("drive {} is missing; a drive in use is valid", drive.name)),
         }
     }
 
