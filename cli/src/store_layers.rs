@@ -10,6 +10,7 @@ use nandscape_lab_run::{Below, LiveReport, Ran, TowerError};
 use crate::below_words::{BelowWords, ResolvedBelow};
 use crate::failure::Failure;
 use crate::files::Files;
+use crate::output;
 use crate::pages::{self, Page};
 use crate::sim::FaultWord;
 
@@ -105,6 +106,7 @@ impl StoreLayers {
     pub(crate) fn write<T>(&self, ran: Ran<T>) -> Result<T, Failure> {
         let Ran { outcome, report, trace } = ran;
         self.below.write_trace(trace.as_ref())?;
+        report.iter().flat_map(LiveReport::notes).for_each(|note| output::note(note));
         if let (Some(folder), Some(mut report)) = (&self.out, report) {
             write_page(folder, &mut report).map_err(Failure::Run)?;
         }

@@ -5,7 +5,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::program::{refuse, succeed};
+use crate::program::{refuse, sim, succeed};
 
 /// The drives that come with the program and that workloads run on: those without zones.
 pub(crate) const DRIVES: [&str; 16] = [
@@ -218,6 +218,18 @@ fn padding_and_suspensions_are_in_the_table() {
     assert!(line("suspended for reads: programs ").is_some_and(|line| line.ends_with(" times")), "{table}");
     let plain = succeed(&[&small[..], &["--rw", "randread"]].concat());
     assert!(!plain.contains("padding ") && !plain.contains("suspended"), "{plain}");
+}
+
+#[test]
+fn suspensions_are_reported_if_any_part_suspends() {
+    let part = |number: u32, timing: &str| format!("{{channels=\"{}-{}\"{timing}}}", 4 * number, 4 * number + 3);
+    let of = |second: &str| {
+        let parts = format!("ftl.parts=[{}, {}]", part(0, ""), part(1, second));
+        sim(&["--rw", "randread", "--io-count", "100", "--set", &parts])["flash"].clone()
+    };
+    let flash = of(", timing={suspend={program=\"20us\"}}");
+    assert!(flash["program_suspensions"] == 0 && flash.get("erase_suspensions").is_none(), "{flash}");
+    assert!(of("").get("program_suspensions").is_none());
 }
 
 #[test]

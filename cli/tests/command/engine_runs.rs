@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::program::{number, refuse, succeed};
+use crate::program::{number, refuse, run, succeed};
 
 const YCSB: [&str; 9] =
     ["ycsb", "--records", "1500", "--operations", "1500", "--cache", "1MiB", "--form", "conventional"];
@@ -98,6 +98,21 @@ fn a_report_has_the_commands_of_the_operations_and_can_be_explained() {
         assert!(folder.path().join(name).join("report.html").is_file(), "{name}");
         succeed(&["explain", &out]);
     }
+}
+
+#[test]
+fn a_report_notes_the_member_that_has_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = path(folder.path(), "out");
+    let words = ["--over", "raid1:2", "--fault", "drive-1=dead from=5ms", "--out", &out];
+    let ran = run(&[&YCSB[..], &words].concat());
+    let note = "member 1, drive-1, has failed, and no spare has taken its place";
+    assert!(ran.code == 0 && ran.err.contains(note), "{}", ran.err);
+    let report: Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.path().join("out/report.json")).unwrap()).unwrap();
+    assert!(report["notes"].to_string().contains(note), "{}", report["notes"]);
+    assert_eq!(report["workload"], "YCSB a on a Bw-tree");
+    assert!(report["inputs"]["workload_lines"].to_string().contains("50% read, 50% update"), "{}", report["inputs"]);
 }
 
 #[test]

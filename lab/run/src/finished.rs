@@ -5,7 +5,7 @@ use nandscape_sim::Histogram;
 use nandscape_wire_nvme::Status;
 use serde_json::{Value, json};
 
-use crate::chain::LayerSettings;
+use crate::chain::{LayerSettings, names_of_members};
 use crate::damage::is_for_faults;
 use crate::flow::FlowReport;
 use crate::host_report::HostReport;
@@ -218,6 +218,24 @@ pub fn notes_of_each(drives: &[(&str, &[String])]) -> Vec<String> {
         _ => format!("drives {}: {note}", names.join(", ")),
     };
     told.into_iter().map(text).collect()
+}
+
+/// What the drives note, and the lowest array.
+pub(crate) fn notes_of_layers(host: &HostReport, drives: &[DriveFinished]) -> Vec<String> {
+    let refused = host.array.as_ref().filter(|array| array.windows_refused).map(|_| {
+        "the drives have refused the array's windows, and collect at any time: drives with ftl.kind=\"page\" have windows, and \
+         array.ranges has to be 1 or their ftl.windows.ranges"
+            .to_owned()
+    });
+    let of_drives: Vec<_> = drives.iter().map(|drive| (&*drive.name, &drive.report.notes[..])).collect();
+    let mut notes: Vec<String> = refused.into_iter().chain(notes_of_each(&of_drives)).collect();
+    if let Some(array) = &host.array {
+        let names: Vec<&str> = drives.iter().map(|drive| &*drive.name).collect();
+        let members = names_of_members(&host.chain, &names);
+        notes.extend(array.failures(&members));
+        notes.extend(array.short_of_a_cycle(host.virtual_s));
+    }
+    notes
 }
 
 #[cfg(test)]

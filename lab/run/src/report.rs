@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nandscape_device_ftl_core::{RainStats, Stats};
-use nandscape_device_media::{OpCounts, Suspend};
+use nandscape_device_media::OpCounts;
 use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
 use nandscape_host_path::{LAYER as HOST, stage};
@@ -293,7 +293,8 @@ pub(crate) struct Parts {
     pub(crate) placement: Option<PlacementFigures>,
     pub(crate) free_blocks_before: u64,
     pub(crate) ops: OpCounts,
-    pub(crate) suspend: Suspend,
+    /// Whether any flash suspends programs, and erases.
+    pub(crate) suspends: [bool; 2],
     pub(crate) busy: BTreeMap<&'static str, Busy>,
     pub(crate) limited_by: Option<&'static str>,
     pub(crate) faults: Vec<Fault>,
@@ -372,8 +373,8 @@ impl Report {
                 page_programs: parts.ops.programs,
                 page_copybacks: parts.ops.copybacks,
                 block_erases: parts.ops.erases,
-                program_suspensions: parts.suspend.program.map(|_| parts.ops.program_suspensions),
-                erase_suspensions: parts.suspend.erase.map(|_| parts.ops.erase_suspensions),
+                program_suspensions: parts.suspends[0].then_some(parts.ops.program_suspensions),
+                erase_suspensions: parts.suspends[1].then_some(parts.ops.erase_suspensions),
                 units_programmed: ftl.programmed_units(),
                 units_padding: ftl.padding_units,
                 units_wear: ftl.wear_units,

@@ -19,7 +19,7 @@ use crate::array_members::name_of_drive;
 use crate::build::{DriveError, Precondition};
 use crate::chain::{self, Instance, Named, Opened, Part, Section};
 use crate::cpu::CpuReport;
-use crate::finished::{ChainFinished, Figures, Finished, notes_of_each};
+use crate::finished::{ChainFinished, Figures, Finished, notes_of_layers};
 use crate::host::Moment;
 use crate::host_report::HostReport;
 use crate::inputs::HostInputs;
@@ -323,26 +323,9 @@ impl Simulation {
         (host.cpu, host.limited_by) = (cpu, limit);
         host.chain = opened.layers.iter().map(Section::of).collect();
         host.array = host.chain.iter().find_map(Section::array).cloned();
-        host.notes.extend(self.notes_of_layers(&host, &drives));
+        host.notes.extend(notes_of_layers(&host, &drives));
         let details = recorder.map(|recorder| recorder.finish(outcome));
         Ok(Figures::Chain(Box::new(ChainFinished { host, drives, details })))
-    }
-
-    /// What the drives note, and the lowest array.
-    fn notes_of_layers(&self, host: &HostReport, drives: &[DriveFinished]) -> Vec<String> {
-        let refused = host.array.as_ref().filter(|array| array.windows_refused).map(|_| {
-            "the drives have refused the array's windows, and collect at any time: drives with ftl.kind=\"page\" have windows, and \
-             array.ranges has to be 1 or their ftl.windows.ranges"
-                .to_owned()
-        });
-        let of_drives: Vec<_> = drives.iter().map(|drive| (&*drive.name, &drive.report.notes[..])).collect();
-        let mut notes: Vec<String> = refused.into_iter().chain(notes_of_each(&of_drives)).collect();
-        if let Some(array) = &host.array {
-            let names: Vec<&str> = self.drives.iter().map(|drive| &*drive.name).collect();
-            notes.extend(array.failures(&names));
-            notes.extend(array.short_of_a_cycle(host.virtual_s));
-        }
-        notes
     }
 
     /// The workload, on a lone drive with the classes and tenants that the drive's rules give: a block layer and a host see them,

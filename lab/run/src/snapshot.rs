@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use nandscape_device_ftl_core::{PlacementReport, Stats};
+use nandscape_device_media::OpCounts;
 use nandscape_device_media::timing::Registers;
-use nandscape_device_media::{OpCounts, Suspend};
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_workload::{Direction, Outcome, Workload};
@@ -34,8 +34,8 @@ pub(crate) struct Snapshot {
     ftl: Stats,
     memory: Vec<(&'static str, u64)>,
     ops: OpCounts,
-    /// Which operations of the flash can be suspended, and for how long that takes.
-    suspend: Suspend,
+    /// Whether any flash suspends programs, and erases.
+    suspends: [bool; 2],
     parts: Vec<PartCounters>,
     planes: Vec<Totals>,
     registers: Vec<Totals>,
@@ -62,7 +62,7 @@ impl Snapshot {
             ftl: ssd.ftl_stats(),
             memory: ssd.ftl_memory(),
             ops: ssd.op_counts(),
-            suspend: ssd.media().timing().features.suspend,
+            suspends: suspends(ssd),
             parts: PartCounters::of(ssd),
             planes: usage.planes,
             registers: usage.registers,
@@ -77,6 +77,12 @@ impl Snapshot {
             placement: placement::counts(ssd),
         }
     }
+}
+
+/// Whether the flash of any part suspends programs, and erases.
+fn suspends(ssd: &Ssd) -> [bool; 2] {
+    let features = || ssd.parts().iter().map(|part| part.media().timing().features.suspend);
+    [features().any(|suspend| suspend.program.is_some()), features().any(|suspend| suspend.erase.is_some())]
 }
 
 /// The identity of a run.
@@ -157,7 +163,7 @@ impl About<'_> {
                 .map(|(before, after)| PlacementFigures::between(before, after)),
             free_blocks_before: begun.ftl.free_blocks,
             ops: ended.ops.since(&begun.ops),
-            suspend: ended.suspend,
+            suspends: ended.suspends,
             limited_by: limit(&busy, ended.has_single_registers),
             busy,
             faults: costs(&ended.faults, outcome),

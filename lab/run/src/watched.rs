@@ -173,6 +173,16 @@ pub enum LiveReport {
     Group(String, Box<GroupFinished>),
 }
 
+impl LiveReport {
+    /// What the figures alone do not show.
+    pub fn notes(&self) -> &[String] {
+        match self {
+            LiveReport::Drive(live) => &live.report.notes,
+            LiveReport::Group(_, live) => &live.finished.host.notes,
+        }
+    }
+}
+
 /// The report of one live drive.
 pub struct LiveDriveReport {
     /// The drive.

@@ -89,13 +89,19 @@ pub fn check_name(name: &str) -> Result<(), String> {
     }
     if parts[0] == "flows" {
         return match job_of(name) {
-            Some((_, figure)) => check_name(figure),
+            Some((_, figure)) => check_latency(figure, name),
             None => Err(format!(
                 "\"{name}\" is no figure of a job; they are flows.NAME. and one that begins with {}",
                 OF_JOBS.join(", ")
             )),
         };
     }
+    check_latency(name, name)
+}
+
+/// Checks the form of a figure, if it is a latency; `name` is its whole name.
+fn check_latency(figure: &str, name: &str) -> Result<(), String> {
+    let parts: Vec<&str> = figure.split('.').collect();
     let is_latency = ["latency_us", "latency_corrected_us"].contains(&parts[0]);
     let is_percentile = |part: &str| {
         part.strip_prefix('p')
@@ -211,6 +217,10 @@ mod tests {
         for name in ["latency_us.fua.p99", "block.inaccuracy", "flows.log.iops", "flows.a.b.latency_us.read.p99_9"] {
             assert_eq!(check_name(name), Ok(()));
         }
+        for first in OF_JOBS.iter().filter(|first| **first != "latency_us") {
+            assert_eq!(check_name(&format!("flows.log.{first}")), Ok(()));
+        }
+        assert!(wrong("mean_us").contains("is no figure of a report"));
         assert!(wrong("flows.log").contains("flows.NAME. and one that begins with alone_mean_us, "));
         assert!(wrong("flows.log.latency_us.reads.p99").contains("is no latency"));
         assert!(wrong("drives.iops").contains("they are drives.waf, drives.gc.blocks"));

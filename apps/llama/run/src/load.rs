@@ -81,14 +81,16 @@ pub(crate) enum LoadError {
 impl Load {
     /// It in words.
     pub(crate) fn described(&self) -> EngineLoad {
-        let Load { records, value_bytes, clients, operations, warm_up, .. } = self;
-        EngineLoad {
-            name: "YCSB on a Bw-tree".to_owned(),
-            lines: vec![
-                format!("{records} records with values of {value_bytes} bytes"),
-                format!("{clients} clients, {operations} operations after {warm_up}"),
-            ],
-        }
+        let Load { mix, choice, records, value_bytes, clients, operations, warm_up, max_scan, sync } = self;
+        let scans = (mix.scan > 0.0).then(|| format!("scans of at most {max_scan} records"));
+        let lines = [
+            format!("{records} records with values of {value_bytes} bytes"),
+            mix.in_words(*choice),
+            format!("{clients} clients, {operations} operations after {warm_up}"),
+        ];
+        let lines = lines.into_iter().chain(scans).chain(sync.then(|| "each put is made durable".to_owned()));
+        let core = mix.core_name(*choice).map(|name| format!(" {name}")).unwrap_or_default();
+        EngineLoad { name: format!("YCSB{core} on a Bw-tree"), lines: lines.collect() }
     }
 
     /// The state in which its operations begin, in words.
@@ -305,6 +307,23 @@ mod tests {
             read_back(&tree, &values).await.map(|()| outcome)
         });
         ran.expect("it ends")
+    }
+
+    #[test]
+    fn loads_that_differ_have_other_words() {
+        let [a, e] = [0, 4].map(|at| Load { mix: Mix::CORE[at].1, choice: Mix::CORE[at].2, ..Load::default() });
+        let words = |load: Load| (load.described().name, load.described().lines.join("; "));
+        assert_eq!(words(a).0, "YCSB a on a Bw-tree");
+        assert!(
+            words(a).1.contains("50% read, 50% update, zipfian") && !words(a).1.contains("scans"),
+            "{:?}",
+            words(a)
+        );
+        assert_eq!(words(Load { choice: Choice::Uniform, ..a }).0, "YCSB on a Bw-tree");
+        let changed = [Load { choice: Choice::Uniform, ..a }, Load { sync: true, ..a }, e, Load { max_scan: 7, ..e }];
+        let all: std::collections::BTreeSet<String> =
+            [a].into_iter().chain(changed).map(|load| words(load).1).collect();
+        assert_eq!(all.len(), 5, "{all:?}");
     }
 
     #[test]

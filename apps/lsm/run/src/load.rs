@@ -62,14 +62,23 @@ impl Default for Load {
 impl Load {
     /// It in words.
     pub(crate) fn described(&self) -> EngineLoad {
-        let Load { key_bytes, value_bytes, clients, operations, warm_up, .. } = self;
-        EngineLoad {
-            name: format!("{} on an LSM-tree", self.benchmark.name()),
-            lines: vec![
-                format!("{} keys of {key_bytes} bytes, values of {value_bytes} bytes", self.keys),
-                format!("{clients} clients, {operations} operations after {warm_up} overwrites"),
-            ],
-        }
+        let Load { benchmark, keys, key_bytes, value_bytes, clients, operations, warm_up, scan, sync } = self;
+        let (name, shares, scans) = match benchmark {
+            Benchmark::Ycsb(mix, choice) => {
+                let core = mix.core_name(*choice).map(|name| format!(" {name}")).unwrap_or_default();
+                let scans = (mix.scan > 0.0).then(|| format!("scans of at most {scan} keys"));
+                (format!("YCSB{core}"), Some(mix.in_words(*choice)), scans)
+            }
+            Benchmark::SeekRandom => (benchmark.name().to_owned(), None, Some(format!("scans of {scan} keys"))),
+            _ => (benchmark.name().to_owned(), None, None),
+        };
+        let lines = [
+            format!("{keys} keys of {key_bytes} bytes, values of {value_bytes} bytes"),
+            format!("{clients} clients, {operations} operations after {warm_up} overwrites"),
+        ];
+        let durable = sync.then(|| "each put is made durable".to_owned());
+        let lines = lines.into_iter().chain(shares).chain(scans).chain(durable).collect();
+        EngineLoad { name: format!("{name} on an LSM-tree"), lines }
     }
 
     /// The state in which its operations begin, in words.
@@ -388,6 +397,18 @@ mod tests {
             Ok(run.values.check()?)
         });
         ran.expect("it ends")
+    }
+
+    #[test]
+    fn loads_that_differ_have_other_words() {
+        let words = |load: Load| (load.described().name, load.described().lines.join("; "));
+        let ycsb = |at: usize| Load { benchmark: Benchmark::Ycsb(Mix::CORE[at].1, Mix::CORE[at].2), ..Load::default() };
+        assert_eq!(words(ycsb(0)).0, "YCSB a on an LSM-tree");
+        let seek = Load { benchmark: Benchmark::SeekRandom, ..Load::default() };
+        let changed = [ycsb(1), ycsb(4), Load { scan: 7, ..ycsb(4) }, seek, Load { scan: 7, ..seek }];
+        let all = [ycsb(0), Load { sync: true, ..ycsb(0) }].into_iter().chain(changed);
+        let all: std::collections::BTreeSet<String> = all.map(|load| words(load).1).collect();
+        assert_eq!(all.len(), 7, "{all:?}");
     }
 
     #[test]

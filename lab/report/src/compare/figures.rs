@@ -47,6 +47,9 @@ const OF_JOBS: [(&str, &str); 5] =
 /// The share of the units programmed from which padding is shown.
 pub const PADDED: f64 = 0.01;
 
+/// The name of the row of padding.
+const PADDING: &str = "padding, of units programmed";
+
 /// Failures and damage.
 const TROUBLE: [(&str, &str); 6] = [
     ("requests that failed", "/errors"),
@@ -130,24 +133,26 @@ pub(super) fn of(columns: &[Column]) -> Vec<Figure> {
         cells: cells(columns, |report| number(report, &path)),
     };
     let mut figures: Vec<Figure> = names.into_iter().map(figure).collect();
-    let padding = Figure { name: "padding, of units programmed".to_owned(), unit: "%", cells: cells(columns, padding) };
+    let padding = Figure { name: PADDING.to_owned(), unit: "%", cells: cells(columns, padding) };
     figures.insert(before_padding, padding);
     let of_jobs: Vec<Figure> = jobs(columns).iter().flat_map(|job| of_job(columns, job)).collect();
     figures.splice(before_jobs..before_jobs, of_jobs);
     let has_any = |figure: &Figure| figure.cells.iter().any(Option::is_some);
     let is_none = |figure: &Figure| {
-        (OF_TROUBLE.contains(&&*figure.name) || figure.name.starts_with("padding"))
-            && figure.cells.iter().flatten().all(|cell| cell.value == 0.0)
+        let mut values = figure.cells.iter().flatten().map(|cell| cell.value);
+        match figure.name == PADDING {
+            true => values.all(|share| share < PADDED),
+            false => OF_TROUBLE.contains(&&*figure.name) && values.all(|value| value == 0.0),
+        }
     };
     figures.retain(|figure| has_any(figure) && !is_none(figure));
     figures
 }
 
-/// Padding as a share of the units programmed; 0 where it is too little to matter.
+/// Padding as a share of the units programmed.
 fn padding(report: &Value) -> Option<f64> {
     let of = |name| number(report, &format!("/flash/{name}"));
-    let share = of("units_padding")? / of("units_programmed").filter(|units| *units > 0.0)?;
-    Some(if share < PADDED { 0.0 } else { share })
+    Some(of("units_padding")? / of("units_programmed").filter(|units| *units > 0.0)?)
 }
 
 /// Whether flushes are among the requests of any run.
@@ -257,6 +262,24 @@ mod tests {
         assert_eq!(names, expected);
         let values = |at: usize| figures[at].cells.iter().map(|cell| cell.unwrap().value).collect::<Vec<f64>>();
         assert_eq!((values(1), values(4), values(7)), (vec![10.0, 30.0], vec![5.0, 15.0], vec![20.0, 60.0]));
+    }
+
+    #[test]
+    fn padding_is_averaged_over_seeds_before_it_is_judged() {
+        let padded = |padding: [f64; 2]| {
+            let mut runs = [run(1, 10.0, 0), run(2, 10.0, 0)];
+            for (run, padding) in runs.iter_mut().zip(padding) {
+                run.report["inputs"] = json!({"workload_lines": []});
+                run.report["flash"]["units_padding"] = padding.into();
+            }
+            let figures = of(&columns(runs.into()));
+            let row = figures.into_iter().find(|figure| figure.name == PADDING)?;
+            assert_eq!(row.cells.len(), 1, "one experiment");
+            Some(row.cells[0]?.value)
+        };
+        let mean = padded([0.5, 3.5]).expect("a row");
+        assert!((mean - 0.02).abs() < 1e-9, "{mean}");
+        assert_eq!(padded([0.2, 0.8]), None);
     }
 
     #[test]

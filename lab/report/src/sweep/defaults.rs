@@ -59,7 +59,8 @@ fn jobs<'a>(reports: &[&'a Value], way: &str) -> Vec<&'a str> {
 /// Whether padding is a part of the cost of writes worth a column.
 fn is_padded(report: &Value) -> bool {
     let of = |name| figure(report, name);
-    of("flash.units_padding").zip(of("flash.units_programmed")).is_some_and(|(padding, all)| padding >= PADDED * all)
+    let units = of("flash.units_padding").zip(of("flash.units_programmed"));
+    units.is_some_and(|(padding, all)| padding > 0.0 && padding >= PADDED * all)
 }
 
 #[cfg(test)]
@@ -77,6 +78,9 @@ mod tests {
         assert_eq!(shown, ["latency_us.write.p99_9", "latency_us.flush.p99", "iops", "waf", "flash.units_padding"]);
         assert_eq!(of(&[&plain]), ["latency_us.write.p99_9", "iops", "waf"]);
         with["flash"]["units_padding"] = 0.into();
+        assert!(!of(&[&with]).contains(&"flash.units_padding".to_owned()));
+        // Reads alone program nothing.
+        with["flash"]["units_programmed"] = 0.into();
         assert!(!of(&[&with]).contains(&"flash.units_padding".to_owned()));
     }
 

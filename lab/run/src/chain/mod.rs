@@ -60,6 +60,7 @@ pub use block::BlockOver;
 pub use cache::{CacheLayer, CacheReport};
 pub use ftl::{FtlLayer, FtlNode, FtlReport};
 pub use model::ModelNode;
+pub(crate) use section::names_of_members;
 pub use section::{Part, Section, drives_of_members, stacked};
 use tree::Top;
 pub(crate) use tree::{drives_of, structure};
@@ -234,9 +235,12 @@ pub struct LayerSettings {
 }
 
 impl LayerSettings {
-    /// Those of each layer.
+    /// Those of each layer, and what it lies over, where that is given.
     pub fn of(layers: &[Named]) -> Vec<LayerSettings> {
-        let of = |(layer, named): (String, &Named)| LayerSettings { layer, settings: named.layer.settings() };
+        let of = |(layer, named): (String, &Named)| {
+            let over = (!named.over.is_empty()).then(|| ("over", named.over.join("+")));
+            LayerSettings { layer, settings: named.layer.settings().into_iter().chain(over).collect() }
+        };
         names(layers).into_iter().zip(layers).map(of).collect()
     }
 
@@ -426,6 +430,18 @@ mod tests {
         assert_eq!(names(&all), ["block", "array-1", "fast", "array-2", "cache"]);
         assert_eq!(drives_below(&all), 4);
         assert_eq!(drives_below(&[]), 1);
+    }
+
+    #[test]
+    fn settings_have_what_a_layer_lies_over() {
+        let over = |words: &[&str]| {
+            let all = LayerSettings::of(&named(words));
+            let lines = all.iter().flat_map(LayerSettings::lines).filter(|line| line.contains(".over = "));
+            lines.collect::<Vec<_>>()
+        };
+        let mirror = "raid1:2,over=drive-0+fast";
+        assert_eq!(over(&["fast=cache,over=drive-1", mirror]), ["fast.over = drive-1", "array.over = drive-0+fast"]);
+        assert!(over(&["raid1:2", "cache"]).is_empty());
     }
 
     #[test]

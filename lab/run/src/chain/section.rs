@@ -89,9 +89,20 @@ pub fn stacked(chain: &[Section], called: impl Fn(&Section) -> String) -> String
     text
 }
 
+/// The lowest array.
+fn lowest_array(chain: &[Section]) -> Option<&Section> {
+    chain.iter().find(|one| one.array().is_some())
+}
+
 /// The drives, by number, that the members of the lowest array are, or lie over alone; none without an array.
 pub fn drives_of_members(chain: &[Section], drives: &[&str]) -> Vec<Option<usize>> {
     let below = |name: &str| chain.iter().find(|one| one.layer == name).map(|one| &one.over[..]);
-    let array = chain.iter().find(|one| one.array().is_some());
-    array.map_or_else(Vec::new, |array| drives_of(&array.over, drives, &below))
+    lowest_array(chain).map_or_else(Vec::new, |array| drives_of(&array.over, drives, &below))
+}
+
+/// The names of these members: those of the drives, or of what lies over several.
+pub(crate) fn names_of_members<'a>(chain: &'a [Section], drives: &[&'a str]) -> Vec<&'a str> {
+    let over = lowest_array(chain).map_or(&[][..], |array| &array.over);
+    let name = |(over, drive): (&'a String, Option<usize>)| drive.map_or(over.as_str(), |number| drives[number]);
+    over.iter().zip(drives_of_members(chain, drives)).map(name).collect()
 }

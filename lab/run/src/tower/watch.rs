@@ -9,7 +9,7 @@ use nandscape_lab_workload::{Outcome, Served};
 use nandscape_sim::{Sim, Time};
 
 use crate::chain::{self, LayerSettings, Opened, Section};
-use crate::finished::{ChainFinished, notes_of_each};
+use crate::finished::{ChainFinished, notes_of_layers};
 use crate::host::Moment;
 use crate::host_report::HostReport;
 use crate::latency::Latencies;
@@ -107,13 +107,14 @@ impl Watch {
     }
 
     fn finish(&self, drive: &Placed, outcome: &Outcome, load: &EngineLoad) -> DriveFinished {
-        drive.finish(self.created, outcome, (&load.name, None), self.seed)
+        let mut finished = drive.finish(self.created, outcome, (&load.name, None), self.seed);
+        finished.report.inputs.workload_lines.clone_from(&load.lines);
+        finished
     }
 
     fn of_drive(&self, outcome: &Outcome, load: &EngineLoad) -> Option<LiveReport> {
         let drive = self.drives.first()?;
-        let DriveFinished { name, mut report, details } = self.finish(drive, outcome, load);
-        report.inputs.workload_lines.clone_from(&load.lines);
+        let DriveFinished { name, report, details } = self.finish(drive, outcome, load);
         let profile_toml = drive.given.profile.to_toml();
         Some(LiveReport::Drive(Box::new(LiveDriveReport { name, report, details: details?, profile_toml })))
     }
@@ -125,8 +126,7 @@ impl Watch {
         host.workload_lines.clone_from(&load.lines);
         host.chain = self.opened.layers.iter().map(Section::of).collect();
         host.array = host.chain.iter().find_map(Section::array).cloned();
-        let of_drives: Vec<_> = drives.iter().map(|drive| (&*drive.name, &drive.report.notes[..])).collect();
-        host.notes.extend(notes_of_each(&of_drives));
+        host.notes.extend(notes_of_layers(&host, &drives));
         let profile: Resolved = self.drives.first()?.given.profile.clone();
         let details = self.recorder.as_ref().map(|recorder| recorder.finish(outcome));
         let (finished, settings) = (ChainFinished { host, drives, details }, self.settings.clone());

@@ -198,6 +198,11 @@ fn the_report_has_the_commands_of_the_measured_phase() {
         let (latency, lines, layers) = match ran.report.expect("details were wanted") {
             LiveReport::Drive(live) => (live.report.latency_us, live.report.inputs.workload_lines, 0),
             LiveReport::Group(_, live) => {
+                let of_drives = live.finished.drives.iter().map(|drive| &drive.report.inputs.workload_lines);
+                assert!(
+                    of_drives.clone().count() > 0 && of_drives.clone().all(|lines| *lines == ["four tasks"]),
+                    "{text}"
+                );
                 let host = live.finished.host;
                 for (direction, of) in &host.layers_us {
                     let mean = host.latency_us[direction].mean.expect("there were some");

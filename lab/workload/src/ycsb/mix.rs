@@ -43,6 +43,18 @@ impl Mix {
         ("f", Mix { read: 50.0, read_modify_write: 50.0, ..Mix::NONE }, Choice::Zipfian),
     ];
 
+    /// The name of the core workload with these shares and this distribution, if it is one.
+    pub fn core_name(&self, choice: Choice) -> Option<&'static str> {
+        Mix::CORE.iter().find(|(_, mix, of)| mix == self && *of == choice).map(|(name, ..)| *name)
+    }
+
+    /// In words: `50% read, 50% update, zipfian`.
+    pub fn in_words(&self, choice: Choice) -> String {
+        let shares = self.shares().into_iter().filter(|(_, share)| *share > 0.0);
+        let shares = shares.map(|(operation, share)| format!("{share}% {}", operation.name()));
+        shares.chain([choice.name().to_owned()]).collect::<Vec<_>>().join(", ")
+    }
+
     /// The shares in the order in which one is drawn.
     pub(crate) fn shares(&self) -> [(Operation, f64); 5] {
         [
