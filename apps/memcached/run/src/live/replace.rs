@@ -61,8 +61,10 @@ impl Replacer {
         let door = self.door.lock().map_err(|_| "the server has failed")?.clone();
         let ended = || "the server has ended".to_owned();
         let is_connected = door.claim(Claim { number, target }).recv().map_err(|_| ended())??;
-        let _claimed = Claimed { door: &door, number };
+        let claimed = Claimed { door: &door, number };
         let coming = make(number, is_connected)?;
+        // The loop releases it when it is done, so that orders after the answer reach the new drive.
+        std::mem::forget(claimed);
         door.replace(Wanted { number, coming }).recv().map_err(|_| ended())?
     }
 }
@@ -127,7 +129,7 @@ enum Coming {
 
 /// A drive that is to take the place of another one, which is claimed.
 pub(super) struct Wanted {
-    number: usize,
+    pub(super) number: usize,
     coming: Coming,
 }
 

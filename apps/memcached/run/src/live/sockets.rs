@@ -223,8 +223,10 @@ impl Sockets {
                     let (sim, seed, drives) = (self.sim.clone(), self.seed, self.drives.clone());
                     let (added, log) = (self.added.clone(), self.log.clone());
                     self.sim.spawn(async move {
+                        let number = wanted.number;
                         let note = |what: &str| log(what);
                         let done = wanted.carry_out((&sim, seed), server.engine(), (&drives, &added), &note).await;
+                        drives[number].awaits(None);
                         // The thread that waits for it may have given up.
                         let _ = reply.send(done);
                     });
