@@ -48,7 +48,7 @@ Examples:
   nandscape inspect drive.nand --page 0/1/0/7/3
         a page by channel, die, plane, block and page
   nandscape inspect drive.nand --lba 4096           where a logical block is
-  nandscape inspect worn.state                      a saved state: how it came about, and its drives
+  nandscape inspect worn.state                      a saved state and its drives
   nandscape inspect array.state --drive 2 --blocks  one of its drives
 
 Exit status: 0 when it was shown, 2 if the file is no store, or too damaged to start a drive on it, or a damaged state.")]
