@@ -28,7 +28,7 @@ use crate::sim::resolve;
 Examples:
   nandscape kv sim --noise steady:4 --noisy 1 --policy base,mitt --first 0
   nandscape kv sim --servers 20 --clients 20 --noise bursts --scale 5
-  nandscape kv sim --host server --set host.completion=poll --noise none --policy base --clients 16
+  nandscape kv sim --host server --set host.completion=poll --noise none
 
 Policies: base, cloned, hedged, tied, snitch, c3, mitt, mitt-wait, hedged-mitt.
 
