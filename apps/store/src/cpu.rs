@@ -34,7 +34,7 @@ impl Cpu {
         Cpu { machine: Some(Machine::new(sim, config).expect("a host that is possible")), thread: FIRST_COME }
     }
 
-    /// Those of a machine, whose scheduler and costs are as they are. Each piece of work is a thread of its own.
+    /// The processors of `machine`, with its scheduler and costs. Each piece of work is a separate thread.
     pub fn on(machine: Machine) -> Cpu {
         Cpu { machine: Some(machine), thread: ThreadSpec::default() }
     }
@@ -49,7 +49,7 @@ impl Cpu {
         self.steps(&[(span, Mode::User)]).await;
     }
 
-    /// Works for so long inside the kernel.
+    /// Works for `span` inside the kernel.
     pub async fn kernel(&self, span: Span) {
         self.steps(&[(span, Mode::Kernel)]).await;
     }

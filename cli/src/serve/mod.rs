@@ -282,7 +282,7 @@ struct Early {
     startup: Arc<Startup>,
 }
 
-/// The control socket, at which clients are told how far the start is.
+/// The control socket, which reports the progress of the start.
 fn control(args: &ServeArgs, startup: &Arc<Startup>, tell: &Sender<Ending>) -> Result<Option<ControlServer>, Failure> {
     let Some(path) = &args.control else { return Ok(None) };
     let tell = tell.clone();

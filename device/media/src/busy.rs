@@ -1,5 +1,5 @@
-//! A step of a collector: its use of the array or of the channel, as a plain future. Collections make four for each page, and a
-//! future of its own kind would cost each of them a call more a poll.
+//! A step of a collector: its use of the array or of the channel, as a plain future. Collections make four for each page. A
+//! separate kind of future for each step would add a call to every poll.
 //!
 //! Left out: steps that let reads in, which are rare and boxed.
 

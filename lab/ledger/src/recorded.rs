@@ -1,5 +1,5 @@
-//! The verdicts of the page of claims, as a table that is part of the program: a fresh clone has no results of its own, and the
-//! verdicts of the page were measured with another build. A claim and its verdict are a line.
+//! The verdicts of the page of claims, as a table in the program. A fresh clone has no results, and another build has measured the
+//! verdicts of the page. A claim and its verdict are a line.
 
 use std::collections::BTreeMap;
 

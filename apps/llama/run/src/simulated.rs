@@ -85,7 +85,7 @@ impl Spec {
         let Spec { load, below, .. } = self;
         if load.records == 0 || load.operations == 0 || load.clients == 0 || load.max_scan == 0 || self.cores == 0 {
             return Err(RunError::Spec(
-                "there is one record, operation, client, record of a scan and processor at the least",
+                "records, operations, clients, records of a scan and processors are at least one each",
             ));
         }
         let has_state = below.is_filled() || below.save.is_some() || below.save_after.is_some();

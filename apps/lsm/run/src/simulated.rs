@@ -116,7 +116,7 @@ impl Spec {
         self.load.check().map_err(RunError::Spec)?;
         let fills = self.load.benchmark == Benchmark::FillRandom;
         match self.cores {
-            0 => Err(RunError::Spec("the host has one processor at the least")),
+            0 => Err(RunError::Spec("the host has at least one processor")),
             _ if fills && self.below.is_filled() => {
                 Err(RunError::Spec("fillrandom fills a new store, and a state has one; overwrite is valid"))
             }

@@ -37,7 +37,7 @@ where
 }
 
 impl Void {
-    /// Adds what a removal has taken out, which has so many bytes together.
+    /// Adds the parts of a removal, `bytes` bytes together.
     pub(crate) fn add(&mut self, taken: Vec<(Entries, usize)>, bytes: u64) {
         let left = taken.iter().map(|(_, count)| count).sum();
         let entries = Box::new(taken.into_iter().flat_map(|(entries, _)| entries));

@@ -420,7 +420,7 @@ impl Run {
     }
 }
 
-/// A value of so many bytes with a mark.
+/// A value of `bytes` bytes with a mark.
 fn value(bytes: u64, mark: u64) -> Rc<[u8]> {
     std::iter::repeat_n(mark as u8, bytes as usize).collect()
 }
