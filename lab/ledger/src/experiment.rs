@@ -108,8 +108,8 @@ impl Effort {
 
 /// The context of a point's run.
 pub struct Run<'a> {
-    /// The seed of all random numbers: derived from the user's seed, the claim and the point's position, independent of
-    /// earlier points.
+    /// The seed of all random numbers: derived from the user's seed, the claim and the point's position, or the name of a shared
+    /// measurement; independent of earlier points.
     pub seed: Seed,
     /// How long to measure.
     pub effort: Effort,
@@ -166,6 +166,9 @@ pub struct Point {
     pub name: String,
     /// The parameters that distinguish it.
     pub parameters: Vec<(&'static str, String)>,
+    /// The name of a measurement that several claims have, if it is one: its random numbers derive from this name, and a
+    /// run of these claims measures it once.
+    pub shared: Option<String>,
     /// Measures it.
     pub measure: Measure,
 }
@@ -176,13 +179,20 @@ impl Point {
         name: impl Into<String>,
         measure: impl Fn(&Run<'_>) -> Result<Figures> + Send + Sync + 'static,
     ) -> Point {
-        Point { name: name.into(), parameters: Vec::new(), measure: Box::new(measure) }
+        Point { name: name.into(), parameters: Vec::new(), shared: None, measure: Box::new(measure) }
     }
 
     /// With a parameter.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl ToString) -> Point {
         self.parameters.push((name, value.to_string()));
+        self
+    }
+
+    /// As a measurement that other claims have as well, under this name.
+    #[must_use]
+    pub fn shared(mut self, name: impl Into<String>) -> Point {
+        self.shared = Some(name.into());
         self
     }
 }
@@ -198,9 +208,12 @@ impl Experiment {
         }
     }
 
-    /// The seed of a point.
-    pub fn seed_of(&self, seed: u64, point: usize) -> Seed {
-        Seed::new(seed).child(self.claim.id).nth(point as u64)
+    /// The seed of a point, by its number among those of the experiment or the name of a shared measurement.
+    pub fn seed_of(&self, seed: u64, number: usize, shared: Option<&str>) -> Seed {
+        match shared {
+            Some(name) => Seed::new(seed).child(name),
+            None => Seed::new(seed).child(self.claim.id).nth(number as u64),
+        }
     }
 
     /// The reason why it cannot run on this machine, if any.

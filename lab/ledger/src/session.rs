@@ -1,6 +1,7 @@
 //! A run of experiments: existing points are kept, the rest is measured, and each point is written as it ends. Points
 //! in simulated time run in parallel; those in real time run afterwards, one at a time.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -77,6 +78,7 @@ impl Session {
     pub fn run(&self, experiments: &[&'static Experiment], watch: &mut dyn Watch) -> Result<Option<Vec<Outcome>>> {
         let _lock = self.folder.lock()?;
         let mut works: Vec<Work> = experiments.iter().map(|experiment| self.look(experiment, watch)).collect();
+        self.lend(&mut works)?;
         watch.begun(works.iter().map(|work| work.left().count()).sum());
         let mut outcomes: Vec<Option<Outcome>> = works.iter().map(|_| None).collect();
         self.decide(&mut works, &mut outcomes, watch);
@@ -139,6 +141,22 @@ impl Session {
         Work { experiment, points, runs, failed: Vec::new(), decided: false }
     }
 
+    /// Gives points the results of other claims with the same measurement.
+    fn lend(&self, works: &mut [Work]) -> Result<()> {
+        let mut existing: BTreeMap<(String, u64), Figures> = BTreeMap::new();
+        for slot in works.iter().flat_map(|work| &work.points) {
+            if let (Some(key), Some(stored)) = (slot.shared(), &slot.stored) {
+                existing.insert(key, stored.figures.clone());
+            }
+        }
+        for slot in works.iter_mut().flat_map(|work| &mut work.points).filter(|slot| slot.stored.is_none()) {
+            if let Some(figures) = slot.shared().and_then(|key| existing.get(&key)) {
+                slot.keep(&self.folder, None, figures.clone())?;
+            }
+        }
+        Ok(())
+    }
+
     /// Judges experiments that have all their points, or cannot have them.
     fn decide(&self, works: &mut [Work], outcomes: &mut [Option<Outcome>], watch: &mut dyn Watch) {
         for (work, outcome) in works.iter_mut().zip(outcomes) {
@@ -158,28 +176,26 @@ impl Session {
         outcomes: &mut [Option<Outcome>],
         watch: &mut dyn Watch,
     ) -> Result<ControlFlow<()>> {
-        let tasks: Vec<Task> = works
-            .iter()
-            .enumerate()
-            .filter(|(_, work)| work.experiment.clock == Clock::Virtual)
-            .flat_map(|(number, work)| {
-                work.left().map(move |place| {
-                    let slot = &work.points[place];
-                    Task { experiment: work.experiment, number, place, point: slot.number, seed: slot.inputs.seed }
-                })
-            })
-            .collect();
+        let tasks = tasks(works);
         let mut wrong = None;
         let ended = pool::run(
             self.jobs,
             &tasks,
-            |task| self.measure(task.experiment, (task.point, task.seed), &|_| ()),
+            |task| {
+                self.measure(task.experiment, (task.point, task.seed), &|_| ()).map_err(|error| format!("{error:#}"))
+            },
             |task, figures| {
-                let Task { number, place, .. } = tasks[task];
-                let ended = self.keep(&mut works[number], place, None, figures, watch).unwrap_or_else(|error| {
-                    wrong = Some(error);
-                    ControlFlow::Break(())
-                });
+                let mut ended = ControlFlow::Continue(());
+                for (number, place) in &tasks[task].places {
+                    match self.keep(&mut works[*number], *place, None, figures.clone(), watch) {
+                        Ok(ControlFlow::Continue(())) => {}
+                        Ok(ControlFlow::Break(())) => ended = ControlFlow::Break(()),
+                        Err(error) => {
+                            wrong = Some(error);
+                            ended = ControlFlow::Break(());
+                        }
+                    }
+                }
                 self.decide(works, outcomes, watch);
                 ended
             },
@@ -203,7 +219,9 @@ impl Session {
                 let load_before = machine::load_average();
                 let slot = &works[number].points[place];
                 let of = (slot.number, slot.inputs.seed);
-                let figures = self.measure(experiment, of, &|share| watch.share(experiment.claim.id, share));
+                let figures = self
+                    .measure(experiment, of, &|share| watch.share(experiment.claim.id, share))
+                    .map_err(|error| format!("{error:#}"));
                 let ended = self.keep(&mut works[number], place, load_before, figures, watch)?;
                 self.decide(works, outcomes, watch);
                 if ended.is_break() {
@@ -214,11 +232,17 @@ impl Session {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Each thread creates its own points: a measurement depends only on the point's position and the seed.
-    fn measure(&self, experiment: &Experiment, (point, seed): (usize, u64), progress: &dyn Fn(f64)) -> Result<Figures> {
-        let run =
-            Run { seed: experiment.seed_of(seed, point), effort: self.effort, progress, varied: self.varied.as_ref() };
-        let figures = ((experiment.points)()[point].measure)(&run)?;
+    /// Each thread creates its own points: a measurement depends only on the point's position, or its shared name, and the seed.
+    fn measure(
+        &self,
+        experiment: &Experiment,
+        (number, seed): (usize, u64),
+        progress: &dyn Fn(f64),
+    ) -> Result<Figures> {
+        let point = &(experiment.points)()[number];
+        let seed = experiment.seed_of(seed, number, point.shared.as_deref());
+        let run = Run { seed, effort: self.effort, progress, varied: self.varied.as_ref() };
+        let figures = (point.measure)(&run)?;
         figures.check()?;
         Ok(figures)
     }
@@ -229,32 +253,66 @@ impl Session {
         work: &mut Work,
         place: usize,
         load_before: Option<f64>,
-        figures: Result<Figures>,
+        figures: Result<Figures, String>,
         watch: &mut dyn Watch,
     ) -> Result<ControlFlow<()>> {
         let slot = &mut work.points[place];
         match figures {
-            Ok(figures) => {
-                let stored = Stored::new(slot.inputs.clone(), load_before, figures);
-                self.folder.write(&slot.file, &stored)?;
-                slot.stored = Some(stored);
-            }
-            Err(error) => work.failed.push(format!("{}: {error:#}", slot.point.name)),
+            Ok(figures) => slot.keep(&self.folder, load_before, figures)?,
+            Err(error) => work.failed.push(format!("{}: {error}", slot.point.name)),
         }
         Ok(watch.measured(work.experiment.claim.id, &work.points[place].point.name))
     }
 }
 
-/// A point to be measured.
-#[derive(Copy, Clone)]
+/// A measurement to be made.
 struct Task {
     experiment: &'static Experiment,
-    /// The experiment's place among those that run.
-    number: usize,
-    /// The place among the points of all runs.
-    place: usize,
+    /// Its number among the points of a run of the experiment.
     point: usize,
     seed: u64,
+    /// The points that take its figures, by the experiment's place among those that run and the point's among all its runs.
+    places: Vec<(usize, usize)>,
+}
+
+/// The measurements in simulated time that are left, each once.
+fn tasks(works: &[Work]) -> Vec<Task> {
+    let mut tasks: Vec<Task> = Vec::new();
+    let mut shared: BTreeMap<(String, u64), usize> = BTreeMap::new();
+    for (number, work) in works.iter().enumerate().filter(|(_, work)| work.experiment.clock == Clock::Virtual) {
+        for place in work.left() {
+            let slot = &work.points[place];
+            let task = match slot.shared() {
+                Some(key) => *shared.entry(key).or_insert(tasks.len()),
+                None => tasks.len(),
+            };
+            match tasks.get_mut(task) {
+                Some(task) => task.places.push((number, place)),
+                None => tasks.push(Task {
+                    experiment: work.experiment,
+                    point: slot.number,
+                    seed: slot.inputs.seed,
+                    places: vec![(number, place)],
+                }),
+            }
+        }
+    }
+    tasks
+}
+
+impl Slot {
+    /// What measurements of other claims have in common with its own if they are the same.
+    fn shared(&self) -> Option<(String, u64)> {
+        self.point.shared.clone().map(|name| (name, self.inputs.seed))
+    }
+
+    /// Writes its figures.
+    fn keep(&mut self, folder: &Folder, load_before: Option<f64>, figures: Figures) -> Result<()> {
+        let stored = Stored::new(self.inputs.clone(), load_before, figures);
+        folder.write(&self.file, &stored)?;
+        self.stored = Some(stored);
+        Ok(())
+    }
 }
 
 impl Work {

@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use crate::engine::rig::{self, DRIVES, FLASH, HOST, LOAD, LOG, OTHERS, QUANTILES, RUNS, name, of};
+use crate::engine::rig::{self, DRIVES, FLASH, HOST, LOAD, LOG, OTHERS, QUANTILES, RUNS, of};
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point};
 use nandscape_lab_ledger::figures::Results;
@@ -74,15 +74,7 @@ fn cases() -> Vec<(&'static str, u64, String)> {
 }
 
 fn points() -> Vec<Point> {
-    let of = |(id, readers, case): (&'static str, u64, String)| {
-        (1..=RUNS).map(move |number| {
-            Point::new(name(&case, number), move |run| rig::measure(run, id, readers, 1))
-                .with("policy", id)
-                .with("readers", readers)
-                .with("run", number)
-        })
-    };
-    cases().into_iter().flat_map(of).collect()
+    cases().into_iter().flat_map(|(id, readers, case)| rig::runs(&case, id, (readers, 1))).collect()
 }
 
 fn judge(results: &Results) -> Result<Judgement> {

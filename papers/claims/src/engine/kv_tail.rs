@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use crate::engine::rig::{self, DRIVES, FLASH, HOST, LOAD, LOG, OTHERS, RUNS, name, of};
+use crate::engine::rig::{self, DRIVES, FLASH, HOST, LOAD, LOG, OTHERS, RUNS, of};
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point};
 use nandscape_lab_ledger::figures::Results;
@@ -82,15 +82,7 @@ fn cases() -> Vec<(&'static str, u64, String)> {
 }
 
 fn points() -> Vec<Point> {
-    let of = |(id, passes, case): (&'static str, u64, String)| {
-        (1..=RUNS).map(move |number| {
-            Point::new(name(&case, number), move |run| rig::measure(run, id, READERS, passes))
-                .with("policy", id)
-                .with("passes", passes)
-                .with("run", number)
-        })
-    };
-    cases().into_iter().flat_map(of).collect()
+    cases().into_iter().flat_map(|(id, passes, case)| rig::runs(&case, id, (READERS, passes))).collect()
 }
 
 /// A figure of one policy over another's, run by run.

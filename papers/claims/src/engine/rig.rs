@@ -8,7 +8,7 @@ use nandscape_apps_store::Costs;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_sim::Span;
 
-use nandscape_lab_ledger::experiment::{Choice, Effort, Parameter, Run};
+use nandscape_lab_ledger::experiment::{Choice, Effort, Parameter, Point, Run};
 use nandscape_lab_ledger::figures::{Figures, Results, short};
 use nandscape_lab_ledger::verdict::Table;
 
@@ -71,11 +71,20 @@ fn spec(run: &Run<'_>, drive: Resolved, policy: &'static str, (load, passes, dir
     }
 }
 
-/// The micro load under a policy.
-///
-/// # Errors
-/// When the run fails.
-pub(crate) fn measure(run: &Run<'_>, policy: &'static str, readers: u64, passes: u64) -> Result<Figures> {
+/// Runs of the micro load under a policy, named by a case. Claims share them.
+pub(crate) fn runs(case: &str, policy: &'static str, (readers, passes): (u64, u64)) -> Vec<Point> {
+    let of = |number| {
+        Point::new(name(case, number), move |run| measure(run, policy, (readers, passes)))
+            .with("policy", policy)
+            .with("readers", readers)
+            .with("passes", passes)
+            .with("run", number)
+            .shared(format!("micro load, {policy}, {readers} readers, {passes} passes, run {number}"))
+    };
+    (1..=RUNS).map(of).collect()
+}
+
+fn measure(run: &Run<'_>, policy: &'static str, (readers, passes): (u64, u64)) -> Result<Figures> {
     let is_full = run.effort.requests_percent >= Effort::FULL.requests_percent;
     let (capacity, write_bytes, pages) = if is_full { FULL } else { FEW };
     let (reads, passes) = if is_full { (READS, passes) } else { (FEW_READS, passes.min(2)) };

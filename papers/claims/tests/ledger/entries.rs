@@ -50,8 +50,10 @@ fn seeds_of_points_depend_on_seed_claim_and_place_only() {
     let mut seeds = Vec::new();
     for experiment in LEDGER.experiments {
         for seed in [1, 2] {
-            seeds.extend((0..3).map(|place| experiment.seed_of(seed, place).value()));
-            assert_eq!(experiment.seed_of(seed, 2), experiment.seed_of(seed, 2));
+            seeds.extend((0..3).map(|place| experiment.seed_of(seed, place, None).value()));
+            let shared = experiment.seed_of(seed, 2, Some("a load"));
+            assert_eq!(shared, LEDGER.experiments[0].seed_of(seed, 0, Some("a load")));
+            assert_ne!(shared, experiment.seed_of(seed, 2, None));
         }
     }
     let all = seeds.len();

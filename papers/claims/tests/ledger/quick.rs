@@ -125,9 +125,9 @@ fn runs_of_points(experiment: &Experiment) -> BTreeMap<String, Vec<usize>> {
 }
 
 fn measured(session: &Session, experiment: &Experiment, place: usize) -> Figures {
-    let seed = experiment.seed_of(session.seed, place);
-    let run = Run { seed, effort: session.effort, progress: &|_| (), varied: None };
     let point = &(experiment.points)()[place];
+    let seed = experiment.seed_of(session.seed, place, point.shared.as_deref());
+    let run = Run { seed, effort: session.effort, progress: &|_| (), varied: None };
     (point.measure)(&run).unwrap_or_else(|error| panic!("{}, {}: {error:#}", experiment.claim.id, point.name))
 }
 

@@ -45,7 +45,7 @@ static SUM: Experiment = experiment("sum", || {
 
 /// A latency beyond the bound, but for the first seed: that one is near it.
 static NEAR: Experiment = experiment("near", || {
-    vec![point(|run| match run.seed == NEAR.seed_of(1, 0) {
+    vec![point(|run| match run.seed == NEAR.seed_of(1, 0, None) {
         true => Span::from_us(99) + run.cost("odd", Span::from_us(50)),
         false => Span::from_us(500),
     })]
