@@ -37,6 +37,13 @@ pub(crate) fn wheel() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The interpreter of an environment with the packages of the tests, such as pymemcache.
+pub(crate) fn interpreter() -> anyhow::Result<PathBuf> {
+    let folder = target().join("python");
+    environment(&folder)?;
+    Ok(program(&folder, "python"))
+}
+
 /// The interpreter of an environment with the package in the release profile.
 pub(crate) fn released() -> anyhow::Result<PathBuf> {
     release()?;

@@ -150,9 +150,10 @@ impl Sensitivity {
             _ = writeln!(text, "Nothing differs with any of {all} costs at half or at twice.");
             return text;
         }
+        let decide = if deciding.len() == 1 { "decides" } else { "decide" };
         _ = write!(
             text,
-            "Of {all} costs {} decide something:\n\n| cost | at half | at twice |\n|---|---|---|\n",
+            "Of {all} costs {} {decide} something:\n\n| cost | at half | at twice |\n|---|---|---|\n",
             deciding.len()
         );
         for Cost { key, at: [half, twice] } in self.costs.iter().filter(|cost| deciding.contains(&cost.key)) {

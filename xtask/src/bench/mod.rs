@@ -10,6 +10,7 @@
 //! | `served_instructions` | instructions of a server for a command, by stage |
 //! | `neighbour` | the cost of one client of a live drive to another |
 //! | `tails` | tails under fio with a technique, against the same drive or array without it |
+//! | `cache` | servers with memcached's protocol: tails of the policies, and memcached with extstore |
 //! | `dashboard` | the cost of an open dashboard page to the clients of a drive |
 //! | `array` | commands to an array compared with those to a single drive |
 //! | `parity` | the parity of eight pages |
@@ -28,6 +29,7 @@
 
 mod array;
 mod boot;
+mod cache;
 mod calibration;
 mod dashboard;
 mod durability;

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::subject::Subject;
 use super::{
-    array, boot, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, parity, price, python, restart,
-    served_instructions, state, sweep, tails,
+    array, boot, cache, dashboard, durability, guest, instructions, live, neighbour, nvme_tcp, parity, price, python,
+    restart, served_instructions, state, sweep, tails,
 };
 
 /// One benchmark.
@@ -325,6 +325,16 @@ pub(crate) const SUITE: &[Benchmark] = &[
         name: "tail-teafa",
         about: "the same of an array of four drives with TeaFA, against the plain array",
         how: How::Own(tails::teafa),
+    },
+    Benchmark {
+        name: "cache-tail",
+        about: "gets by pymemcache while another client stores: policies of `memcached` over four served drives",
+        how: How::Own(cache::tail),
+    },
+    Benchmark {
+        name: "cache-extstore",
+        about: "pymemcache, five times as many items as memory has room for: `memcached` in files, against memcached's extstore",
+        how: How::Own(cache::extstore),
     },
     Benchmark {
         name: "dashboard",

@@ -43,10 +43,15 @@ impl Drop for Target {
 }
 
 impl Target {
-    /// Serves, by a command that takes the arguments of `nandscape`.
-    pub(super) fn start(mut command: Command, transport: Transport<'_>, poll: &str) -> anyhow::Result<Target> {
-        command.args(["serve", "--drive", "default", "--set", "capacity=256MiB", "--precondition", "full"]);
-        command.args(["--no-delay", "--poll", poll]);
+    /// Serves a full drive without delays, by a command that takes the arguments of `nandscape`.
+    pub(super) fn start(command: Command, transport: Transport<'_>, poll: &str) -> anyhow::Result<Target> {
+        let drive = ["--drive", "default", "--set", "capacity=256MiB", "--precondition", "full"];
+        Target::serve(command, &[&drive[..], &["--no-delay", "--poll", poll]].concat(), transport)
+    }
+
+    /// Serves with these options.
+    pub(super) fn serve(mut command: Command, words: &[&str], transport: Transport<'_>) -> anyhow::Result<Target> {
+        command.arg("serve").args(words);
         // The server prints a line with its address when it serves.
         let address = match transport {
             Transport::NvmeTcp => {
