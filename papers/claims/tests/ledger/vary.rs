@@ -78,7 +78,9 @@ fn a_cost_that_decides_is_listed_with_what_it_flips() {
     let [half, twice] = &found.costs[0].at;
     assert!(half.is_none() && twice.verdict == Some("missed") && twice.fail == ["sum"], "{half:?} {twice:?}");
     let text = found.markdown();
-    for part in ["## sum", "Of 2 costs 1 decides something", "| `large` | same | **missed**; fails: sum |", "with `small`."] {
+    for part in
+        ["## sum", "Of 2 costs 1 decides something", "| `large` | same | **missed**; fails: sum |", "with `small`."]
+    {
         assert!(text.contains(part), "{part}: {text}");
     }
     // The same again is read from the folder.
