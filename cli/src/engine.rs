@@ -51,13 +51,13 @@ Examples:
         layer and with two of its schedulers
   nandscape paper engine --policy epochs,gc_control --placement copies,parity
         mirrored pairs, and data on three of four drives with parity
-  nandscape paper engine --policy epochs,gc_control --drives 1 \
+  nandscape paper engine --policy epochs,gc_control --drives 1 \\
       --drive halves.toml
         one drive with two FTLs on channels of their own: each in turn
-  nandscape paper engine --policy mixed,gc_control \
+  nandscape paper engine --policy mixed,gc_control \\
       --cache-trace cluster052.zst --requests 1000000
         hit ratio, latency and drive writes a day under a trace of a cache
-  nandscape paper engine --policy mixed,gc_control --ycsb b --readers 64 \
+  nandscape paper engine --policy mixed,gc_control --ycsb b --readers 64 \\
       --read-size 1000 --reads 20000
         YCSB behind memcached's protocol
   nandscape paper engine --policy gc_control --drives 2 --json
