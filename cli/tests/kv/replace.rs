@@ -55,13 +55,16 @@ impl Events {
         }
     }
 
-    /// The next event of a name.
+    /// The next event of a name, which comes within a minute.
     fn until(&mut self, name: &str) -> Value {
+        // Frames come four times a second.
+        let mut others = 0..300;
         loop {
             let (found, data) = self.next();
             if found == name {
                 return data;
             }
+            assert!(others.next().is_some(), "no {name}, and {data}");
         }
     }
 }
