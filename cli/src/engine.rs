@@ -1,5 +1,7 @@
 //! `nandscape paper engine`: readers and writers on the storage engine over several drives, in simulated time.
 
+mod loads;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -49,6 +51,15 @@ Examples:
         layer and with two of its schedulers
   nandscape paper engine --policy epochs,gc_control --placement copies,parity
         mirrored pairs, and data on three of four drives with parity
+  nandscape paper engine --policy epochs,gc_control --drives 1 \\
+      --drive halves.toml
+        one drive with two FTLs on channels of their own: each in turn
+  nandscape paper engine --policy mixed,gc_control \\
+      --cache-trace cluster052.zst --requests 1000000
+        hit ratio, latency and drive writes a day under a trace of a cache
+  nandscape paper engine --policy mixed,gc_control --ycsb b --readers 64 \\
+      --read-size 1000 --reads 20000
+        YCSB behind memcached's protocol
   nandscape paper engine --policy gc_control --drives 2 --json
   nandscape paper engine --policy gc_control --reads 5000 \\
       --chrome-trace turns.json
@@ -69,8 +80,8 @@ pub(crate) struct EngineArgs {
     /// that one, another for each segment
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = COPIES, value_parser = placement)]
     placement: Vec<Placement>,
-    /// Drives, in pairs of an even and an odd one; with parity, 3 to 16
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(2..=64))]
+    /// Drives, in pairs of an even and an odd one; with parity, 3 to 16. Each part of a drive with several FTLs counts as a drive
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
     drives: u64,
     /// Each of the drives
     #[arg(long, value_name = "P", default_value = "default")]
@@ -130,6 +141,8 @@ pub(crate) struct EngineArgs {
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
+    #[command(flatten)]
+    loads: loads::LoadWords,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -337,11 +350,24 @@ impl EngineArgs {
         })
     }
 
+    /// The run of a case, whose drives are as many as its policy needs.
+    fn checked(&self, case: &Case<'_>) -> Result<Spec, Failure> {
+        let spec = self.spec(case)?;
+        check_drives(spec.members(), case.placement, case.policy)?;
+        let sizes: Vec<u64> = spec.drive.parts().iter().map(|part| part.drive.capacity()).collect();
+        match sizes.iter().find(|size| **size != sizes[0]) {
+            Some(size) => Err(Failure::Input(anyhow::anyhow!(
+                "drive {}: its FTLs have {} and {}; parts of the same capacity are valid",
+                spec.drive.name,
+                Bytes(sizes[0]),
+                Bytes(*size)
+            ))),
+            None => Ok(spec),
+        }
+    }
+
     fn check(&self) -> Result<(), Failure> {
         let wrong = |text: &str| Err(Failure::Input(anyhow::anyhow!("{text}")));
-        for case in self.cases() {
-            check_drives(self.drives, case.placement, case.policy)?;
-        }
         if self.read_size.0 == 0 || self.write_size.0 == 0 {
             return wrong("--read-size, --write-size: 1 byte or more is valid");
         }
@@ -402,12 +428,15 @@ impl EngineArgs {
 
 pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
     args.check()?;
+    if let Some(ran) = loads::run(args) {
+        return ran;
+    }
     let cases = args.cases();
-    let progress = Runs::of(cases.len() as u64);
     let mut runs = Vec::new();
-    for (number, case) in cases.into_iter().enumerate() {
+    let specs = cases.iter().map(|case| args.checked(case)).collect::<Result<Vec<_>, _>>()?;
+    let progress = Runs::of(cases.len() as u64);
+    for (number, (case, spec)) in cases.into_iter().zip(specs).enumerate() {
         progress.next(case.policy, number);
-        let spec = args.spec(&case)?;
         let outcome = nandscape_apps_memcached_run::run(&spec).map_err(|error| failure(error, case.policy))?;
         runs.push((case, outcome));
     }
@@ -432,8 +461,8 @@ struct Names {
 }
 
 impl Names {
-    fn of(runs: &[(Case<'_>, Outcome)]) -> Names {
-        let has = |is: fn(&Case<'_>) -> bool| runs.iter().any(|(case, _)| is(case));
+    fn of<'a>(cases: impl Iterator<Item = &'a Case<'a>> + Clone) -> Names {
+        let has = |is: fn(&Case<'_>) -> bool| cases.clone().any(|case| is(case));
         Names {
             has_placement: has(|case| case.placement != Placement::Copies),
             has_scheduler: has(|case| case.scheduler != NO_LAYER),
@@ -478,7 +507,7 @@ fn written_a_byte(outcome: &Outcome) -> Option<f64> {
 
 fn text(runs: &[(Case<'_>, Outcome)], args: &EngineArgs) -> String {
     let tenants = &args.tenants[..];
-    let names = Names::of(runs);
+    let names = Names::of(runs.iter().map(|(case, _)| case));
     let quantiles = QUANTILES.map(|(name, _)| name);
     let of_latency = [&["reads", "mean"], &quantiles[..], &["max"]].concat();
     let mut reads = table(&[&names.header("read latency, us")[..], &of_latency].concat());

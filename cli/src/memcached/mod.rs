@@ -16,9 +16,11 @@ use std::sync::mpsc::channel;
 use clap::{Args, ValueEnum};
 use nandscape_apps_memcached_engine::policy::{Need, POLICIES, policy};
 use nandscape_apps_memcached_engine::{Ack, Config, OpenError, Placement};
-use nandscape_apps_memcached_run::live::{Place, ServeError, ServeSpec, ServedDrive, serve};
+use nandscape_apps_memcached_run::live::{Place, ServeError, ServeSpec, ServedDrive, Serving, serve};
+use nandscape_lab_report::dashboard_page;
 use nandscape_lab_run::Target;
 use nandscape_sim::units::Bytes;
+use nandscape_transport_control::{DashboardServer, NONCE_MARK, TOKEN_MARK};
 use nandscape_transport_reactor::socket::{Address, remove_socket_files};
 
 use crate::engine::{check_drives, drive_of, known, placement, small_items};
@@ -51,6 +53,8 @@ Examples:
       --drive nvme-tcp://127.0.0.1:4420/NQN \\
       --drive nvme-tcp://127.0.0.1:4421/NQN
         two drives of other servers (nandscape serve --nvme-tcp)
+  nandscape memcached --listen unix:m.sock --dashboard 127.0.0.1:8090
+        a page of the drives at work, for a browser
   nandscape ctl memcached replace m.control d1 nvme-tcp://HOST:PORT/NQN
         put another drive in the place of a lost one (--control m.control)
 
@@ -84,6 +88,9 @@ pub(crate) struct MemcachedArgs {
     /// Take orders at a unix socket: `nandscape ctl` replaces lost drives, prints statistics and ends the server
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
+    /// Serve a live page about the drives over HTTP at HOST:PORT, for a browser: latency, throughput, dies, causes, wear
+    #[arg(long, value_name = "ADDR")]
+    dashboard: Option<Address>,
     /// Allow TCP addresses that other machines can reach. There is no authentication
     #[arg(long)]
     allow_remote: bool,
@@ -174,6 +181,19 @@ impl MemcachedArgs {
         Ok(())
     }
 
+    /// The page about the drives, which takes no orders.
+    fn show(&self, serving: &Serving) -> Result<Option<DashboardServer>, Failure> {
+        let Some(address) = &self.dashboard else { return Ok(None) };
+        let page = dashboard_page(NONCE_MARK, TOKEN_MARK);
+        let shown = DashboardServer::start(address, self.allow_remote, vec![serving.handle()], page, false)
+            .map_err(|error| Failure::Input(anyhow::anyhow!("--dashboard {address}: cannot listen: {error}")))?;
+        output::note(&match shown.address() {
+            Address::Tcp(address) => format!("dashboard at http://{address}/"),
+            Address::Unix(path) => format!("dashboard: curl --unix-socket {} http://localhost/", path.display()),
+        });
+        Ok(Some(shown))
+    }
+
     /// Whether the drives are remote.
     fn is_remote(&self) -> bool {
         self.drive.iter().any(|drive| Target::is_one(drive))
@@ -220,6 +240,13 @@ impl MemcachedArgs {
             return Ok((targets.into_iter().map(Place::Remote).collect(), config, None));
         }
         let profile = drive_of(&self.drive[0], &self.set, self.defaults(), &self.policy)?;
+        if !profile.parts().is_empty() {
+            return Err(Failure::Input(anyhow::anyhow!(
+                "--drive {}: it has several FTLs, and the server uses one namespace of a drive; a drive with one FTL is valid, and \
+                 `nandscape paper engine` takes both",
+                profile.name
+            )));
+        }
         profile.notes.iter().for_each(|note| output::note(note));
         Ok((self.places(&profile, new)?, self.config(), Some(Anew::of(self, profile))))
     }
@@ -302,13 +329,13 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     new.keep();
     // The one who waits for the end may have left.
     let on_stop = move || drop(ordered.send(Ending::Asked));
-    let control = match listening.map(|listening| remote::control(listening, (&serving, anew), on_stop)).transpose() {
-        Ok(control) => control,
-        Err(error) => {
-            // Clients may have been served already.
-            return Err(serving
-                .stop()
-                .map_or_else(|problem| Failure::Run(anyhow::anyhow!(problem)), |()| no_control(error)));
+    let control = listening.map(|listening| remote::control(listening, (&serving, anew), on_stop)).transpose();
+    let shown = control.map_err(no_control).and_then(|control| Ok((control, args.show(&serving)?)));
+    let (control, dashboard) = match shown {
+        Ok(shown) => shown,
+        // Clients may have been served already.
+        Err(failure) => {
+            return Err(serving.stop().map_or_else(|problem| Failure::Run(anyhow::anyhow!(problem)), |()| failure));
         }
     };
     if missing > 0 {
@@ -330,7 +357,7 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     };
     // An order that waits for the loop returns when the loop has ended.
     let ended = serving.stop();
-    drop(control);
+    drop((control, dashboard));
     remove_socket_files();
     match ended {
         Err(problem) => Err(Failure::Run(anyhow::anyhow!("failed: {problem}"))),

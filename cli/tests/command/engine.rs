@@ -164,3 +164,85 @@ fn a_server_refuses_what_it_cannot_serve() {
         refuse(&all, &[reason]);
     }
 }
+
+/// A drive with an FTL for each half of its channels, in a file.
+fn halves(folder: &std::path::Path, second: &str) -> String {
+    let profile = format!(
+        "version = 1\nbase = \"default\"\ncapacity = \"64MiB\"\nlba_size = \"4KiB\"\n[geometry]\nchannels = 4\ndies_per_channel = 1\n\
+         planes_per_die = 2\npages_per_block = 64\n[buffer]\nsize = \"2MiB\"\n[[ftl.parts]]\nname = \"even\"\nchannels = \"0-1\"\n\
+         [[ftl.parts]]\nname = \"odd\"\nchannels = \"2-3\"\n{second}"
+    );
+    let path = folder.join("halves.toml");
+    std::fs::write(&path, profile).expect("a profile");
+    path.display().to_string()
+}
+
+/// Tokens and orders are for a half of a drive: while it is written and collects, the other half is read.
+#[test]
+fn the_ftls_of_one_drive_take_turns() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let drive = halves(folder.path(), "");
+    let base =
+        ["engine", "--reads", "3000", "--write-size", "64KiB", "--dirty", "2MiB", "--drives", "1", "--drive", &drive];
+    let words = [&base[..], &["--policy", "mixed,gc_control", "--passes", "3", "--json"]].concat();
+    let report: Value = serde_json::from_str(&succeed(&words)).expect("one JSON object");
+    let of = |run: usize, what: &str| number(&report, &format!("/runs/{run}/{what}"));
+    for run in [0, 1] {
+        assert_eq!((of(run, "reads_at_tokens"), of(run, "read_latency_us/count")), (0.0, 3_000.0));
+    }
+    assert!(of(1, "epochs") > 1.0 && of(1, "read_latency_us/p99") < 0.5 * of(0, "read_latency_us/p99"), "{report}");
+    refuse(&[&base[..9], &["--drive", "default"]].concat(), &["2, 4, 6 and so on are valid"]);
+    let odd = halves(folder.path(), "capacity = \"16MiB\"\n");
+    refuse(&[&base[..10], &[odd.as_str()]].concat(), &["its FTLs have", "parts of the same capacity are valid"]);
+    let listen = format!("unix:{}", folder.path().join("m.sock").display());
+    let serves = ["memcached", "--listen", &listen, "--drive", &drive];
+    refuse(&serves, &["it has several FTLs", "a drive with one FTL is valid"]);
+}
+
+#[test]
+fn a_trace_of_a_cache_has_its_hit_ratio_and_drive_writes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    // 40 gets a second of 400 keys in turn: each is missed once, and found from then on.
+    let line = |number: u64| format!("{},key{},6,1000,1,get,0\n", number / 40, number % 400);
+    let lines: String = (0..1_200).map(line).collect();
+    let (plain, packed) = (path("trace.csv"), path("trace.zst"));
+    std::fs::write(&plain, &lines).expect("a file");
+    std::fs::write(&packed, zstd::encode_all(lines.as_bytes(), 0).expect("compressed")).expect("a file");
+    let small = ["engine", "--set", "capacity=32MiB", "--policy", "epochs,gc_control", "--speed", "10"];
+    let run = |more: &[&str]| -> Value {
+        serde_json::from_str(&succeed(&[&small[..], more, &["--json"]].concat())).expect("one JSON object")
+    };
+    let whole = run(&["--cache-trace", &plain, "--warm-up", "0"]);
+    assert_eq!(whole, run(&["--cache-trace", &packed, "--warm-up", "0"]));
+    for run in [0, 1] {
+        let of = |what: &str| number(&whole, &format!("/runs/{run}/{what}"));
+        assert!((of("hit_ratio") - 2.0 / 3.0).abs() < 1e-9 && of("drive_writes_a_day") > 0.0, "{whole}");
+        assert_eq!((of("items"), of("put_bytes"), of("measured_s")), (400.0, 400.0 * 1_006.0, 30.0));
+        assert_eq!((of("latency_us/get, not found/count"), of("latency_us/change/count")), (400.0, 400.0));
+    }
+    let half = run(&["--cache-trace", &plain]);
+    assert_eq!((number(&half, "/runs/0/hit_ratio"), number(&half, "/runs/0/measured_s")), (1.0, 15.0));
+    let text = succeed(&[&small[..], &["--cache-trace", &plain, "--requests", "800"]].concat());
+    assert!(text.contains("drive writes/day") && text.contains("get, found"), "{text}");
+    std::fs::write(&plain, "1,a,1,1,1,get,0\n1,a,1,1,1,fetch,0\n").expect("a file");
+    let wrong = [&small[..], &["--cache-trace", &plain]].concat();
+    refuse(&wrong, &["trace.csv: line 2: the operation \"fetch\" is none of get, gets, set", "valid is TIME,KEY"]);
+    let nowhere = path("nowhere");
+    refuse(&[&small[..], &["--cache-trace", &nowhere]].concat(), &["nowhere", "No such file"]);
+    refuse(&["engine", "--speed", "2"], &["--cache-trace"]);
+    refuse(&[&small[..5], &["--cache-trace", &nowhere, "--speed", "0"]].concat(), &["0.001 to 1000000 is valid"]);
+}
+
+#[test]
+fn ycsb_runs_behind_the_protocol() {
+    let words = ["--policy", "mixed,gc_control", "--ycsb", "b", "--read-size", "1000", "--readers", "8", "--json"];
+    let report: Value = serde_json::from_str(&succeed(&[&SMALL[..5], &words].concat())).expect("one JSON object");
+    for run in [0, 1] {
+        let of = |what: &str| number(&report, &format!("/runs/{run}/{what}"));
+        assert_eq!((of("latency_us/operation/count"), of("reads_at_tokens")), (3_000.0, 0.0));
+        // Two messages on each of two machines.
+        assert!(of("latency_us/operation/p50") > 48.0 && of("operations_per_s") > 0.0, "{report}");
+    }
+    refuse(&["engine", "--cached", "50"], &["--ycsb"]);
+}

@@ -100,6 +100,36 @@ fn a_report_has_the_commands_of_the_operations_and_can_be_explained() {
     }
 }
 
+/// Runs of stores that differ in any way are columns of their own, and a line names what differs.
+#[test]
+fn stores_that_differ_are_compared_and_not_pooled() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = ["ycsb", "--records", "300", "--operations", "100", "--set", "capacity=128MiB"];
+    let lsm = ["lsm", "--keys", "500", "--operations", "100", "--warm-up", "0", "--benchmark", "readrandom"];
+    let cases = [
+        (&small[..], &["--form", "conventional"][..], &["--form", "offloaded"][..], "store: form"),
+        (&small, &["--form", "conventional"], &["--form", "conventional", "--cache", "1MiB"], "store: cache"),
+        (&small, &["--form", "conventional"], &["--form", "conventional", "--page", "8KiB"], "store: page"),
+        (&lsm, &["--form", "generic"], &["--form", "lsm"], "store: form"),
+        (&lsm, &["--form", "generic"], &["--form", "generic", "--memtable", "256KiB"], "store: memtable"),
+    ];
+    for (number, (base, first, second, key)) in cases.into_iter().enumerate() {
+        let of = |name: &str, more: &[&str], seed: &str| {
+            let out = path(folder.path(), &format!("{name}{number}-{seed}"));
+            json(&[base, more, &["--seed", seed, "--out", &out]].concat());
+            out
+        };
+        // Two seeds of the first are a column.
+        let reports = [of("first", first, "1"), of("second", second, "2"), of("first", first, "3")];
+        let words: Vec<&str> = ["compare"].into_iter().chain(reports.iter().map(String::as_str)).collect();
+        let comparison: Value = serde_json::from_str(&succeed(&[&words[..], &["--json"]].concat())).unwrap();
+        let seeds: Vec<&Value> = comparison["columns"].as_array().unwrap().iter().map(|one| &one["seeds"]).collect();
+        assert_eq!(seeds, [&serde_json::json!([1, 3]), &serde_json::json!([2])], "{key}");
+        let printed = succeed(&words);
+        assert!(printed.contains(key), "{key}: {printed}");
+    }
+}
+
 #[test]
 fn a_report_notes_the_member_that_has_failed() {
     let folder = tempfile::tempdir().unwrap();

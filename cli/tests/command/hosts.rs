@@ -199,6 +199,10 @@ fn a_host_in_a_file_runs_and_one_that_cannot_be_is_refused() {
         (&["--host", "i9"][..], &["--host i9", "valid are server, i7-4770"][..]),
         (&["--set", "host.cores=2"], &["host.cores=2", "give --host server"]),
         (&["--host", "server", "--set", "host.cores=0"], &["host.cores", "1 to 1024 cores"]),
+        (
+            &["--host", "server", "--set", "host.affinity=99"],
+            &["host.affinity: processor 99 is not valid", "from 0 to 15"],
+        ),
         (&["--host", "server", "--set", "host.completion=guess"], &["host.completion", "interrupt or poll or hybrid"]),
         (&["--host", "server", "--set", "host.syscall=-1us"], &["host.syscall", "a time such as 500ns"]),
         (&["--host", "server", "--set", "host.colour=red"], &["host.colour", "valid are host.completion"]),

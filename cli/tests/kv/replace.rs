@@ -1,7 +1,10 @@
 //! A lost drive of `nandscape memcached` is replaced with `nandscape ctl` while clients are served.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -25,6 +28,45 @@ fn ctl(folder: &Path, words: &[&str]) -> std::io::Result<Output> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
     let (order, given) = words.split_at(words.len().min(if words[0] == "fault" { 2 } else { 1 }));
     command.arg("ctl").args(order).arg(folder.join("m.control")).args(given).output()
+}
+
+/// The events of a dashboard.
+struct Events(BufReader<UnixStream>);
+
+impl Events {
+    fn open(socket: &Path) -> Events {
+        let mut stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
+        stream.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        Events(BufReader::new(stream))
+    }
+
+    /// The next event, and its name.
+    fn next(&mut self) -> (String, Value) {
+        let mut name = String::new();
+        loop {
+            let mut line = String::new();
+            assert!(self.0.read_line(&mut line).unwrap() > 0, "the stream has ended");
+            if let Some(event) = line.trim_end().strip_prefix("event: ") {
+                name = event.to_owned();
+            } else if let Some(data) = line.trim_end().strip_prefix("data: ") {
+                return (name, serde_json::from_str(data).unwrap());
+            }
+        }
+    }
+
+    /// The next event of a name, which comes within a minute.
+    fn until(&mut self, name: &str) -> Value {
+        // Frames come four times a second.
+        let mut others = 0..300;
+        loop {
+            let (found, data) = self.next();
+            if found == name {
+                return data;
+            }
+            assert!(others.next().is_some(), "no {name}, and {data}");
+        }
+    }
 }
 
 #[test]
@@ -158,8 +200,10 @@ fn a_lost_drive_of_the_process_is_made_anew_while_clients_are_served() {
     for more in [&["--drives", "2"][..], &["--drives", "3", "--placement", "parity"]] {
         let folder = tempfile::tempdir().unwrap();
         let (store, control) = (folder.path().join("store"), folder.path().join("m.control"));
-        let args = ["--store", store.to_str().unwrap(), "--memory", "1MiB", "--control", control.to_str().unwrap()];
-        let args = [&ALL[..], &args, more].concat();
+        let (page, args) = (folder.path().join("page"), ["--store", store.to_str().unwrap(), "--memory", "1MiB"]);
+        let dashboard = format!("unix:{}", page.display());
+        let beside = ["--control", control.to_str().unwrap(), "--dashboard", &dashboard];
+        let args = [&ALL[..], &args, &beside, more].concat();
         let (server, _) = Server::start(folder.path(), &args);
         set(&mut Client::connect(folder.path()), 0..500, 0);
         server.end("-TERM");
@@ -176,6 +220,10 @@ fn a_lost_drive_of_the_process_is_made_anew_while_clients_are_served() {
             replace(folder.path(), "d0", "new"),
             "drive 0 is in use; a drive that is missing or has failed is valid",
         );
+        let mut events = Events::open(&page);
+        let has_parts = |told: &Value| [0, 1].map(|drive: usize| !told["drives"][drive]["layout"].is_null());
+        assert_eq!(has_parts(&events.until("hello")), [true, false], "the second is missing");
+        assert!(events.until("frame")["drives"][1]["dies"].is_null());
         let fault = ["fault", "add", "slow read by=1us", "--drive", "d1"];
         refused(ctl(folder.path(), &fault), "drive d1 is missing; a drive in use is valid");
         let listed = ctl(folder.path(), &["drives"]).unwrap();
@@ -191,6 +239,11 @@ fn a_lost_drive_of_the_process_is_made_anew_while_clients_are_served() {
             set(&mut client, 100..110, 1);
         }
         set(&mut client, 110..200, 1);
+        // The page begins anew with the parts of the new drive, and then shows them at work.
+        assert_eq!(has_parts(&events.until("hello")), [true, true]);
+        while events.until("frame")["drives"][1]["dies"]["read"].as_array().is_none_or(Vec::is_empty) {}
+        assert!(!events.until("wear")[1].is_null());
+        assert_eq!(has_parts(&Events::open(&page).until("hello")), [true, true]);
         // Orders and figures are those of the new drive.
         let done = ctl(folder.path(), &fault).unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));

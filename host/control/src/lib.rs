@@ -2,7 +2,7 @@
 //! reads.
 //!
 //! A [`Control`] goes through any [`Drive`] that takes admin commands: a queue in this process, an NVMe/TCP
-//! connection, a PCI function.
+//! connection, a PCI function. On a drive with several NVM Sets, each with flash and an FTL of its own, it controls one of them.
 //!
 //! Drives on sale take no such orders. What comes closest there are [`PredictableLatency`], windows in which a drive does no work of its
 //! own, [`Placement`], which separates data so that little is left to collect, and [`Zones`], in which nothing is.
@@ -34,7 +34,7 @@ use nandscape_wire_nvme::vendor::{
     Capabilities, GC_CONTROL, GC_RUNNING, GC_STATUS, GcStatus, HAS_GC_CONTROL, MAGIC, READS_HELD_CLEAR, READY_FOR_READ,
     gc,
 };
-use nandscape_wire_nvme::{Status, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode, Status, SubmissionEntry};
 use zerocopy::FromBytes;
 
 mod admin;
@@ -112,23 +112,31 @@ pub struct Ready {
     pub free: u32,
 }
 
-/// A drive whose garbage collection its host controls.
+/// A drive, or an NVM Set of one, whose garbage collection its host controls.
 pub struct Control {
     admin: Admin,
+    /// A namespace of the set; 0 is the whole drive.
+    nsid: u32,
 }
 
 impl Control {
-    /// A drive whose admin commands go through `admin`.
+    /// A drive whose admin commands go through `admin`. If it has several NVM Sets, orders are for the set of namespace `nsid`.
     ///
     /// # Errors
     /// The drive does not support such commands.
-    pub async fn open(sim: &Sim, admin: Rc<dyn Drive>) -> Result<Control, Error> {
+    pub async fn open(sim: &Sim, admin: Rc<dyn Drive>, nsid: u32) -> Result<Control, Error> {
         let admin = Admin::new(sim, admin);
-        let capabilities = admin.identify().await?.and_then(|data| Capabilities::of(&data.vendor));
+        let data = admin.identify().await?.ok_or(Error::Unsupported)?;
+        let capabilities = Capabilities::of(&data.vendor);
         match capabilities.is_some_and(|table| table.functions.get() & HAS_GC_CONTROL != 0) {
-            true => Ok(Control { admin }),
+            true => Ok(Control { admin, nsid: if data.nsetidmax.get() > 1 { nsid } else { 0 } }),
             false => Err(Error::Unsupported),
         }
+    }
+
+    /// A command for what is controlled.
+    fn order(&self, opcode: AdminOpcode) -> SubmissionEntry {
+        SubmissionEntry { nsid: self.nsid.into(), ..SubmissionEntry::admin(opcode) }
     }
 
     async fn control(&self, action: u32, [first, second]: [u32; 2]) -> Result<Completion, Error> {
@@ -136,7 +144,7 @@ impl Control {
             cdw10: action.into(),
             cdw11: first.into(),
             cdw12: second.into(),
-            ..SubmissionEntry::admin(GC_CONTROL)
+            ..self.order(GC_CONTROL)
         };
         self.admin.execute(entry, &HostMem::none()).await
     }
@@ -147,7 +155,7 @@ impl Control {
     /// When the drive rejects the command, or returns another structure.
     pub async fn space(&self) -> Result<Space, Error> {
         let mem = HostMem::zeroed(size_of::<GcStatus>());
-        self.admin.execute(SubmissionEntry::admin(GC_STATUS), &mem).await?;
+        self.admin.execute(self.order(GC_STATUS), &mem).await?;
         let status = GcStatus::read_from_bytes(&mem.to_vec()).ok();
         let status = status.filter(|status| status.magic == MAGIC && status.version.get() == 1);
         let status = status.ok_or(Error::Unsupported)?;
@@ -190,7 +198,7 @@ impl Control {
     /// # Errors
     /// When the drive rejects the command.
     pub async fn is_ready_for_read(&self) -> Result<Ready, Error> {
-        let ended = self.admin.execute(SubmissionEntry::admin(READY_FOR_READ), &HostMem::none()).await?;
+        let ended = self.admin.execute(self.order(READY_FOR_READ), &HostMem::none()).await?;
         Ok(Ready { is_ready: ended.dw0 != 0, free: ended.dw1 })
     }
 }

@@ -42,14 +42,14 @@ fn ssd(sim: &Sim, name: &str) -> Ssd {
 }
 
 async fn write(sim: &Sim, drive: &dyn Drive) {
-    let entry = SubmissionEntry::blocks(IoOpcode::WRITE, 1, 8, 8);
+    let entry = SubmissionEntry::blocks(IoOpcode::WRITE, drive.info().nsid, 8, 8);
     let ended = Issuer::new(sim).execute(drive, entry, HostMem::zeroed(4_096)).await;
     assert_eq!(ended.status, Status::SUCCESS);
 }
 
-/// All of the API, on a drive with garbage if it is `worn`.
+/// All of the API, on a drive with garbage if it is `worn`; of one with several FTLs on that of `io`.
 async fn work(sim: &Sim, admin: Rc<dyn Drive>, io: &dyn Drive, worn: bool) {
-    let control = Control::open(sim, admin).await.expect("a page-mapping drive");
+    let control = Control::open(sim, admin, io.info().nsid).await.expect("a page-mapping drive");
     let space = control.space().await.unwrap();
     assert!(space.user_bytes == BYTES && space.device_bytes > BYTES, "{space:?}");
     assert_eq!(space.device_bytes, space.block_bytes * u64::from(space.blocks));
@@ -111,6 +111,38 @@ fn over_a_pci_function() {
     executor.block_on(work(&sim, admin.clone(), &*drive, false)).unwrap();
 }
 
+/// Orders to a drive with an FTL for each half of its channels reach that of the namespace, and no other.
+#[test]
+fn each_set_of_a_drive_takes_orders() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let halves = "version = 1\nbase = \"default\"\ncapacity = \"256MiB\"\n[geometry]\nchannels = 2\ndies_per_channel = 2\n\
+                  [[ftl.parts]]\nname = \"even\"\nchannels = \"0\"\n[[ftl.parts]]\nname = \"odd\"\nchannels = \"1\"\n";
+    let profile = Profile::parse("halves", halves).unwrap().resolve().unwrap().without_delay();
+    let ssd = Ssd::new(&sim, &profile, StoreKind::None, Seed::new(1)).unwrap();
+    ssd.plant(Plant::Steady, Seed::new(2), &mut |_| ());
+    let admin = QueueDrive::new(&sim, ssd.controller(), QueueId::ADMIN, 32).unwrap();
+    let work_on_both = async {
+        let io = [1, 2]
+            .map(|nsid| QueueDrive::of_namespace(&sim, ssd.controller(), nsid, QueueId(nsid as u16), 32).unwrap());
+        let [even, odd] = [1, 2].map(|nsid| Control::open(&sim, admin.clone(), nsid));
+        let (even, odd) = (even.await.unwrap(), odd.await.unwrap());
+        let before = even.space().await.unwrap();
+        work(&sim, admin.clone(), &*io[1], true).await;
+        let after = even.space().await.unwrap();
+        assert_eq!(after, before, "nothing has happened in the other half");
+        let other = odd.space().await.unwrap();
+        assert!((other.low, other.user_bytes) == (1, BYTES) && other.high != after.high, "{other:?} {after:?}");
+        for nsid in [0, 3, u32::MAX] {
+            let entry = SubmissionEntry { nsid: nsid.into(), ..SubmissionEntry::admin(AdminOpcode(0xc2)) };
+            let ended = Issuer::new(&sim).execute(&*admin, entry, HostMem::zeroed(64)).await;
+            assert_eq!(ended.status.meaning(), Status::INVALID_NAMESPACE, "namespace {nsid}");
+        }
+    };
+    executor.block_on(work_on_both).unwrap();
+    ssd.check().unwrap();
+}
+
 #[test]
 fn drives_without_it_say_so_and_reject_its_commands() {
     for name in ["ox-block", "two-ftls", "ttflash"] {
@@ -124,7 +156,7 @@ fn drives_without_it_say_so_and_reject_its_commands() {
         let ssd = Ssd::new(&sim, &profile.resolve().unwrap(), StoreKind::None, Seed::new(1)).unwrap();
         let admin = QueueDrive::new(&sim, ssd.controller(), QueueId::ADMIN, 32).unwrap();
         let work = async {
-            let opened = Control::open(&sim, admin.clone()).await.map(drop);
+            let opened = Control::open(&sim, admin.clone(), 1).await.map(drop);
             assert_eq!(opened, Err(Error::Unsupported), "{name}");
             for opcode in [0xc0, 0xc2, 0xc8] {
                 let entry = SubmissionEntry::admin(AdminOpcode(opcode));

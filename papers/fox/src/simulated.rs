@@ -70,17 +70,22 @@ pub enum OverError<E> {
 ///
 /// # Errors
 /// See [`OverError`]. Layers that pass no commands on chunks are an error.
-pub fn simulated_over<T, E, F: Future<Output = Result<T, E>>>(
+pub fn simulated_over<T, E, F>(
     profile: &Resolved,
     below: &Below,
     (seed, load): (u64, &EngineLoad),
-    body: impl FnOnce(Opened) -> F,
-) -> Result<Ran<T>, OverError<E>> {
+    body: impl FnOnce(Opened) -> F + 'static,
+) -> Result<Ran<T>, OverError<E>>
+where
+    T: 'static,
+    E: 'static,
+    F: Future<Output = Result<T, E>> + 'static,
+{
     if profile.open_channel().is_none() {
         return Err(OverError::Drive(no_open_channel(&format!("ftl.kind is \"{}\"", profile.kind()))));
     }
     let below = Below { needs: Needs::Chunks, ..below.clone() };
-    below.run_here(profile, (seed, load), |top| async move {
+    below.run(profile, (seed, load), |top| async move {
         let refused = |what: &str| OverError::Drive(format!("it has no {what} of {ENTRIES} entries"));
         let admin = top.admin().ok_or_else(|| refused("admin queue"))?;
         let drive = top.connect(ENTRIES).map_err(|_| refused("queue pair"))?;

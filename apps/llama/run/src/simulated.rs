@@ -12,6 +12,7 @@ use nandscape_drive::breakdown::cause;
 use nandscape_lab_run::{DriveFigures, EngineLoad, Ran, Top, TowerError};
 use nandscape_lab_workload::{Values, Wrong};
 use nandscape_sim::account::Totals;
+use nandscape_sim::units::Bytes;
 use nandscape_sim::{Seed, Span, Wait};
 
 use crate::load::{LoadError, adopt, fill, measure, read_back, values};
@@ -103,7 +104,15 @@ impl Spec {
 
     fn run(&self) -> Result<Ran<Outcome>, RunError> {
         let of_body = self.clone();
-        self.below.run(&self.drive, (self.seed, &self.load.described()), |top| run_on(of_body, top))
+        self.below.run(&self.drive, (self.seed, &self.described()), |top| run_on(of_body, top))
+    }
+
+    /// The load and the store in words. Runs of stores that differ have different lines.
+    fn described(&self) -> EngineLoad {
+        let mut load = self.load.described();
+        let cache = Bytes(self.tree.memory as u64);
+        load.lines.push(format!("store: {} cache={cache} cores={}", self.form.described(), self.cores));
+        load
     }
 
     /// The tree on the top of what lies below, filled, and the values in it.
@@ -171,7 +180,7 @@ async fn run_on(spec: Spec, top: Rc<Top>) -> Result<Outcome, RunError> {
     });
     let mut outcome = measure(&host, &tree, (spec.load, &values), Seed::new(spec.seed).child("clients"), begin).await?;
     let (begun, ended) = (begun.borrow().clone(), Done::of(top.ssds()));
-    top.end(&spec.load.described());
+    top.end(&spec.described());
     outcome.device_cpu = ended.cpu_since(&begun);
     outcome.drive = Some(ended.drive.since(&begun.drive));
     read_back(&tree, &values).await?;

@@ -10,6 +10,7 @@ use nandscape_apps_store::Disk;
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::Drive;
 use nandscape_lab_run::Below;
+use nandscape_sim::units::Bytes;
 
 use crate::load::Load;
 
@@ -32,6 +33,21 @@ impl Form {
             Form::Eleos => "offloaded",
             Form::Chains(ChainConfig { pieces: 1, .. }) => "offloaded, variable",
             Form::Chains(_) => "offloaded, deltas",
+        }
+    }
+
+    /// It with its keys, for reports.
+    pub(crate) fn described(&self) -> String {
+        let pages = |bytes: u32, pieces| format!("page={} pieces={pieces}", Bytes(bytes.into()));
+        match self {
+            Form::Log(LogConfig { page_bytes, segment_bytes, pieces, checkpoint, trim, .. }) => {
+                let checkpoint = checkpoint.map_or_else(|| "none".to_owned(), |every| every.to_string());
+                let segment = Bytes(u64::from(*segment_bytes));
+                let pages = pages(*page_bytes, pieces);
+                format!("form=conventional {pages} segment={segment} checkpoint={checkpoint} trim={trim}")
+            }
+            Form::Eleos => "form=offloaded".to_owned(),
+            Form::Chains(ChainConfig { page_bytes, pieces }) => format!("form=chains {}", pages(*page_bytes, pieces)),
         }
     }
 

@@ -9,6 +9,7 @@ use nandscape_apps_store::{Disk, StoreError};
 use nandscape_drive::Drive;
 #[cfg(target_os = "linux")]
 use nandscape_host_eleos::format_for_pieces;
+use nandscape_sim::units::Bytes;
 #[cfg(target_os = "linux")]
 use nandscape_wire_nvme::Status;
 
@@ -27,6 +28,16 @@ impl Form {
         match self {
             Form::Block(_) => "generic",
             Form::Runs => "lsm",
+        }
+    }
+
+    /// It with its keys, for reports.
+    pub(crate) fn described(&self) -> String {
+        match self {
+            Form::Block(BlockConfig { chunk, run, trim, .. }) => {
+                format!("form=generic chunk={} longest_run={} trim={trim}", Bytes(*chunk), Bytes(*run))
+            }
+            Form::Runs => "form=lsm".to_owned(),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use nandscape_apps_lsm_engine::{Config, Error, Lsm, OpenError};
+use nandscape_apps_lsm_engine::{Config, Error, LevelConfig, Lsm, OpenError};
 use nandscape_apps_store::Cpu;
 use nandscape_apps_store::{Costs, Host};
 use nandscape_device_ssd::Resolved;
@@ -13,6 +13,7 @@ use nandscape_lab_run::{Below, DriveFigures, EngineLoad, Ran, Top, TowerError};
 use nandscape_lab_workload::Wrong;
 use nandscape_sim::Seed;
 use nandscape_sim::account::Totals;
+use nandscape_sim::units::Bytes;
 
 use crate::benchmark::Benchmark;
 use crate::form::Form;
@@ -129,7 +130,23 @@ impl Spec {
 
     fn run(&self) -> Result<Ran<Outcome>, RunError> {
         let of_body = self.clone();
-        self.below.run(&self.drive, (self.seed, &self.load.described()), |top| run_on(of_body, top))
+        self.below.run(&self.drive, (self.seed, &self.described()), |top| run_on(of_body, top))
+    }
+
+    /// The load and the store in words. Runs of stores that differ have different lines.
+    fn described(&self) -> EngineLoad {
+        let Config { memtable, run, levels, stop, bits_a_key, log_buffer, ahead } = self.store;
+        let LevelConfig { trigger, base, ratio, debt } = levels;
+        let [memtable, log_buffer] = [memtable, log_buffer].map(|bytes| Bytes(bytes as u64));
+        let [run, base, debt] = [run, base, debt].map(Bytes);
+        let mut load = self.load.described();
+        load.lines.push(format!(
+            "store: {} memtable={memtable} run={run} trigger={trigger} base={base} ratio={ratio} debt={debt} stop={stop} \
+             bits_a_key={bits_a_key} log_buffer={log_buffer} ahead={ahead} cores={}",
+            self.form.described(),
+            self.cores
+        ));
+        load
     }
 
     /// The store on the top of what lies below, and its load.
@@ -163,7 +180,7 @@ async fn run_on(spec: Spec, top: Rc<Top>) -> Result<Outcome, RunError> {
     };
     let end = || {
         note(1);
-        top.end(&spec.load.described());
+        top.end(&spec.described());
     };
     let mut outcome = measure(&run, (Seed::new(spec.seed), spec.below.is_filled()), (begin, end)).await?;
     let [(before, begun), (after, ended)] = at.map(RefCell::into_inner);

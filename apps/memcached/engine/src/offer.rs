@@ -21,7 +21,10 @@ impl Offer {
         let admin = given.admin.clone();
         Ok(match need {
             Need::Nothing => Offer::Nothing,
-            Need::Orders => Offer::Orders(Control::open(sim, admin.ok_or(Error::Unsupported)?).await?),
+            Need::Orders => {
+                let admin = admin.ok_or(Error::Unsupported)?;
+                Offer::Orders(Control::open(sim, admin, given.io.info().nsid).await?)
+            }
             Need::Windows => {
                 let mode = PredictableLatency::open(sim, admin.ok_or(Error::NoWindows)?).await?;
                 Offer::Windows(Windows::new(mode))

@@ -11,7 +11,7 @@ use crate::placement::{Layout, Placement};
 use crate::record::{Header, Kind, record_bytes, records};
 use crate::slots::Slots;
 use crate::state::State;
-use crate::void::STEP;
+use crate::void::{STEP, STEP_BYTES};
 use crate::waiting::Chunk;
 
 const REPLICAS: usize = 2;
@@ -108,6 +108,28 @@ fn a_clear_voids_segments_and_the_open_one_counts_anew() {
     assert_eq!((number, segment.live, log.live), (1, of_three, 0));
 }
 
+/// If no segment is open, all are void.
+#[test]
+fn a_clear_voids_all_segments_if_none_is_open() {
+    let form = Form { segment: 64 << 10, block: 4_096, id: 1, slots: Slots::plain(64 << 10) };
+    let mut state = State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
+    for key in [&b"one"[..], b"two"] {
+        put(&mut state, key, vec![7; 40 << 10].into());
+    }
+    state.pack(0, form, 0);
+    for _ in 0..state.logs[0].queues[0].len() {
+        (0..REPLICAS).for_each(|replica| _ = state.written(0, replica));
+    }
+    state.logs[0].is_open = false;
+    state.clear(Time::ZERO);
+    let log = &mut state.logs[0];
+    for number in 0..2 {
+        assert!(!log.is_tail_needed(), "segment {number}");
+        let (tail, segment) = log.take_tail().expect("a segment that all replicas have");
+        assert_eq!((tail, segment.is_needed(), log.live), (number, false, 0));
+    }
+}
+
 /// The memory of items that are gone counts until it is free.
 #[test]
 fn memory_after_a_clear_is_freed_in_steps() {
@@ -135,9 +157,9 @@ fn memory_after_a_clear_is_freed_in_steps() {
 fn items_after_a_clear_of_a_full_cache_stay_in_memory() {
     let form = Form { segment: 64 << 10, block: 4_096, id: 1, slots: Slots::plain(64 << 10) };
     let mut state = State::new(vec![Log::new(128, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
-    let fill = |state: &mut State, count: u64| {
+    let fill = |state: &mut State, count: u64, bytes: usize| {
         for number in 0..count {
-            put(state, &number.to_le_bytes(), vec![7; 8_000].into());
+            put(state, &number.to_le_bytes(), vec![7; bytes].into());
             state.pack(0, form, 0);
             for _ in 0..state.logs[0].queues[0].len() {
                 (0..REPLICAS).for_each(|replica| _ = state.written(0, replica));
@@ -147,10 +169,32 @@ fn items_after_a_clear_of_a_full_cache_stay_in_memory() {
         let is_kept = |number: &u64| state.index.get(&number.to_le_bytes()).is_some_and(|entry| entry.value.is_some());
         (0..count).filter(is_kept).count()
     };
-    assert_eq!(fill(&mut state, 110), 110);
+    assert_eq!(fill(&mut state, 110, 8_000), 110);
     state.clear(Time::ZERO);
-    assert_eq!(fill(&mut state, 110), 110);
-    assert!(fill(&mut state, 150) < 150, "the cache is full");
+    assert_eq!(fill(&mut state, 110, 8_000), 110);
+    assert!(fill(&mut state, 150, 8_000) < 150, "the cache is full");
+    // Each change frees a few small items, and is larger than they are: the cache makes the rest of the room.
+    state.clear(Time::ZERO);
+    while state.void.free_some() {}
+    assert_eq!(fill(&mut state, 600, 1_000), 600);
+    state.clear(Time::ZERO);
+    assert_eq!(fill(&mut state, 25, 30_000), 25);
+}
+
+/// Changes that wait may take more than the memory: one of them frees a part of what a removal has left.
+#[test]
+fn a_change_frees_no_more_than_a_part_while_memory_is_short() {
+    let mut state = State::new(vec![Log::new(16, Layout::new(Placement::Copies, REPLICAS, REPLICAS))], 1 << 20, true);
+    (0..1_500_u64).for_each(|number| put(&mut state, &number.to_le_bytes(), vec![7; 8_000].into()));
+    state.clear(Time::ZERO);
+    let mut left = state.void.bytes();
+    assert!(left > 11 << 20);
+    for number in 0..4_u64 {
+        put(&mut state, &number.to_le_bytes(), vec![7; 8_000].into());
+        let freed = left - state.void.bytes();
+        assert!((STEP_BYTES..=4 * STEP_BYTES).contains(&freed), "{freed} of {left}");
+        left -= freed;
+    }
 }
 
 /// Clients may remove all items faster than steps are taken.

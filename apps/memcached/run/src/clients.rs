@@ -90,7 +90,7 @@ async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> 
     let load = spec.load;
     let cpu = spec.machine.cpu(sim);
     let host = Host::new(sim, cpu.clone(), spec.machine.costs);
-    let room = spec.drive.capacity() * (spec.drives as u64 / 2) / 100 * load.fill;
+    let room = spec.member_bytes() * (spec.members() / 2) / 100 * load.fill;
     let items = (room / (load.read_bytes + AROUND_ITEM)).max(1);
     let memory = items * (INDEX + load.read_bytes * clients.cached / 100);
     let engine = spec.engine_on((&host, ssds), memory, true).await?;
@@ -99,7 +99,7 @@ async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> 
         return Err(RunError::TooLarge { read: true, most });
     }
     let seed = Seed::new(spec.seed);
-    let all = engine.stats().log_bytes / spec.data_drives() * spec.drives as u64;
+    let all = engine.stats().log_bytes / spec.data_drives() * spec.members();
     prepare(&engine, items, load.read_bytes, spec.passes * all, seed.child("prepare").rng()).await?;
     let message = |cpu| Host::new(sim, cpu, Costs { operation: clients.message, ..Costs::NONE });
     let run = Rc::new(Run {
@@ -224,7 +224,7 @@ fn ends(answer: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use nandscape_device_ssd::Profile;
 
     use super::*;
@@ -232,7 +232,7 @@ mod tests {
 
     use crate::{Load, Machine};
 
-    fn spec(policy: &'static str) -> Spec {
+    pub(crate) fn spec(policy: &'static str) -> Spec {
         let mut profile = Profile::load("default").unwrap();
         let changes = [
             "capacity=16MiB",

@@ -4,18 +4,24 @@
 //! |---|---|
 //! | `simulated` | readers and writers in simulated time: the tail of reads under each policy |
 //! | `clients` | clients of memcached's protocol on another machine, in simulated time |
+//! | `cache_trace` | traces of caches: their requests |
+//! | `traced` | a trace of a cache, in simulated time |
 //! | `uplink` | the uplink that drives share |
 //! | `live` | a server of memcached's protocols in wall time (Linux) |
 //!
-//! Left out: traces as loads.
+//! Left out: the protocol under a trace.
 
+mod cache_trace;
 mod clients;
 #[cfg(target_os = "linux")]
 pub mod live;
 mod simulated;
+mod traced;
 mod uplink;
 
-pub use nandscape_apps_memcached_engine::Placement;
+pub use nandscape_apps_memcached_engine::{Placement, Stats};
 
+pub use cache_trace::{Asks, CacheTrace, Request, TraceError};
 pub use clients::{Clients, Served, serve_clients};
 pub use simulated::{Load, Machine, Outcome, RunError, Spec, Tenant, run};
+pub use traced::{Pace, Traced, run_trace};

@@ -82,7 +82,7 @@ impl Machine {
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Each of the drives.
+    /// Each of the drives. The engine uses each FTL of a drive as a drive: one that has flash of its own.
     pub drive: Resolved,
     /// How many.
     pub drives: usize,
@@ -195,6 +195,21 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
 }
 
 impl Spec {
+    /// FTLs of each drive, each with a namespace.
+    fn parts(&self) -> usize {
+        self.drive.parts().len().max(1)
+    }
+
+    /// Drives of the engine: one for each FTL of each drive.
+    pub fn members(&self) -> u64 {
+        (self.drives * self.parts()) as u64
+    }
+
+    /// Bytes of each of them.
+    pub(crate) fn member_bytes(&self) -> u64 {
+        self.drive.parts().iter().map(|part| part.drive.capacity()).min().unwrap_or_else(|| self.drive.capacity())
+    }
+
     /// Its drives, new.
     pub(crate) fn drives_in(&self, sim: &Sim) -> Result<Vec<Rc<Ssd>>, RunError> {
         let seed = Seed::new(self.seed);
@@ -225,8 +240,8 @@ impl Spec {
     pub(crate) fn data_drives(&self) -> u64 {
         let replicas = policy(self.policy).map_or(1, |policy| policy.replicas() as u64);
         match self.placement {
-            Placement::Copies => self.drives as u64 / replicas,
-            Placement::Parity => self.drives as u64 - 1,
+            Placement::Copies => self.members() / replicas,
+            Placement::Parity => self.members() - 1,
         }
     }
 
@@ -241,13 +256,18 @@ impl Spec {
         let uplink = self.machine.uplink.map(|bandwidth| Uplink::new(sim, bandwidth));
         for ssd in ssds {
             ssd.in_service().await;
-            let entries = ENTRIES.min(self.drive.max_queue_entries());
-            let queue = |id, entries| QueueDrive::new(sim, ssd.controller(), id, entries).map_err(RunError::Queue);
-            let io: Rc<dyn Drive> = queue(QueueId(1), entries)?;
-            let io = uplink.as_ref().map_or_else(|| io.clone(), |uplink| Behind::new(uplink, io.clone()));
-            let layer = self.layer.as_ref().map(|config| BlockLayer::new(sim, config.clone(), None));
-            let io = layer.map_or_else(|| io.clone(), |layer| layer.over(io.clone()));
-            given.push(Some(Given { io, admin: Some(queue(QueueId::ADMIN, entries.min(32))?) }));
+            let (controller, entries) = (ssd.controller(), ENTRIES.min(self.drive.max_queue_entries()));
+            let admin = QueueDrive::new(sim, controller.clone(), QueueId::ADMIN, entries.min(32));
+            let admin = admin.map_err(RunError::Queue)?;
+            for number in 1..=self.parts() {
+                let id = QueueId(number as u16);
+                let io = QueueDrive::of_namespace(sim, controller.clone(), number as u32, id, entries);
+                let io: Rc<dyn Drive> = io.map_err(RunError::Queue)?;
+                let io = uplink.as_ref().map_or_else(|| io.clone(), |uplink| Behind::new(uplink, io.clone()));
+                let layer = self.layer.as_ref().map(|config| BlockLayer::new(sim, config.clone(), None));
+                let io = layer.map_or_else(|| io.clone(), |layer| layer.over(io.clone()));
+                given.push(Some(Given { io, admin: Some(admin.clone()) }));
+            }
         }
         let policy = policy(self.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", self.policy)))?;
         let memory = 2 * self.dirty + memory;
@@ -276,12 +296,12 @@ struct Run {
 
 async fn run_on(spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, RunError> {
     let items_at_most =
-        spec.drive.capacity() * (spec.drives as u64 / 2) / 100 * spec.load.fill / (spec.load.read_bytes + AROUND_ITEM);
+        spec.member_bytes() * (spec.members() / 2) / 100 * spec.load.fill / (spec.load.read_bytes + AROUND_ITEM);
     // The index of all items, so that none is evicted for want of memory.
     let host = Host::new(sim, spec.machine.cpu(sim), spec.machine.costs);
     let engine = spec.engine_on((&host, ssds), MEMORY + items_at_most * INDEX, false).await?;
     let run = Rc::new(Run::new(engine, spec)?);
-    let all = run.engine.stats().log_bytes / spec.data_drives() * spec.drives as u64;
+    let all = run.engine.stats().log_bytes / spec.data_drives() * spec.members();
     run.prepare(spec.passes * all).await?;
     run.measure(spec, sim, ssds).await
 }
@@ -294,7 +314,7 @@ impl Run {
             return Err(RunError::TooLarge { read: load.read_bytes > most, most });
         }
         // The same items whatever the replicas: a store without mirrors, or with parity, has more room.
-        let log = engine.stats().log_bytes / spec.data_drives() * (spec.drives as u64 / 2);
+        let log = engine.stats().log_bytes / spec.data_drives() * (spec.members() / 2);
         let items = (log / 100 * load.fill / (load.read_bytes + AROUND_ITEM)).max(1);
         let written = (log / WRITTEN_SHARE / (load.write_bytes + AROUND_ITEM)).max(1);
         let [put_bytes, left] = [0, load.reads].map(Cell::new);

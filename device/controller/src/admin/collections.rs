@@ -1,10 +1,10 @@
-//! Garbage collection at a host's command: three vendor commands (Shin 5.3.2). They act on the drive, whichever controller
-//! receives them. They complete at once; the collection they start continues in the background.
+//! Garbage collection at a host's command: three vendor commands (Shin 5.3.2). They act on the drive, or on one of its NVM Sets,
+//! whichever controller receives them. They complete at once; the collection they start continues in the background.
 
 use nandscape_device_ftl_core::{CollectionStatus, Collections, Watermarks};
 use nandscape_sim::Span;
 use nandscape_wire_nvme::vendor::{GC_RUNNING, GcStatus, MAGIC, READS_HELD_CLEAR, gc};
-use nandscape_wire_nvme::{Status, SubmissionEntry};
+use nandscape_wire_nvme::{Parameter, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use super::Answer;
@@ -12,13 +12,28 @@ use crate::engine::NvmeController;
 use crate::refusal::Refusal;
 
 impl NvmeController {
-    fn collections(&self) -> Result<&dyn Collections, Refusal> {
-        self.subsystem.set.collections().ok_or_else(|| Status::INVALID_OPCODE.into())
+    /// Those of the drive; where it has several NVM Sets, those of the set of the namespace that the command names.
+    fn collections(&self, entry: &SubmissionEntry) -> Result<&dyn Collections, Refusal> {
+        let set = &self.subsystem.set;
+        if set.collections(0).is_none() {
+            return Err(Status::INVALID_OPCODE.into());
+        }
+        let number = match self.has_several_sets() {
+            true => self.namespaces.get(entry.nsid.get()).map(|namespace| namespace.set),
+            false => Some(0),
+        };
+        let collections = number.and_then(|number| set.collections(number));
+        collections.ok_or_else(|| Refusal::of(Status::INVALID_NAMESPACE, Parameter::NSID))
+    }
+
+    /// Whether commands that concern the flash name a namespace, for its NVM Set.
+    pub(super) fn has_several_sets(&self) -> bool {
+        self.subsystem.set.nvm_sets().len() > 1
     }
 
     /// GC Control.
     pub(super) fn control_collections(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
-        let collections = self.collections()?;
+        let collections = self.collections(entry)?;
         let (first, second) = (entry.cdw11.get(), entry.cdw12.get());
         let value = match entry.cdw10.get() {
             gc::RUN => u32::from(collections.run(Span::from_us(first.into()))),
@@ -33,8 +48,8 @@ impl NvmeController {
     }
 
     /// GC Status.
-    pub(super) fn collection_status(&self) -> Result<Answer, Refusal> {
-        let status = self.collections()?.status();
+    pub(super) fn collection_status(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
+        let status = self.collections(entry)?.status();
         let CollectionStatus { user_bytes, device_bytes, block_bytes, blocks, free, watermarks, .. } = status;
         let running = if status.is_collecting { GC_RUNNING } else { 0 };
         let clear = if status.is_held { READS_HELD_CLEAR } else { 0 };
@@ -55,8 +70,8 @@ impl NvmeController {
     }
 
     /// Ready for Read.
-    pub(super) fn ready_for_read(&self) -> Result<Answer, Refusal> {
-        let collections = self.collections()?;
+    pub(super) fn ready_for_read(&self, entry: &SubmissionEntry) -> Result<Answer, Refusal> {
+        let collections = self.collections(entry)?;
         let is_ready = collections.is_ready_for_read();
         Ok(Answer { hint: collections.status().free, ..Answer::value(is_ready.into()) })
     }

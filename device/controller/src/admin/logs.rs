@@ -207,7 +207,7 @@ impl NvmeController {
         if self.subsystem.set.open_channel().is_some() {
             effects.admin[usize::from(GEOMETRY.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE).into();
         }
-        if self.subsystem.set.collections().is_some() {
+        if self.subsystem.set.collections(0).is_some() {
             for opcode in [vendor::GC_CONTROL, vendor::GC_STATUS, vendor::READY_FOR_READ] {
                 effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_SUBSYSTEM).into();
             }

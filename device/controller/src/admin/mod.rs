@@ -56,7 +56,7 @@ pub(crate) const EVENT_REQUESTS: u8 = 4;
 pub(crate) const ABORTS: u8 = 4;
 
 /// Commands that name no namespace (Base 5, "Opcodes for Admin Commands").
-const WITHOUT_NAMESPACE: [AdminOpcode; 12] = [
+const WITHOUT_NAMESPACE: [AdminOpcode; 9] = [
     AdminOpcode::DELETE_IO_SQ,
     AdminOpcode::CREATE_IO_SQ,
     AdminOpcode::DELETE_IO_CQ,
@@ -66,10 +66,10 @@ const WITHOUT_NAMESPACE: [AdminOpcode; 12] = [
     AdminOpcode::KEEP_ALIVE,
     AdminOpcode::DOORBELL_BUFFER_CONFIG,
     AdminOpcode::SANITIZE,
-    GC_CONTROL,
-    GC_STATUS,
-    READY_FOR_READ,
 ];
+
+/// Commands that name the namespace whose NVM Set they are for, on a drive with several, and none on others.
+const OF_SETS: [AdminOpcode; 3] = [GC_CONTROL, GC_STATUS, READY_FOR_READ];
 
 /// Statuses of admin commands that may succeed on a retry.
 const TRANSIENT: [Status; 9] = [
@@ -147,8 +147,8 @@ impl NvmeController {
             AdminOpcode::IDENTIFY => self.identify(entry),
             GEOMETRY => self.geometry(entry),
             GC_CONTROL => self.control_collections(entry),
-            GC_STATUS => self.collection_status(),
-            READY_FOR_READ => self.ready_for_read(),
+            GC_STATUS => self.collection_status(entry),
+            READY_FOR_READ => self.ready_for_read(entry),
             AdminOpcode::GET_LOG_PAGE => self.serve_log_page((queue, entry), mem, &mut permit, breakdown).await,
             AdminOpcode::DIRECTIVE_RECEIVE => self.directive_receive(entry),
             AdminOpcode::DIRECTIVE_SEND => self.directive_send(entry),
@@ -205,7 +205,8 @@ impl NvmeController {
     fn takes_no_namespace(&self, opcode: AdminOpcode) -> bool {
         let is_supported =
             || self.commands_and_effects().admin[usize::from(opcode.0)].get() & log::EFFECT_SUPPORTED != 0;
-        WITHOUT_NAMESPACE.contains(&opcode) && is_supported()
+        let takes_none = WITHOUT_NAMESPACE.contains(&opcode) || OF_SETS.contains(&opcode) && !self.has_several_sets();
+        takes_none && is_supported()
     }
 
     /// Geometry (OC 3.1).

@@ -128,8 +128,8 @@ pub trait CommandSet: 'static {
         None
     }
 
-    /// Garbage collection at a host's command; `None` where the drive takes no such orders.
-    fn collections(&self) -> Option<&dyn Collections> {
+    /// Garbage collection at a host's command in an NVM Set, counted from 0; `None` where the drive takes no such orders.
+    fn collections(&self, _set: usize) -> Option<&dyn Collections> {
         None
     }
 

@@ -47,13 +47,19 @@ fn inputs(column: &Column) -> BTreeMap<String, String> {
     inputs
 }
 
-/// The words of a workload's lines, an input each; words without a value stay together. The last line is the end of the run.
+/// The line of a store, in the report of an engine.
+const STORE: &str = "store: ";
+
+/// The words of a workload's lines, an input each; words without a value stay together. The last line is the end of the run; an engine has
+/// lines of its load, and one of its store.
 fn workload(lines: &[String], into: &mut BTreeMap<String, String>) {
-    let several = lines.len() > 2;
+    let (several, is_engine) = (lines.len() > 2, lines.iter().any(|line| line.starts_with(STORE)));
     for (number, line) in lines.iter().enumerate() {
-        let of = match several && number + 1 < lines.len() {
-            true => format!("job {}", number + 1),
-            false => "workload".to_owned(),
+        let (of, line) = match line.strip_prefix(STORE) {
+            Some(keys) => ("store".to_owned(), keys),
+            None if is_engine => (format!("load, line {}", number + 1), &**line),
+            None if several && number + 1 < lines.len() => (format!("job {}", number + 1), &**line),
+            None => ("workload".to_owned(), &**line),
         };
         let (words, rest): (Vec<&str>, Vec<&str>) = line.split(' ').partition(|word| word.contains('='));
         for (key, value) in words.into_iter().filter_map(|word| word.split_once('=')) {
@@ -94,6 +100,12 @@ mod tests {
         workload(&["log: rw=write".to_owned(), "a trace".to_owned(), "io_count=9".to_owned()], &mut inputs);
         let shown: Vec<(&str, &str)> = inputs.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         let expected = [("job 1", "log:"), ("job 1: rw", "write"), ("job 2", "a trace"), ("workload: io_count", "9")];
+        assert_eq!(shown, expected);
+        let mut inputs = BTreeMap::new();
+        workload(&["9 keys".to_owned(), "2 clients".to_owned(), "store: form=lsm run=4MiB".to_owned()], &mut inputs);
+        let shown: Vec<(&str, &str)> = inputs.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let expected =
+            [("load, line 1", "9 keys"), ("load, line 2", "2 clients"), ("store: form", "lsm"), ("store: run", "4MiB")];
         assert_eq!(shown, expected);
     }
 }

@@ -207,32 +207,17 @@ impl Below {
     {
         match &self.record {
             Some(path) => recorded::run(self, drive, (seed, path), body),
-            None => self.run_here(drive, (seed, load), body),
+            None => {
+                let mut tower = Tower::build(drive, self, seed)?;
+                let outcome = tower.rig.run(body(tower.top.clone())).map_err(TowerError::from)??;
+                let report = tower.top.watch.as_ref().and_then(|watch| watch.take_report());
+                let trace = self.wanted.trace.then(|| tower.rig.chrome_json());
+                if let Some(path) = &self.save_after {
+                    tower.save((path, &self.chain), (seed, load))?;
+                }
+                Ok(Ran { outcome, report, trace })
+            }
         }
-    }
-
-    /// The same without a recording.
-    ///
-    /// # Errors
-    /// As [`Below::run`].
-    pub fn run_here<T, E, F>(
-        &self,
-        drive: &Resolved,
-        (seed, load): (u64, &EngineLoad),
-        body: impl FnOnce(Rc<Top>) -> F,
-    ) -> Result<Ran<T>, E>
-    where
-        E: From<TowerError>,
-        F: Future<Output = Result<T, E>>,
-    {
-        let mut tower = Tower::build(drive, self, seed)?;
-        let outcome = tower.rig.run(body(tower.top.clone())).map_err(TowerError::from)??;
-        let report = tower.top.watch.as_ref().and_then(|watch| watch.take_report());
-        let trace = self.wanted.trace.then(|| tower.rig.chrome_json());
-        if let Some(path) = &self.save_after {
-            tower.save((path, &self.chain), (seed, load))?;
-        }
-        Ok(Ran { outcome, report, trace })
     }
 }
 

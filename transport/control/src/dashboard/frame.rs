@@ -314,3 +314,42 @@ impl WentTold {
         WentTold { requests: went.requests, parts, layers }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nandscape_transport_reactor::inside::{Inside, Layout};
+
+    use super::*;
+
+    /// Drives whose only dies have been busy for so long; `None` is a missing drive. The parts of all that `known` are known.
+    fn looked(busy: &[Option<u64>], known: bool) -> Vec<Look> {
+        let of = |busy: &Option<u64>| DriveLook {
+            inside: busy.map(|ns| Inside {
+                dies: vec![std::array::from_fn(|cause| if cause == 1 { ns } else { 0 })],
+                ..Inside::default()
+            }),
+            layout: busy.filter(|_| known).map(|_| Layout { planes_per_die: 2, ..Layout::default() }),
+            ..DriveLook::default()
+        };
+        vec![Look { drives: busy.iter().map(of).collect(), ..Look::default() }]
+    }
+
+    #[test]
+    fn a_drive_that_comes_is_noticed_and_the_others_keep_their_parts() {
+        for (before, now, has_come) in [
+            ([Some(5), Some(5)], [Some(5), Some(9)], false),
+            ([Some(5), None], [Some(6), None], false),
+            // In the place of a missing one, and of one that has worked more, also before others.
+            ([Some(5), None], [Some(6), Some(0)], true),
+            ([Some(5), Some(5)], [Some(6), Some(4)], true),
+            ([Some(5), Some(5)], [Some(4), Some(6)], true),
+            // It is lost, and has not come.
+            ([Some(5), Some(5)], [Some(6), None], false),
+        ] {
+            let (mut looks, mut last) = (looked(&now, false), looked(&before, true));
+            assert_eq!(keep_layouts(&mut looks, &mut last), has_come, "{before:?} {now:?}");
+            let kept = looks[0].drives.iter().map(|drive| drive.layout.is_some());
+            assert!(kept.eq(before.iter().map(Option::is_some)), "{before:?} {now:?}");
+        }
+    }
+}

@@ -255,7 +255,7 @@ impl<F: Ftl> CommandSet for Nvm<F> {
         self.streams.as_deref()
     }
 
-    fn collections(&self) -> Option<&dyn Collections> {
+    fn collections(&self, _set: usize) -> Option<&dyn Collections> {
         self.ftl.offers().collections
     }
 

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use nandscape_device_ftl_core::Collections;
 use nandscape_device_ftl_ox::OxBlock;
 use nandscape_device_ftl_page::PageFtl;
 use nandscape_device_media::Media;
@@ -43,6 +44,10 @@ impl NvmSet {
 
     pub(super) fn info(&self) -> SetInfo {
         on!(self, nvm => nvm.info())
+    }
+
+    pub(super) fn collections(&self) -> Option<&dyn Collections> {
+        on!(self, nvm => nvm.collections(0))
     }
 
     pub(super) fn offer_no_metadata(&mut self) {

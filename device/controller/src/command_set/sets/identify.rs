@@ -2,7 +2,7 @@
 
 use nandscape_wire_nvme::identify::Controller;
 use nandscape_wire_nvme::log::{CommandsAndEffects, Smart};
-use nandscape_wire_nvme::vendor::{Capabilities, DriveLog, HAS_GC_CONTROL, HAS_WINDOWS};
+use nandscape_wire_nvme::vendor::{Capabilities, DriveLog, HAS_WINDOWS};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U16;
 
@@ -41,8 +41,8 @@ impl NvmSets {
         let least = |one: Capabilities, other: Capabilities| Capabilities {
             attributes: (one.attributes.get() & other.attributes.get()).into(),
             hints: (one.hints.get() & other.hints.get()).into(),
-            // Windows and collections require one FTL.
-            functions: (one.functions.get() & other.functions.get() & !(HAS_WINDOWS | HAS_GC_CONTROL)).into(),
+            // Windows require one FTL.
+            functions: (one.functions.get() & other.functions.get() & !HAS_WINDOWS).into(),
             atomic_units: one.atomic_units.get().min(other.atomic_units.get()).into(),
             atomic_bytes: one.atomic_bytes.get().min(other.atomic_bytes.get()).into(),
             ..one

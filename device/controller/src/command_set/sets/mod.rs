@@ -2,7 +2,7 @@
 //! namespace is in one set, and its commands are served by the FTL of that set; nothing is translated on the way.
 //!
 //! Work on the whole drive is done for each set: Flush of all namespaces, a restart after a power cut (all FTLs at the same
-//! time), Sanitize (one set after another). Identify offers only features that all sets have: metadata, an erase of all flash
+//! time), Sanitize (one set after another). Orders for garbage collection are for one set. Identify offers only features that all sets have: metadata, an erase of all flash
 //! and Atomic Write require support by each FTL.
 //!
 //! | file | what |
@@ -22,6 +22,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::Poll;
 
+use nandscape_device_ftl_core::Collections;
 use nandscape_device_ftl_core::offers::Sanitization;
 use nandscape_drive::Breakdown;
 use nandscape_wire_nvme::identify::{Controller as IdentifyController, Namespace as IdentifyNamespace};
@@ -178,6 +179,11 @@ impl CommandSet for NvmSets {
 
     fn administration(&self) -> Option<&dyn Administration> {
         Some(self)
+    }
+
+    fn collections(&self, set: usize) -> Option<&dyn Collections> {
+        let member = self.sets.get(set).filter(|_| self.all().all(|set| set.collections().is_some()))?;
+        member.set.collections()
     }
 }
 
