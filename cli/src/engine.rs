@@ -2,7 +2,7 @@
 
 mod loads;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use nandscape_apps_memcached_engine::policy::{ANY_DRIVE, Need, POLICIES, policy};
@@ -12,6 +12,7 @@ use nandscape_device_ssd::{BUILTIN, Resolved};
 use nandscape_host_block::Config as BlockConfig;
 use nandscape_host_block::scheduler::SchedulerKind;
 use nandscape_lab_report::format::{bytes, count, us};
+use nandscape_lab_report::{EnginePage, EngineRun};
 use nandscape_sim::Histogram;
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
@@ -61,6 +62,8 @@ Examples:
       --read-size 1000 --reads 20000
         YCSB behind memcached's protocol
   nandscape paper engine --policy gc_control --drives 2 --json
+  nandscape paper engine --policy mixed,epochs,gc_control --page turns.html
+        a page with the tails, and the turns of the drives
   nandscape paper engine --policy gc_control --reads 5000 \\
       --chrome-trace turns.json
         a timeline of the turns of the drives
@@ -150,6 +153,10 @@ pub(crate) struct EngineArgs {
     /// ui.perfetto.dev; with one policy
     #[arg(long, value_name = "FILE")]
     chrome_trace: Option<PathBuf>,
+    /// Write a page to this file, which opens in any browser: the tails of all runs, and for each the tokens, reads and flash of its drives
+    /// over time
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
 }
 
 /// What built-in drives have unless it is set: as much garbage collection as a run of seconds can show.
@@ -347,6 +354,7 @@ impl EngineArgs {
             layer: self.layer(scheduler)?,
             seed: self.seed,
             trace: self.chrome_trace.is_some(),
+            turns: self.page.is_some(),
         })
     }
 
@@ -379,6 +387,15 @@ impl EngineArgs {
             }
             Files::default().writes("--chrome-trace", file).check()?;
             can_write(file).map_err(|error| Failure::Input(error.context("--chrome-trace")))?;
+        }
+        if let Some(file) = &self.page {
+            let mut files = Files::default().reads("--drive", Path::new(&self.drive)).writes("--page", file);
+            if let Some(trace) = &self.chrome_trace {
+                files = files.writes("--chrome-trace", trace);
+            }
+            files.check()?;
+            output::check_page(file)?;
+            can_write(file).map_err(|error| Failure::Input(error.context("--page")))?;
         }
         if self.uplink.is_some_and(|uplink| uplink.0 < 1_000_000) {
             return wrong("--uplink: 1MB or more is valid");
@@ -444,10 +461,38 @@ pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
     if let (Some(file), [(_, Outcome { trace: Some(trace), .. })]) = (&args.chrome_trace, &runs[..]) {
         write(file, trace).map_err(Failure::Run)?;
     }
+    if let Some(file) = &args.page {
+        write(file, &page(&runs, args)).map_err(Failure::Run)?;
+    }
     match args.json {
         true => output::result(&serde_json::to_string_pretty(&as_json(&runs, &args.tenants)).expect("plain data")),
         false => output::result(&text(&runs, args)),
     }
+}
+
+/// The page of the runs.
+fn page(runs: &[(Case<'_>, Outcome)], args: &EngineArgs) -> String {
+    let names = Names::of(runs.iter().map(|(case, _)| case));
+    let header = [names.header("read latency, us"), latency_names()].concat();
+    let row = |(case, outcome): &(Case<'_>, Outcome)| [names.row(case), latencies(&outcome.reads)].concat();
+    let of = |(case, outcome): &(Case<'_>, Outcome)| {
+        let turns = outcome.turns.clone().unwrap_or_default();
+        EngineRun {
+            label: names.row(case).join(", "),
+            reads: outcome.reads.clone(),
+            lines: turns.lines,
+            interval_s: turns.interval_s,
+            took_s: turns.took_s,
+            parts_per_million: turns.parts_per_million,
+            tokens_s: turns.tokens_s,
+        }
+    };
+    let load = format!(
+        "{} readers of {} and {} writers of {} on {} drives, the items {}% of the log, seed {}.",
+        args.readers, args.read_size, args.writers, args.write_size, args.drives, args.fill, args.seed
+    );
+    let table = (header.into_iter().map(str::to_owned).collect(), runs.iter().map(row).collect());
+    EnginePage { load, table, runs: runs.iter().map(of).collect() }.to_html(&output::command())
 }
 
 /// The percentiles that are printed.
@@ -486,6 +531,11 @@ fn cpu_us(outcome: &Outcome) -> f64 {
     outcome.cpu.as_us() / outcome.reads.count().max(1) as f64
 }
 
+/// The columns of latencies.
+fn latency_names() -> Vec<&'static str> {
+    [&["reads", "mean"], &QUANTILES.map(|(name, _)| name)[..], &["max"]].concat()
+}
+
 /// Latencies of reads.
 fn latencies(latency: &Histogram) -> Vec<String> {
     let mut row = vec![count(latency.count()), us(latency.mean_ns() / 1e3)];
@@ -508,8 +558,7 @@ fn written_a_byte(outcome: &Outcome) -> Option<f64> {
 fn text(runs: &[(Case<'_>, Outcome)], args: &EngineArgs) -> String {
     let tenants = &args.tenants[..];
     let names = Names::of(runs.iter().map(|(case, _)| case));
-    let quantiles = QUANTILES.map(|(name, _)| name);
-    let of_latency = [&["reads", "mean"], &quantiles[..], &["max"]].concat();
+    let of_latency = latency_names();
     let mut reads = table(&[&names.header("read latency, us")[..], &of_latency].concat());
     let mut of_tenants =
         table(&[&names.header("of a tenant, us")[..], &["tenant", "class", "reads/s"], &of_latency].concat());

@@ -80,7 +80,7 @@ pub(crate) fn check_page(path: &Path) -> Result<(), Failure> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Ok(bytes) if String::from_utf8_lossy(&bytes).contains(nandscape_lab_report::PAGE_MARK) => Ok(()),
         Ok(_) => Err(Failure::Input(anyhow::anyhow!(
-            "{} exists and was not made by nandscape; move it away, or name another folder with --out",
+            "{} exists and was not made by nandscape; move it away, or name another",
             path.display()
         ))),
         Err(error) => Err(failed(error)),

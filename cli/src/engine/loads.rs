@@ -25,7 +25,7 @@ use crate::table::table;
 pub(super) struct LoadWords {
     /// Requests of a cache's clients, in place of readers and writers: a file in the form of Twitter's traces, plain or as .zst. A line is
     /// TIME,KEY,KEY BYTES,VALUE BYTES,CLIENT,OPERATION,TTL. Each arrives at its time; a get that finds nothing puts the value
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["readers", "tenants", "read_size", "writers", "write_size", "reads", "fill", "absent", "passes", "chrome_trace"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["readers", "tenants", "read_size", "writers", "write_size", "reads", "fill", "absent", "passes", "chrome_trace", "page"])]
     cache_trace: Option<PathBuf>,
     /// Seconds of the trace that pass in a second
     #[arg(long, value_name = "N", default_value = "1", value_parser = speed, requires = "cache_trace")]
@@ -41,7 +41,7 @@ pub(super) struct LoadWords {
     memory: Bytes,
     /// A core workload of YCSB, by clients of memcached's protocol on another machine: as many as --readers, with values of --read-size
     /// bytes, and --reads operations
-    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["cache_trace", "tenants", "writers", "write_size", "absent", "chrome_trace"])]
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["cache_trace", "tenants", "writers", "write_size", "absent", "chrome_trace", "page"])]
     ycsb: Option<Ycsb>,
     /// With YCSB: the share of the values that memory has room for, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=100), requires = "ycsb")]

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::browser;
 use crate::program::{number, refuse, succeed};
 
 const SMALL: [&str; 9] =
@@ -23,6 +24,40 @@ fn each_policy_has_its_figures_and_reads_keep_away_from_tokens() {
     let text = succeed(&one);
     assert_eq!(text, succeed(&one), "the same seed");
     assert!(text.contains("p99.99") && text.contains("gc_control"), "{text}");
+}
+
+#[test]
+fn a_page_has_the_turns_of_each_drive_under_each_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("turns.html");
+    let page = file.to_str().unwrap();
+    let words = [&SMALL[..], &["--policy", "mixed,gc_control", "--page", page]].concat();
+    assert_eq!(succeed(&words), succeed(&words[..words.len() - 2]), "a page changes no figure");
+    let data = browser::data(&std::fs::read_to_string(&file).unwrap());
+    for (run, policy) in ["mixed", "gc_control"].iter().enumerate() {
+        let turns = &data["runs"][run]["turns"];
+        let lines: Vec<&str> = turns["lines"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let of_drive = |drive| ["token", "reads", "flash"].map(|what| format!("drive {drive} {what}"));
+        assert_eq!(lines, (0..4).flat_map(of_drive).collect::<Vec<_>>(), "{policy}");
+        // Times of reads and tokens of a drive do not overlap where drives take turns.
+        let total = |kind: &str, line: usize| {
+            let shares = turns["parts_per_million"][kind][line].as_array().unwrap();
+            shares.iter().filter_map(Value::as_f64).sum::<f64>() / shares.len() as f64 / 1e6
+        };
+        let begun: f64 = turns["tokens_s"][0]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|token| token[1].as_f64().unwrap() - token[0].as_f64().unwrap())
+            .sum();
+        let token = begun / turns["took_s"].as_f64().unwrap();
+        assert!(total("write", 0) > 0.0 && total("reads of clients", 1) > 0.0 && total("program", 2) > 0.0);
+        assert_eq!(*policy == "gc_control", token + total("reads of clients", 1) < 1.05, "{policy}: {token}");
+    }
+    browser::open(&file);
+    std::fs::write(&file, "my notes").unwrap();
+    refuse(&words, &["turns.html exists and was not made by nandscape"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "my notes");
 }
 
 #[test]

@@ -12,6 +12,7 @@
 //! | `shape` | whether a report that was read has figures that a run can have |
 //! | `sweep` | the table and the page of a sweep |
 //! | `demo` | the page of the tour |
+//! | `turns` | the page of runs on a storage engine over several drives |
 //! | `dashboard` | the page that a server shows of its drives while they work |
 //! | `several` | common code of pages with several runs |
 //! | `bars` | the breakdown of the mean, as stacked bars and as a table |
@@ -39,6 +40,7 @@ mod several;
 mod shape;
 mod sweep;
 mod tables;
+mod turns;
 
 pub use array::ArrayDocument;
 pub use compare::{Cell, Column, Comparison, Figure, LoadError, PADDED};
@@ -49,3 +51,4 @@ pub use explain::{Evidence, Explanation, Kind, Sentence};
 pub use page::{PAGE_MARK, STYLE};
 pub use requests::{REQUEST_NUMBERS, RequestLog, request_times};
 pub use sweep::SweepReport;
+pub use turns::{EnginePage, EngineRun};

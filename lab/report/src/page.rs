@@ -19,6 +19,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("dashboard.html", include_str!("../templates/dashboard.html")),
     ("demo.html", include_str!("../templates/demo.html")),
     ("sweep.html", include_str!("../templates/sweep.html")),
+    ("turns.html", include_str!("../templates/turns.html")),
 ];
 
 /// A marker that identifies pages of nandscape.

@@ -269,6 +269,7 @@ pub(crate) mod tests {
             passes: 1,
             seed: 1,
             trace: false,
+            turns: false,
         }
     }
 

@@ -6,6 +6,7 @@
 //! | `clients` | clients of memcached's protocol on another machine, in simulated time |
 //! | `cache_trace` | traces of caches: their requests |
 //! | `traced` | a trace of a cache, in simulated time |
+//! | `turns` | the turns of the drives over a run |
 //! | `uplink` | the uplink that drives share |
 //! | `live` | a server of memcached's protocols in wall time (Linux) |
 //!
@@ -17,6 +18,7 @@ mod clients;
 pub mod live;
 mod simulated;
 mod traced;
+mod turns;
 mod uplink;
 
 pub use nandscape_apps_memcached_engine::{Placement, Stats};
@@ -25,3 +27,4 @@ pub use cache_trace::{Asks, CacheTrace, Request, TraceError};
 pub use clients::{Clients, Served, serve_clients};
 pub use simulated::{Load, Machine, Outcome, RunError, Spec, Tenant, run};
 pub use traced::{Pace, Traced, run_trace};
+pub use turns::{KINDS, Turns};

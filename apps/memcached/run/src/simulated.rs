@@ -19,6 +19,7 @@ use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Stalled};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::Attributes;
 
+use crate::turns::{Recorder, Turns};
 use crate::uplink::{Behind, Uplink};
 
 /// What runs.
@@ -107,6 +108,8 @@ pub struct Spec {
     pub seed: u64,
     /// Whether the event trace of the measurement is wanted.
     pub trace: bool,
+    /// Whether the turns of the drives are wanted.
+    pub turns: bool,
 }
 
 /// What came of it.
@@ -136,6 +139,8 @@ pub struct Outcome {
     pub items: u64,
     /// The event trace of the measurement, if it was wanted, in the form of Chrome's.
     pub trace: Option<String>,
+    /// The turns of the drives during the measurement, if they were wanted.
+    pub turns: Option<Turns>,
 }
 
 /// Why there is none.
@@ -357,6 +362,7 @@ impl Run {
         if spec.trace {
             sim.trace().switch_on();
         }
+        let turns = spec.turns.then(|| Recorder::start(sim));
         let seed = Seed::new(spec.seed);
         for writer in 0..self.load.writers {
             sim.spawn(self.clone().write(seed.child("writer").nth(writer).rng()));
@@ -388,6 +394,7 @@ impl Run {
             waf: (host_bytes > 0).then(|| programmed as f64 / host_bytes as f64),
             items: self.items,
             trace: spec.trace.then(|| sim.trace().to_chrome_json()),
+            turns: turns.map(|turns| turns.end()),
         })
     }
 

@@ -68,6 +68,7 @@ fn spec(run: &Run<'_>, drive: Resolved, policy: &'static str, (load, passes, dir
         layer: None,
         seed: run.seed.value(),
         trace: false,
+        turns: false,
     }
 }
 
