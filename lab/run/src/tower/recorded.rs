@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_device_ssd::Resolved;
 use nandscape_drive::{Drive, DriveInfo, HostMem, Io, Token};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Executor, Stalled, Time};
@@ -18,6 +18,7 @@ use nandscape_wire_nvme::SubmissionEntry;
 use super::{Below, Ran, Top, TowerError, Way};
 use crate::build::Precondition;
 use crate::live::{DriveSpec, LiveDrives};
+use crate::live_drive::LiveDrive;
 
 /// The port as the engine sees it: commands wait here for the clock of the drives.
 pub(super) struct Outside {
@@ -52,7 +53,8 @@ where
     below.check(drive)?;
     let live = described(below, drive, seed)?;
     let mut drives = Executor::new();
-    let (export, ssds) = built(&live, &mut drives)?;
+    let export = built(&live, &mut drives)?;
+    let ssds = export.models().map(|(_, model)| model.ssd().clone()).collect();
     let mut clocks = Clocks::new(drives, export, (&live, path))?;
     let (sim, way) = (clocks.host.sim(), Way::Port(clocks.outside.clone()));
     let top = Rc::new(Top { sim: sim.clone(), ssds, way, watch: None });
@@ -91,19 +93,11 @@ fn described(below: &Below, drive: &Resolved, seed: u64) -> Result<LiveDrives, T
     })
 }
 
-/// What clients of drives connect to, and the drives.
-type Built = (Rc<dyn Export>, Vec<Rc<Ssd>>);
-
-fn built(live: &LiveDrives, executor: &mut Executor) -> Result<Built, TowerError> {
-    if let Some(spec) = live.group() {
-        let group = Rc::new(spec.build(executor, live.seed, &()).map_err(TowerError::Layers)?);
-        let ssds = group.models().map(|(_, model)| model.ssd().clone()).collect();
-        return Ok((group, ssds));
-    }
+/// What clients of drives connect to.
+fn built(live: &LiveDrives, executor: &mut Executor) -> Result<Rc<LiveDrive>, TowerError> {
     let built = live.build(std::slice::from_mut(executor), &());
     let drives = built.map_err(|error| TowerError::Layers(error.to_string()))?;
-    let first = drives.first().expect("a drive was described");
-    Ok((first.export(), vec![first.model.ssd().clone()]))
+    Ok(drives.into_iter().next().expect("a drive was described"))
 }
 
 /// The clock of the host and the clock of the drives, which show the same time.

@@ -7,8 +7,8 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_drive::{Drive, Stage};
 use nandscape_lab_run::{
-    ArraySpec, Chain, DriveSpec, LayersExport, MemberSpec, Precondition, Rig, RigDrive, Rules, Wanted, array_on,
-    block_layer, offers_of_model,
+    ArraySpec, Chain, DriveSpec, LiveSpec, LowestSpec, Precondition, Rig, RigDrive, Rules, Wanted, array_on,
+    block_layer,
 };
 use nandscape_lab_workload::{Direction, JobSpec, Limit, Outcome, Runner, Workload};
 use nandscape_layers_array::Config;
@@ -107,7 +107,7 @@ fn a_served_array_accounts_for_time_as_a_simulated_one() {
         name: "array".to_owned(),
         shape,
         config,
-        members: (0..MEMBERS).map(|number| MemberSpec::Model(spec(number))).collect(),
+        members: (0..MEMBERS).map(|number| LowestSpec::Model(spec(number)).into()).collect(),
         creates: false,
         is_degraded: false,
         overwrites: false,
@@ -126,11 +126,7 @@ fn simulated_and_served(config: &nandscape_host_block::Config, chain: &str, load
     let simulated = rig.run(outcome(rig.sim().clone(), top, load())).unwrap();
 
     let mut executor = Executor::new();
-    let model = Rc::new(spec(0).build(&executor.sim(), SEED, &()).unwrap());
-    let (chain, offers) = (chain.parse().unwrap(), offers_of_model(&model.info()));
-    let export =
-        LayersExport::over((&executor.sim(), SEED), "drive-0", (model.clone(), offers), Some(model), (&chain, &[]))
-            .unwrap();
+    let export = over(&chain.parse().unwrap(), 0).build(&mut executor, SEED, Vec::new(), &()).unwrap();
     let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap(), load())).unwrap();
     [simulated, served]
 }
@@ -166,10 +162,8 @@ fn a_served_block_layer_prefers_the_client_that_a_rule_makes_urgent() {
     let share = |rules: &str| {
         let mut executor = Executor::new();
         let sim = executor.sim();
-        let model = Rc::new(spec(0).build(&sim, SEED, &()).unwrap());
-        let (chain, offers) = ("block,scheduler=cfq,depth=4".parse().unwrap(), offers_of_model(&model.info()));
-        let below = (model.clone() as Rc<dyn Export>, offers);
-        let export = LayersExport::over((&sim, SEED), "drive-0", below, Some(model), (&chain, &[])).unwrap();
+        let chain = "block,scheduler=cfq,depth=4".parse().unwrap();
+        let export = over(&chain, 0).build(&mut executor, SEED, Vec::new(), &()).unwrap();
         Rules(rules.parse().unwrap()).assign_to(&export);
         let mut workload = classes();
         workload.jobs.iter_mut().for_each(|job| (job.class, job.tenant) = (0, 0));
@@ -184,13 +178,17 @@ fn a_served_block_layer_prefers_the_client_that_a_rule_makes_urgent() {
     assert!(urgent > 0.3 && plain < 0.15, "{urgent} and {plain}");
 }
 
+/// Layers over a drive.
+fn over(chain: &Chain, number: u64) -> LiveSpec {
+    LiveSpec { chain: chain.clone(), ..LowestSpec::Model(spec(number)).into() }
+}
+
 fn array_over(chain: &Chain) -> ArraySpec {
-    let member = |number| MemberSpec::Layered(Box::new(MemberSpec::Model(spec(number))), chain.clone());
     ArraySpec {
         name: "array".to_owned(),
         shape: "raid5:3".parse().unwrap(),
         config: Config::default(),
-        members: (0..MEMBERS).map(member).collect(),
+        members: (0..MEMBERS).map(|number| over(chain, number)).collect(),
         creates: false,
         is_degraded: false,
         overwrites: false,
