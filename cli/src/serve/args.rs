@@ -625,6 +625,7 @@ impl ServeArgs {
             precondition: self.precondition,
             from_state: None,
             is_shared: false,
+            own_seed: None,
         };
         (spec, notes)
     }

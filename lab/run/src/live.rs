@@ -65,6 +65,10 @@ pub struct DriveSpec {
     /// Whether several controllers reach it, one of them a PCI function ([`Subsystem::report_several`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_shared: bool,
+    /// The seed of everything random in it, where that does not follow from the run's seed and its number: a recorded simulation has
+    /// other seeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_seed: Option<u64>,
 }
 
 impl DriveSpec {
@@ -165,7 +169,7 @@ impl DriveSpec {
     }
 
     fn seed_in(&self, seed: u64) -> Seed {
-        Seed::new(seed).child("live").nth(self.number)
+        self.own_seed.map_or_else(|| Seed::new(seed).child("live").nth(self.number), Seed::new)
     }
 }
 

@@ -53,6 +53,7 @@ fn drives(mode: &str, seed: u64) -> LiveDrives {
         precondition: Precondition::Full,
         from_state: None,
         is_shared: false,
+        own_seed: None,
     };
     LiveDrives {
         version: "test".to_owned(),

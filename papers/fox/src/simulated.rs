@@ -80,7 +80,7 @@ pub fn simulated_over<T, E, F: Future<Output = Result<T, E>>>(
         return Err(OverError::Drive(no_open_channel(&format!("ftl.kind is \"{}\"", profile.kind()))));
     }
     let below = Below { needs: Needs::Chunks, ..below.clone() };
-    below.run_here(profile, (seed, load), |top| async move {
+    below.run(profile, (seed, load), |top| async move {
         let refused = |what: &str| OverError::Drive(format!("it has no {what} of {ENTRIES} entries"));
         let admin = top.admin().ok_or_else(|| refused("admin queue"))?;
         let drive = top.connect(ENTRIES).map_err(|_| refused("queue pair"))?;

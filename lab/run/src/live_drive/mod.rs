@@ -92,6 +92,11 @@ impl LowestSpec {
         }
     }
 
+    /// The model, if it is one.
+    fn model(&self) -> Option<&DriveSpec> {
+        if let LowestSpec::Model(spec) = self { Some(spec) } else { None }
+    }
+
     /// The models that it has, in the order of their stores; `None` for a store without a model.
     fn models(&self) -> Vec<Option<&DriveSpec>> {
         match self {
@@ -113,6 +118,11 @@ impl LiveSpec {
     /// The models that it has, in the order of their stores; `None` for a store without a model.
     pub fn models(&self) -> Vec<Option<&DriveSpec>> {
         self.drives.iter().flat_map(LowestSpec::models).collect()
+    }
+
+    /// The first of its drives, if it is a model. A recording has what is of all of them there.
+    fn first(&self) -> Option<&DriveSpec> {
+        self.drives.first()?.model()
     }
 
     /// Its only drive, if it has one.
@@ -140,7 +150,6 @@ impl LiveSpec {
 
     /// Notes that hosts reach it by several controllers, one of them a PCI function, which a replay reports, too.
     pub fn set_shared(&mut self, is_shared: bool) {
-        // The first drive of a recording has it for all of them.
         if let Some(LowestSpec::Model(spec)) = self.drives.first_mut() {
             spec.is_shared = is_shared;
         }
@@ -162,7 +171,7 @@ impl LiveSpec {
         let tree = self.tree(&mut Building { executor, seed, files: files.into_iter(), progress, user: None })?;
         match front::of(&sim, self, &tree, self.names(seed)) {
             Ok((front, offers)) => {
-                let is_shared = self.models().first().is_some_and(|spec| spec.is_some_and(|spec| spec.is_shared));
+                let is_shared = self.first().is_some_and(|spec| spec.is_shared);
                 front.subsystem().iter().filter(|_| is_shared).for_each(|subsystem| subsystem.report_several());
                 Ok(LiveDrive { spec: self.clone(), tree, front, offers })
             }
@@ -211,12 +220,8 @@ impl LiveSpec {
     ) -> Result<(chain::Opened, Rc<dyn Node>), String> {
         let sim = with.executor.sim();
         let how = Opening {
-            seed: Seed::new(with.seed).child("live layers"),
-            precondition: self
-                .models()
-                .first()
-                .and_then(|spec| *spec)
-                .map_or(Precondition::None, |spec| spec.precondition),
+            seed: Seed::new(with.seed).child("layers"),
+            precondition: self.first().map_or(Precondition::None, |spec| spec.precondition),
             progress: with.progress,
             ..Opening::new(&sim, "")
         };
@@ -230,7 +235,7 @@ impl LiveSpec {
 
     /// What the models begin in: the state of the file that the first of them names.
     fn begun(&self, layers: &[Named]) -> Result<Begun, BuildError> {
-        let models: Vec<&DriveSpec> = self.models().into_iter().flatten().collect();
+        let models: Vec<&DriveSpec> = self.drives.iter().filter_map(LowestSpec::model).collect();
         let Some(path) = models.first().and_then(|spec| spec.from_state.as_deref()) else {
             return Ok(Begun::default());
         };

@@ -213,6 +213,7 @@ mod tests {
             precondition: Precondition::Full,
             from_state: None,
             is_shared: false,
+            own_seed: None,
         };
         LiveDrives {
             version: String::new(),

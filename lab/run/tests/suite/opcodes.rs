@@ -249,6 +249,7 @@ fn spec(number: u64, profile: &Resolved) -> DriveSpec {
         precondition: Precondition::None,
         from_state: None,
         is_shared: false,
+        own_seed: None,
     }
 }
 
