@@ -21,13 +21,12 @@
 //! | `host_ftl` | an FTL on the host of an open-channel drive |
 //! | `host_report` | the workload's view of several drives |
 //! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
+//! | `live_drive` | a served drive: layers over models, a remote drive, or an array with records |
 //! | `inside` | the dies, channels and blocks of a live drive, for a page that shows them |
 //! | `forwarded` | controllers before a drive that is no model by itself |
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
 //! | `alone` | a program as the only user of such drives (Linux) |
 //! | `served_array` | an array of drives, served as one (Linux) |
-//! | `served_group` | drives under arrays of arrays, served as one |
-//! | `served_layers` | layers of a host over a served drive |
 //! | `snapshot` | a drive's counters at one time |
 //! | `outages` | power cuts, and what they cost |
 //! | `watched` | the figures of a served drive, as a run has them |
