@@ -264,6 +264,7 @@ fn in_process(
         precondition: args.precondition.unwrap_or(Precondition::None),
         from_state: None,
         is_shared: false,
+        own_seed: None,
     };
     if args.no_delay {
         layers.without_delay();

@@ -108,6 +108,9 @@ pub(crate) struct FoxArgs {
     every: Option<u64>,
     #[command(flatten)]
     below: BelowWords,
+    /// Rejected: a recording has no commands on chunks
+    #[arg(long, value_name = "FILE", hide = true)]
+    record: Option<PathBuf>,
     /// Seed of all that is random in the drive
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
@@ -155,7 +158,8 @@ fn measured(args: &FoxArgs, job: Job) -> Result<(String, Result<Measured, Failur
     let resolved = args.below.resolve(&args.set)?;
     let set = resolved.set.clone();
     let load = |faults: &[FaultWord]| resolve_with(args.drive.as_deref().unwrap_or_default(), &set, faults);
-    let (profile, below) = args.below.below(resolved, args.drive.as_deref(), load)?;
+    let (profile, mut below) = args.below.below(resolved, args.drive.as_deref(), load)?;
+    below.record.clone_from(&args.record);
     profile.notes.iter().for_each(|note| output::note(note));
     args.below.check_trace()?;
     let described = EngineLoad { name: format!("fox {}", args.what), lines: Vec::new() };

@@ -48,7 +48,7 @@ impl<'a> Page<'a> {
         (profile, profile_toml): (&'a str, String),
         settings: Vec<LayerSettings>,
     ) -> Page<'a> {
-        let (set, command) = (Vec::new(), output::command());
+        let (set, command) = (Vec::new(), Some(output::command()));
         let document = ArrayDocument { finished, profile, profile_toml, settings, set, command };
         Page::Group { name, document: Box::new(document), details: finished.details.as_ref() }
     }

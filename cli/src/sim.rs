@@ -434,7 +434,7 @@ fn shown(args: &SimArgs, simulation: &Simulation, figures: Figures, set: &[Strin
         Figures::Chain(chain) => {
             sim_layers::tell_of_faults(&chain);
             let settings = LayerSettings::of(&simulation.layers);
-            let (profile_toml, command) = (profile.to_toml(), output::command());
+            let (profile_toml, command) = (profile.to_toml(), Some(output::command()));
             let document =
                 ArrayDocument { finished: &chain, profile: &profile.name, profile_toml, settings, set, command };
             let text = if args.json { document.to_json() } else { sim_layers::render(&profile.name, &chain) };

@@ -26,7 +26,7 @@ pub(crate) struct StoreLayers {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Record the commands of the store, without their data, for `nandscape sim --replay`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "chrome_trace", "save_state", "save_state_after", "from_state"])]
+    #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
 

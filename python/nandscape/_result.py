@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Requests(Mapping[str, "NDArray[np.int64]"]):
-    """The measured requests, a column each: arrival_ns, completion_ns, latency_ns, offset_bytes, bytes, and the times of stages
-    and causes of waits. The arrays own the memory in which the simulator collected them; nothing is copied.
+    """The measured requests, a column each: arrival_ns, completion_ns, latency_ns, offset_bytes, bytes, the times of stages
+    and causes of waits, and under layers the time in each (`layer_NAME_ns`). The arrays own the memory in which the simulator collected them; nothing is copied.
     """
 
     def __init__(self, columns: dict[str, Any]) -> None:
@@ -62,7 +62,7 @@ class Result:
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        """The report, as of `nandscape sim --json`. All of it but `host` is the same for the same inputs and seed."""
+        """The report, as of `nandscape sim --json`: of the drive, or of layers with that of each drive. All of it but `host` is the same for the same inputs and seed."""
         report: dict[str, Any] = json.loads(self._done.report())
         return report
 
@@ -96,9 +96,14 @@ class Result:
 
     @property
     def waf(self) -> float | None:
-        """Write amplification; None without writes."""
-        waf: float | None = self.report["waf"]
+        """Write amplification; None without writes, and under layers, where each of `drives` has its own."""
+        waf: float | None = self.report.get("waf")
         return waf
+
+    @cached_property
+    def drives(self) -> dict[str, dict[str, Any]]:
+        """Under layers (`over`, `array`): the report of each drive, by its name. A drive alone has none: its report is `report`."""
+        return {drive["name"]: drive["report"] for drive in self.report.get("drives", [])}
 
     def latency_us(self, direction: str, figure: str) -> float | None:
         """A figure of latencies in microseconds: "mean", "max", or any percentile such as "p99.9". None with too few requests."""

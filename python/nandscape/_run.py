@@ -46,7 +46,8 @@ def run(
 
     `drive` is a name or a profile file, "default" if nothing else says which; `workload` is a name, a file, or the content of a workload file as a mapping. Keys in
     `set` and as arguments change both, as `nandscape sweep --set` does: options of jobs (rw, bs, iodepth, rate_iops, io_count),
-    `precondition`, `no_delay`, `fault`, and all keys of drives. Names with dots go into `set`.
+    `precondition`, `no_delay`, `fault`, and all keys of drives. Names with dots go into `set`. `over` puts layers over drives, as in
+    `over="raid1:2 cache,memory=64MiB"`, and `array` an array; `drives` of the result then has the report of each drive.
 
     `details` records distributions and timelines, `requests` every request; `percentiles` are reported additionally. `policies` are
     functions that decide in place of the drive's own. `save_state` is a file to which the state that the drive begins in is saved,

@@ -20,8 +20,10 @@ pub(crate) struct Columns {
     statuses: Vec<u16>,
     /// The statuses that occurred.
     names: Vec<String>,
-    /// Numbers of a request, then times of stages and causes.
+    /// Numbers of a request, then times of stages and causes, then times in layers.
     numbers: Vec<Vec<i64>>,
+    /// The names of the layers.
+    layers: Vec<String>,
 }
 
 /// Collects them.
@@ -31,10 +33,11 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    pub(crate) fn new() -> Collector {
+    /// With the time in each of these layers.
+    pub(crate) fn new(layers: Vec<String>) -> Collector {
         let times: Vec<_> = request_times().into_iter().map(|(_, stage, cause)| (stage, cause)).collect();
-        let numbers = vec![Vec::new(); REQUEST_NUMBERS.len() + times.len()];
-        Collector { times, columns: RefCell::new(Columns { numbers, ..Columns::default() }) }
+        let numbers = vec![Vec::new(); REQUEST_NUMBERS.len() + times.len() + layers.len()];
+        Collector { times, columns: RefCell::new(Columns { numbers, layers, ..Columns::default() }) }
     }
 
     /// What was collected.
@@ -51,22 +54,27 @@ fn signed(number: u64) -> i64 {
 impl Observer for Collector {
     fn served(&self, request: &Served<'_>) {
         let Served { direction, bytes, offset, submitted, completed, completion } = *request;
-        let columns = &mut *self.columns.borrow_mut();
-        columns.directions.push(direction as u8);
+        let Columns { directions, statuses, names, numbers, layers } = &mut *self.columns.borrow_mut();
+        directions.push(direction as u8);
         let name = if completion.status.is_success() { "ok".to_owned() } else { completion.status.to_string() };
-        let known = columns.names.iter().position(|known| *known == name);
+        let known = names.iter().position(|known| *known == name);
         let at = known.unwrap_or_else(|| {
-            columns.names.push(name);
-            columns.names.len() - 1
+            names.push(name);
+            names.len() - 1
         });
-        columns.statuses.push(u16::try_from(at).expect("a status has 15 bits"));
+        statuses.push(u16::try_from(at).expect("a status has 15 bits"));
         let (from, to, breakdown) = (submitted.ns(), completed.ns(), &completion.breakdown);
         let time = |(stage, cause): &(Stage, Option<Cause>)| match cause {
             None => breakdown.stage(*stage).ns(),
             Some(cause) => breakdown.waited(*stage, *cause).ns(),
         };
-        let numbers = [from, to, to - from, offset, bytes].into_iter().chain(self.times.iter().map(time));
-        columns.numbers.iter_mut().zip(numbers).for_each(|(column, number)| column.push(signed(number)));
+        let in_layer = |layer: &String| {
+            let found = breakdown.layers().find(|(name, _)| name == layer);
+            found.map_or(0, |(_, span)| span.ns())
+        };
+        let times = self.times.iter().map(time).chain(layers.iter().map(in_layer));
+        let all = [from, to, to - from, offset, bytes].into_iter().chain(times);
+        numbers.iter_mut().zip(all).for_each(|(column, number)| column.push(signed(number)));
     }
 }
 
@@ -80,6 +88,7 @@ impl Columns {
         arrays.set_item("status", PyArray1::from_vec(py, self.statuses))?;
         let names = REQUEST_NUMBERS.iter().map(|name| (*name).to_owned());
         let names = names.chain(request_times().into_iter().map(|(name, _, _)| name));
+        let names = names.chain(self.layers.iter().map(|layer| format!("layer_{layer}_ns")));
         for (name, column) in names.zip(self.numbers) {
             arrays.set_item(name, PyArray1::from_vec(py, column))?;
         }

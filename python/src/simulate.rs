@@ -1,13 +1,16 @@
-//! One run: a drive under a workload, as `nandscape sim` runs it.
+//! One run: a drive, or layers over several, under a workload, as `nandscape sim` runs it.
 
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nandscape_lab_report::Document;
+use nandscape_lab_report::{ArrayDocument, Document};
+use nandscape_lab_run::chain::{LayerSettings, names};
 use nandscape_lab_run::search::{self, Bound as LatencyBound, BoundError, Found};
-use nandscape_lab_run::{Begin, Finished as Run, Observer, Percentile, Phase, Progress, Quantity, Simulation};
+use nandscape_lab_run::{
+    Begin, ChainFinished, Figures, Finished as Run, Observer, Percentile, Phase, Progress, Quantity, Simulation,
+};
 use nandscape_lab_sweep::Inputs;
 use nandscape_lab_workload::Direction;
 use pyo3::prelude::*;
@@ -35,21 +38,62 @@ impl Progress for Stop {
 pub(crate) struct Finished {
     run: Run,
     columns: Option<Columns>,
-    profile: String,
+    inputs: Given,
     interrupt: Option<PyErr>,
+}
+
+/// What a run was given, for its report.
+#[derive(Default)]
+struct Given {
+    /// The drives' profile: its name, and all of its keys.
+    profile: (String, String),
+    /// The settings of the layers.
+    layers: Vec<LayerSettings>,
+    /// The changed keys.
+    set: Vec<String>,
+}
+
+impl Given {
+    fn of(simulation: &Simulation, inputs: &Inputs) -> Given {
+        Given {
+            profile: (simulation.drives[0].profile.name.clone(), inputs.drive.keys.clone()),
+            layers: LayerSettings::of(&simulation.layers),
+            set: inputs.set.clone(),
+        }
+    }
+
+    /// The report of a lone drive has the changed keys; that of layers gets them with its drives.
+    fn note_in(&self, run: &mut Run) {
+        if let Figures::Drive(drive) = &mut run.figures {
+            drive.report.inputs.set.clone_from(&self.set);
+        }
+    }
+
+    /// The report and the page of layers over drives.
+    fn document<'a>(&'a self, finished: &'a ChainFinished) -> ArrayDocument<'a> {
+        let (profile, profile_toml) = (&*self.profile.0, self.profile.1.clone());
+        let (settings, set) = (self.layers.clone(), self.set.clone());
+        ArrayDocument { finished, profile, profile_toml, settings, set, command: None }
+    }
 }
 
 #[pymethods]
 impl Finished {
     /// The report as JSON, as of `nandscape sim --json`.
     fn report(&self) -> String {
-        self.run.report().to_json()
+        match &self.run.figures {
+            Figures::Drive(drive) => drive.report.to_json(),
+            Figures::Chain(chain) => self.inputs.document(chain).to_json(),
+        }
     }
 
     /// The recording as JSON, if there is one.
     fn details(&self) -> Option<String> {
-        let details = self.run.drives()[0].details.as_ref()?;
-        Some(serde_json::to_string(details).expect("details are plain data"))
+        let details = match &self.run.figures {
+            Figures::Drive(drive) => serde_json::to_string(drive.details.as_ref()?),
+            Figures::Chain(chain) => serde_json::to_string(chain.details.as_ref()?),
+        };
+        Some(details.expect("details are plain data"))
     }
 
     /// The columns of the requests; once, as the arrays own them.
@@ -70,11 +114,19 @@ impl Finished {
     /// Writes the files of `nandscape sim --out` into an existing folder.
     #[expect(clippy::needless_pass_by_value, reason = "arguments of Python are owned")]
     fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
-        let Some(details) = &self.run.drives()[0].details else {
-            return Err(error::input(py, "details: the run has no recording; run it with details=True"));
+        let unrecorded = || error::input(py, "details: the run has no recording; run it with details=True");
+        let written = match &self.run.figures {
+            Figures::Drive(drive) => {
+                let details = drive.details.as_ref().ok_or_else(unrecorded)?;
+                let profile_toml = &self.inputs.profile.1;
+                Document { report: &drive.report, details, profile_toml, part_of: None }.write(&folder)
+            }
+            Figures::Chain(chain) => {
+                let details = chain.details.as_ref().ok_or_else(unrecorded)?;
+                self.inputs.document(chain).write(&folder, details)
+            }
         };
-        let document = Document { report: self.run.report(), details, profile_toml: &self.profile, part_of: None };
-        document.write(&folder).map_err(|problem| error::run(py, &problem.to_string()))
+        written.map_err(|problem| error::run(py, &problem.to_string()))
     }
 
     /// The interrupt that ended the run.
@@ -106,7 +158,7 @@ struct Prepared {
 }
 
 /// A run that ended.
-type Measured = (Run, Option<Columns>);
+type Measured = (Run, Option<Columns>, Given);
 
 /// Runs a drive under a workload.
 #[pyfunction]
@@ -124,7 +176,6 @@ pub(crate) fn simulate(
     let chosen = prepared.inputs.percentiles.iter().chain(&options.percentiles).map(|text| text.parse::<Percentile>());
     let chosen: Vec<Percentile> =
         chosen.collect::<Result<_, _>>().map_err(|problem| bad(format!("percentiles: {problem}")))?;
-    let (set, profile) = (prepared.inputs.set.clone(), prepared.inputs.drive.keys.clone());
     let (stop, functions) = (prepared.stop.clone(), prepared.functions.clone());
     let Options { details, requests, .. } = options;
     let work = move || prepared.measure(details, requests);
@@ -132,13 +183,13 @@ pub(crate) fn simulate(
     if let Some(problem) = functions.and_then(|functions| functions.failure()) {
         return Err(problem);
     }
-    let (mut run, columns) = match value {
+    let (mut run, columns, inputs) = match value {
         Ok(measured) => measured,
         Err(failure) => return Err(failure.raise(py, interrupt)),
     };
     run.choose_percentiles(&chosen);
-    run.drives_mut()[0].report.inputs.set = set;
-    Ok(Finished { run, columns, profile, interrupt })
+    inputs.note_in(&mut run);
+    Ok(Finished { run, columns, inputs, interrupt })
 }
 
 /// The highest rate at which a latency stays below a bound: the search as JSON, and the run at that rate.
@@ -154,18 +205,17 @@ pub(crate) fn find_rate(
     let bad = |text: String| error::input(py, &text);
     let bound: LatencyBound = bound.parse().map_err(|problem: BoundError| bad(format!("bound: {problem}")))?;
     let prepared = Prepared::new(py, &pairs, inline.as_deref(), seed, None)?;
-    let (set, profile) = (prepared.inputs.set.clone(), prepared.inputs.drive.keys.clone());
     let stop = prepared.stop.clone();
     let work = move || prepared.search(bound);
     let Ended { value, interrupt } = beside(py, work, || stop.store(true, Ordering::Relaxed))?;
     if let Some(interrupt) = interrupt {
         return Err(interrupt);
     }
-    let Found { search, finished } = value.map_err(|failure| failure.raise(py, None))?;
+    let (Found { search, finished }, inputs) = value.map_err(|failure| failure.raise(py, None))?;
     let text = serde_json::to_string(&search).expect("a search is plain data");
     let finished = finished.map(|mut run| {
-        run.drives_mut()[0].report.inputs.set = set;
-        Finished { run, columns: None, profile, interrupt: None }
+        inputs.note_in(&mut run);
+        Finished { run, columns: None, inputs, interrupt: None }
     });
     Ok((text, finished))
 }
@@ -187,8 +237,9 @@ impl Prepared {
     }
 
     fn simulation(&self) -> Result<Simulation, String> {
-        if self.inputs.layers.is_some() {
-            return Err("over: `nandscape sim --over` and sweeps run layers, and this runs one drive".to_owned());
+        if self.inputs.layers.is_some() && self.functions.is_some() {
+            return Err("policies: functions decide for one drive, and there are layers; leave out over, or policies"
+                .to_owned());
         }
         let mut simulation = self.inputs.simulation()?;
         let unnamed = simulation.workload.jobs.iter_mut().filter(|_| !self.has_names);
@@ -206,19 +257,22 @@ impl Prepared {
     fn measure(self, details: bool, requests: bool) -> Result<Measured, Failure> {
         let mut simulation = self.simulation().map_err(Failure::Input)?;
         simulation.wanted.details = details;
-        let collector = requests.then(|| Rc::new(Collector::new()));
+        let layers = names(&simulation.layers);
+        let collector = requests.then(|| Rc::new(Collector::new(layers)));
         let observer = collector.clone().map(|collector| collector as Rc<dyn Observer>);
         let begin = self.inputs.begin(&simulation).map_err(Failure::Input)?;
         let begin = Begin { save: self.save_state.clone(), save_after: self.save_state_after.clone(), ..begin };
+        let given = Given::of(&simulation, &self.inputs);
         let mut run = simulation.run_begun(&begin, self.progress(), observer)?;
         std::mem::replace(&mut run.saved, Ok(()))?;
-        Ok((run, collector.map(|collector| collector.take())))
+        Ok((run, collector.map(|collector| collector.take()), given))
     }
 
-    fn search(self, bound: LatencyBound) -> Result<Found<Run>, Failure> {
+    fn search(self, bound: LatencyBound) -> Result<(Found<Run>, Given), Failure> {
         let simulation = self.simulation().map_err(Failure::Input)?;
         let begin = self.inputs.begin(&simulation).map_err(Failure::Input)?;
-        search::find(&simulation.workload, bound, Failure::Input, |workload| {
+        let given = Given::of(&simulation, &self.inputs);
+        let found = search::find(&simulation.workload, bound, Failure::Input, |workload| {
             let trial = Simulation { workload, ..simulation.clone() };
             let run = trial.run_begun(&begin, self.progress(), None)?;
             match run.failures().1 {
@@ -228,6 +282,7 @@ impl Prepared {
                     "some requests failed at a rate; a search needs a drive that serves them".to_owned(),
                 )),
             }
-        })
+        })?;
+        Ok((found, given))
     }
 }

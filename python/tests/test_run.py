@@ -109,3 +109,27 @@ def test_stages_sum_to_the_latency_of_every_request(iodepth: int, bs: str, seed:
     stages = [name for name in stages if name not in ("arrival_ns", "completion_ns", "latency_ns")]
     total = np.sum([requests[name] for name in stages], axis=0)
     assert (total == requests["latency_ns"]).all()
+
+
+def test_layers_report_each_drive_as_the_command_does(command: str, tmp_path: Path) -> None:
+    layers = ["raid1:2", "cache,memory=1MiB"]
+    words = [command, "sim", "--drive", "default", "--rw", "randrw", "--iodepth", "8", "--io-count", "2000", "--json"]
+    words += ["--set", "capacity=64MiB", *(word for layer in layers for word in ("--over", layer))]
+    result = nandscape.run(set=SMALL, over=" ".join(layers), details=True, requests=True)
+    theirs = printed(words)
+    for report in (result.report, theirs):
+        for part in (report, *(drive["report"] for drive in report["drives"])):
+            part.pop("host")
+    assert json.dumps(result.report) == json.dumps(theirs)
+    assert list(result.drives) == ["drive-0", "drive-1"]
+    assert result.drives["drive-1"]["waf"] == theirs["drives"][1]["report"]["waf"]
+    of_layers = sum(result.requests[f"layer_{name}_ns"].sum() for name in ("array", "cache"))
+    assert 0 < of_layers < result.requests["latency_ns"].sum()
+    assert (result.write(tmp_path / "out") / "drive-1" / "report.html").stat().st_size > 10_000
+    assert nandscape.run(set=SMALL).drives == {}
+
+
+def test_policies_are_of_a_drive_without_layers() -> None:
+    policies = nandscape.Policies(victim=lambda candidates: 0)
+    with pytest.raises(nandscape.InputError, match="leave out over, or policies"):
+        nandscape.run(set=SMALL, over="raid1:2", policies=policies)

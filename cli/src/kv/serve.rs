@@ -68,6 +68,7 @@ impl ServeArgs {
             precondition: Precondition::None,
             from_state: None,
             is_shared: false,
+            own_seed: None,
         })
     }
 

@@ -25,6 +25,7 @@ impl MemcachedArgs {
             precondition: Precondition::None,
             from_state: None,
             is_shared: false,
+            own_seed: None,
         }
     }
 

@@ -7,21 +7,19 @@ use clap::{ArgGroup, Args, ValueEnum};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_lab_run::chain::{Chain, FtlLayer, check_over};
-use nandscape_lab_run::host_ftl::{Flash, HostedSpec};
-use nandscape_lab_run::{DriveSpec, Precondition, RemoteSpec, notes_of_each};
+use nandscape_lab_run::{DriveSpec, LiveSpec, LowestSpec, Precondition, RemoteSpec, notes_of_each};
 use nandscape_layers_array::Config;
 use nandscape_transport_nbd::Address;
 use nandscape_transport_reactor::recording::Kept;
 use nandscape_transport_reactor::{NoIdleStates, PollMode};
 
 use super::array::ArrayArg;
-use super::drives::{self, PlannedDrive};
 use super::functions::{self, DoorbellsArg, FunctionArg};
 use super::group::Group;
 use super::layers::{self, Arranged};
 use super::plan::{Named, Part};
 use super::stores::{self, StoreArg};
-use super::{assign, faults, memory, plan, states};
+use super::{assign, drives, faults, memory, plan, states};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::over;
@@ -342,63 +340,58 @@ impl ServeArgs {
             decided.borrow_mut().push((spec.name.clone(), notes));
             spec
         };
-        type Planned = Result<Box<dyn PlannedDrive>, Failure>;
-        let hosted = |name, number: usize, (layer, flash)| -> Planned {
-            Ok(Box::new(HostedSpec { name, number: number as u64, layer, flash }))
+        let hosted = |lowest: LowestSpec, layer: &FtlLayer| LiveSpec {
+            chain: Chain { layers: vec![layer.words()] },
+            ..lowest.into()
         };
-        let plan = |(number, (name, what)): (usize, (String, Named<'_>))| -> Planned {
-            match what {
-                Named::Profile(profile) if stores[number].target().is_some() => {
-                    hosted(name, number, self.of_store(profile, &set, &stores[number])?)
+        let plan = |(number, (name, what)): (usize, (String, Named<'_>))| -> Result<LiveSpec, Failure> {
+            match (what, stores[number].target()) {
+                (Named::Profile(profile), Some(target)) => {
+                    let remote = RemoteSpec { name, target: target.clone(), seed: self.seed() };
+                    Ok(hosted(LowestSpec::Remote(remote), &self.of_store(profile, &set)?))
                 }
-                Named::Profile(profile) => {
+                (Named::Profile(profile), None) => {
                     let resolved = resolve_with(profile, &set, &faults[number])?;
                     if let Some(layer) = &ftl {
                         self.check_ftl(&name, layer, &resolved, &stores[number])?;
                         let spec = spec(name.clone(), resolved, (number as u64, &stores[number]));
                         let spec = states::begins_in(spec, states[number].as_deref(), &[layer.clone().into()])?;
-                        return hosted(name, number, (layer.clone(), Flash::Model(Box::new(spec))));
+                        return Ok(hosted(LowestSpec::Model(spec), layer));
                     }
                     let spec = spec(name, resolved, (number as u64, &stores[number]));
-                    Ok(Box::new(states::begins_in(spec, states[number].as_deref(), &[])?))
+                    Ok(LowestSpec::Model(states::begins_in(spec, states[number].as_deref(), &[])?).into())
                 }
-                Named::Stored(drive) => {
+                (Named::Stored(drive), _) => {
                     let profile = Profile::of_keys(&drive.profile_name, drive.keys);
                     let resolved = resolve_profile((&drive.profile_name, profile), &set, &faults[number])?;
-                    Ok(Box::new(spec(name, resolved, (number as u64, &stores[number]))))
+                    Ok(LowestSpec::Model(spec(name, resolved, (number as u64, &stores[number]))).into())
                 }
                 // A rule that names no drive is for the models.
-                Named::Url(url) => {
-                    let remote = self.remote(name, url)?;
-                    match &ftl {
-                        Some(layer) => hosted(remote.name, number, (layer.clone(), Flash::Remote(remote.target))),
-                        None => Ok(Box::new(remote)),
-                    }
+                (Named::Url(url), _) => {
+                    let remote = LowestSpec::Remote(self.remote(name, url)?);
+                    Ok(ftl.as_ref().map_or_else(|| remote.clone().into(), |layer| hosted(remote.clone(), layer)))
                 }
             }
         };
-        let drives = named.into_iter().enumerate().map(plan).collect::<Result<Vec<_>, Failure>>()?;
+        let mut drives = named.into_iter().enumerate().map(plan).collect::<Result<Vec<_>, Failure>>()?;
         let decided = decided.into_inner();
         let of_drives: Vec<(&str, &[String])> = decided.iter().map(|(name, notes)| (&**name, &**notes)).collect();
         notes_of_each(&of_drives).iter().for_each(|note| crate::output::note(note));
         let (over_each, over_array) =
             if array.is_some() { (Chain::default(), chain) } else { (chain, Chain::default()) };
-        let drives = layers::over(drives, &over_each)?;
+        layers::over(&mut drives, &over_each)?;
         for ((drive, store), save) in drives.iter().zip(&stores).zip(&saves) {
-            save.as_ref().map_or(Ok(()), |path| states::check_save(&**drive, store.path(), path))?;
+            save.as_ref().map_or(Ok(()), |path| states::check_save(drive, store.path(), path))?;
         }
         let in_memory = drives.iter().zip(&stores).filter(|(_, store)| **store == StoreArg::Ram);
-        memory::tell_if_too_large(in_memory.map(|(drive, _)| drives::memory(&**drive)).sum());
-        let drives = match (&self.array, array) {
-            (Some(array), Some(config)) => {
-                sim_layers::without_effect(&config, &self.set, true).iter().for_each(|note| crate::output::note(note));
-                let wishes = [self.array_create, self.array_degraded, self.array_overwrite];
-                let array: Box<dyn PlannedDrive> = Box::new(array.over(&drives, &stores, (config, &below), wishes)?);
-                vec![array]
-            }
-            _ => drives,
-        };
-        let mut drives = layers::over(drives, &over_array)?;
+        memory::tell_if_too_large(in_memory.map(|(drive, _)| drives::memory(drive)).sum());
+        if let (Some(array), Some(config)) = (&self.array, array) {
+            sim_layers::without_effect(&config, &self.set, true).iter().for_each(|note| crate::output::note(note));
+            let wishes = [self.array_create, self.array_degraded, self.array_overwrite];
+            let array = array.over(&drives, &stores, (config, &below), wishes)?;
+            drives = vec![LowestSpec::Array(Box::new(array)).into()];
+        }
+        layers::over(&mut drives, &over_array)?;
         let shared = self.shared(drives.len())?;
         drives.iter_mut().zip(&shared).for_each(|(drive, is_shared)| drive.set_shared(*is_shared));
         let assign = assign::of_each(&self.assign, &self.served(&self.named()?))?;
@@ -558,7 +551,7 @@ impl ServeArgs {
     }
 
     /// An FTL of the profile of a drive over the open-channel drive that is its store: `--over ftl` by another name.
-    fn of_store(&self, profile: &str, set: &[String], store: &StoreArg) -> Result<(FtlLayer, Flash), Failure> {
+    fn of_store(&self, profile: &str, set: &[String]) -> Result<FtlLayer, Failure> {
         let moves = match self.store_moves {
             Some(MovesArg::ReadWrite) => "read-write",
             Some(MovesArg::Copy) | None => "copy",
@@ -570,9 +563,7 @@ impl ServeArgs {
             format!("no-delay={}", self.no_delay),
         ];
         let settings: Vec<String> = own.into_iter().chain(set.iter().cloned()).collect();
-        let layer = FtlLayer::with(&settings);
-        let layer = layer.map_err(|problem| Failure::Input(anyhow::anyhow!("--drive {profile}: {problem}")))?;
-        Ok((layer, Flash::Remote(store.target().expect("the caller has seen it").clone())))
+        FtlLayer::with(&settings).map_err(|problem| Failure::Input(anyhow::anyhow!("--drive {profile}: {problem}")))
     }
 
     /// Checks that the FTL of a host can lie over a model.
@@ -634,6 +625,7 @@ impl ServeArgs {
             precondition: self.precondition,
             from_state: None,
             is_shared: false,
+            own_seed: None,
         };
         (spec, notes)
     }

@@ -5,11 +5,11 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
 
 use nandscape_lab_run::chain::Chain;
-use nandscape_lab_run::{ArraySpec, MemberSpec};
+use nandscape_lab_run::{ArraySpec, LiveSpec};
 use nandscape_layers_array::{Config, JournalMode, Shape, Technique};
 
 use super::args::input;
-use super::drives::PlannedDrive;
+use super::drives::check_member;
 use super::plan::Named;
 use super::stores::StoreArg;
 use crate::failure::Failure;
@@ -96,15 +96,10 @@ impl ArrayArg {
 
     /// Members in memory together with members that outlast the server: each start finds those in memory empty. The array is then
     /// degraded until they are rebuilt, which is reported. If that would lose the array, or pass unnoticed, it is rejected.
-    fn check_lasting(
-        &self,
-        drives: &[Box<dyn PlannedDrive>],
-        stores: &[StoreArg],
-        config: &Config,
-    ) -> Result<(), Failure> {
+    fn check_lasting(&self, drives: &[LiveSpec], stores: &[StoreArg], config: &Config) -> Result<(), Failure> {
         let members = drives.iter().zip(stores).take(self.shape.members);
-        let ending = members.filter(|(drive, store)| !drive.outlasts() && store.path().is_none());
-        let ending: Vec<&str> = ending.map(|(drive, _)| drive.name()).collect();
+        let ending = members.filter(|(drive, store)| drive.remote().is_none() && store.path().is_none());
+        let ending: Vec<&str> = ending.map(|(drive, _)| &*drive.name).collect();
         if ending.is_empty() || ending.len() == self.shape.members {
             return Ok(());
         }
@@ -138,7 +133,7 @@ impl ArrayArg {
     /// The array over its drives.
     pub(super) fn over(
         &self,
-        drives: &[Box<dyn PlannedDrive>],
+        drives: &[LiveSpec],
         stores: &[StoreArg],
         (mut config, below): (Config, &Chain),
         [creates, is_degraded, overwrites]: [bool; 3],
@@ -160,11 +155,9 @@ impl ArrayArg {
             );
         }
         self.check_lasting(drives, stores, &config)?;
-        let members = drives.iter().map(|drive| drive.member(self, &config));
-        let mut members = members.collect::<Result<Vec<MemberSpec>, Failure>>()?;
-        if !below.is_empty() {
-            members = members.into_iter().map(|member| MemberSpec::Layered(Box::new(member), below.clone())).collect();
-        }
+        drives.iter().try_for_each(|drive| check_member(drive, self, &config))?;
+        let mut members = drives.to_vec();
+        members.iter_mut().for_each(|member| member.chain.layers.extend(below.layers.iter().cloned()));
         let (name, shape) = (self.name.clone(), self.shape);
         // The keys of a hasher are the system's randomness: two arrays of one command line differ in more than their time.
         #[expect(clippy::disallowed_methods, reason = "it has to differ from run to run")]

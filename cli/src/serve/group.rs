@@ -1,14 +1,13 @@
 //! Arrays of arrays, and arrays that are recorded: models in memory under the layers of a simulation, served as one drive.
 
-use nandscape_lab_run::GroupSpec;
 use nandscape_lab_run::chain::{Chain, Named as NamedLayer, drives_below};
 use nandscape_lab_run::notes_of_each;
+use nandscape_lab_run::{LiveSpec, LowestSpec};
 
 use super::args::{ServeArgs, input};
-use super::drives::{self, PlannedDrive as _};
 use super::plan::{Named, Part};
 use super::stores::StoreArg;
-use super::{assign, faults, layers, memory};
+use super::{assign, drives, faults, layers, memory};
 use crate::failure::Failure;
 use crate::sim::resolve_with;
 use crate::sim_layers::check_live;
@@ -70,7 +69,7 @@ impl ServeArgs {
             chain.without_delay();
         }
         let layers = group.resolve(&chain)?;
-        let (mut drives, mut decided) = (Vec::new(), Vec::new());
+        let (mut lowest, mut decided) = (Vec::new(), Vec::new());
         for (number, (name, what)) in named.into_iter().enumerate() {
             let refused = |where_it_is: &str| input(format!("drive {name} is {where_it_is}: {VALID}"));
             let profile = match (what, &stores[number]) {
@@ -84,16 +83,16 @@ impl ServeArgs {
             check_live(&layers, (&name, &resolved))?;
             let (spec, notes) = self.spec(name, resolved, (number as u64, &stores[number]));
             decided.push((spec.name.clone(), notes));
-            drives.push(spec);
+            lowest.push(LowestSpec::Model(spec));
         }
         let of_drives: Vec<(&str, &[String])> = decided.iter().map(|(name, notes)| (&**name, &**notes)).collect();
         notes_of_each(&of_drives).iter().for_each(|note| crate::output::note(note));
-        let mut drive = GroupSpec { name: group.name.clone(), drives, chain };
+        let mut drive = LiveSpec { name: group.name.clone(), drives: lowest, chain };
         memory::tell_if_too_large(if stores.contains(&StoreArg::Ram) { drives::memory(&drive) } else { 0 });
         let shared = self.shared(1)?;
         drive.set_shared(shared[0]);
         let assign = assign::of_each(&self.assign, std::slice::from_ref(&group.name))?;
-        Ok(vec![Part { seed: self.seed(), drives: vec![Box::new(drive)], shared, assign }])
+        Ok(vec![Part { seed: self.seed(), drives: vec![drive], shared, assign }])
     }
 
     /// Options that such drives do not have.

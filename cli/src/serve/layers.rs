@@ -1,10 +1,11 @@
 //! `serve --over`: layers of a host between each drive, or an array of them, and its clients; and layers between an array and
 //! its drives. `--set block.KEY=VALUE` adds a block layer.
 
+use nandscape_lab_run::LiveSpec;
 use nandscape_lab_run::chain::{Chain, LayerWords};
 
 use super::array::ArrayArg;
-use super::drives::{Layered, PlannedDrive};
+use super::drives::check_below_layers;
 use super::group::Group;
 use crate::failure::Failure;
 
@@ -72,8 +73,8 @@ pub(super) fn arrange(over: &[String]) -> Result<Option<Arranged>, Failure> {
 
 /// Whether the lowest layer is the FTL of a host.
 pub(super) fn begins_with_ftl(over: &[String]) -> bool {
-    let words = over.first().and_then(|word| word.parse().ok());
-    words.is_some_and(|words| Chain { layers: vec![words] }.take_ftl().is_ok_and(|ftl| ftl.is_some()))
+    let lowest: Option<LayerWords> = over.first().and_then(|word| word.parse().ok());
+    Chain { layers: lowest.into_iter().collect() }.has_ftl()
 }
 
 /// The layers, with their settings, and the other changes of keys.
@@ -91,11 +92,11 @@ pub(super) fn is_key(change: &str) -> bool {
     ["block.", "cache.", "host_ftl."].iter().any(|prefix| change.trim_start().starts_with(prefix))
 }
 
-/// The drives with these layers over each.
-pub(super) fn over(drives: Vec<Box<dyn PlannedDrive>>, chain: &Chain) -> Result<Vec<Box<dyn PlannedDrive>>, Failure> {
-    if chain.layers.is_empty() {
-        return Ok(drives);
+/// Puts these layers over each drive.
+pub(super) fn over(drives: &mut [LiveSpec], chain: &Chain) -> Result<(), Failure> {
+    for drive in drives.iter_mut().filter(|_| !chain.is_empty()) {
+        check_below_layers(drive)?;
+        drive.chain.layers.extend(chain.layers.iter().cloned());
     }
-    let layered = |drive| Ok(Box::new(Layered::over(drive, chain)?) as Box<dyn PlannedDrive>);
-    drives.into_iter().map(layered).collect()
+    Ok(())
 }

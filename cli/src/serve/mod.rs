@@ -164,7 +164,7 @@ fn prepare_files(args: &ServeArgs) -> Result<(), Failure> {
 fn tell_of_pages(args: &ServeArgs, plan: &[plan::Part]) {
     let all = plan.iter().flat_map(|part| &part.drives);
     for drive in all.filter(|drive| args.out.is_some() && !drive.has_report()) {
-        let name = drive.name();
+        let name = &drive.name;
         output::note(&format!(
             "--out: drive {name} has no report; drives whose flash is in this process have, alone, under layers and under recorded arrays or \
              arrays of arrays"
@@ -200,10 +200,10 @@ fn check_addresses(args: &ServeArgs) -> Result<(), Failure> {
 fn check_zones(plan: &[plan::Part], args: &ServeArgs) -> Result<(), Failure> {
     let Some(address) = args.nbd.first() else { return Ok(()) };
     let all = plan.iter().flat_map(|part| &part.drives);
-    let Some((drive, has)) = all.filter_map(|drive| Some((drive, drive.written_in_order()?))).next() else {
+    let Some((drive, has)) = all.filter_map(|drive| Some((drive, drives::written_in_order(drive)?))).next() else {
         return Ok(());
     };
-    let name = drive.name();
+    let name = &drive.name;
     Err(Failure::Input(anyhow::anyhow!(
         "--nbd {address}: drive {name} has {has}, which NBD cannot report to its clients; --vfio-user and --nvme-tcp can"
     )))

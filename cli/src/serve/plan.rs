@@ -1,11 +1,13 @@
 //! The drives of each reactor of `nandscape serve`, and the words that name them: profiles, and remote drives by URL.
 
+use std::rc::Rc;
+
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_ssd::{Profile, StoredDrive};
-use nandscape_lab_run::{LiveDrives, Rules};
+use nandscape_lab_run::{LiveDrive, LiveDrives, LiveSpec, Rules};
 use nandscape_sim::Executor;
+use nandscape_transport_reactor::Connect as _;
 
-use super::drives::{Building, PlannedDrive, ServedDrive};
 use super::startup::Starting;
 use crate::failure::Failure;
 
@@ -18,7 +20,7 @@ const MAX_NAME: usize = 256;
 pub(super) struct Part {
     /// Seed of everything random.
     pub(super) seed: u64,
-    pub(super) drives: Vec<Box<dyn PlannedDrive>>,
+    pub(super) drives: Vec<LiveSpec>,
     /// Of each drive, whether hosts reach it by several controllers, one of them a PCI function.
     pub(super) shared: Vec<bool>,
     /// Of each drive, the rules for class and tenant of its clients' commands.
@@ -37,7 +39,7 @@ pub(super) enum Named<'a> {
 
 impl Part {
     pub(super) fn names(&self) -> Vec<String> {
-        self.drives.iter().map(|drive| drive.name().to_owned()).collect()
+        self.drives.iter().map(|drive| drive.name.clone()).collect()
     }
 
     /// The header of its recording, which has models only, and the layers over each of them.
@@ -46,7 +48,7 @@ impl Part {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             seed: self.seed,
             drives: self.drives.iter().flat_map(|drive| drive.models()).flatten().cloned().collect(),
-            layers: self.drives.first().map(|drive| drive.chain()).unwrap_or_default(),
+            layers: self.drives.first().map(|drive| drive.chain.clone()).unwrap_or_default(),
             assign: self.assign.clone(),
         }
     }
@@ -57,25 +59,25 @@ impl Part {
         timelines: &mut [Executor],
         files: Vec<Option<StoreFile>>,
         progress: &Starting,
-    ) -> anyhow::Result<Vec<Box<dyn ServedDrive>>> {
-        let (mut files, mut served) = (files.into_iter(), Vec::<Box<dyn ServedDrive>>::new());
+    ) -> anyhow::Result<Vec<Rc<LiveDrive>>> {
+        let (mut files, mut served) = (files.into_iter(), Vec::<Rc<LiveDrive>>::new());
         for (number, planned) in self.drives.iter().enumerate() {
             let files = files.by_ref().take(planned.models().len()).collect();
             let executor = &mut timelines[number];
-            progress.begin(planned.name());
-            match planned.build(&mut Building { executor, seed: self.seed, files, progress }) {
-                Ok(drive) => served.push(drive),
+            progress.begin(&planned.name);
+            match planned.build(executor, self.seed, files, progress) {
+                Ok(drive) => served.push(Rc::new(drive)),
                 Err(failure) => {
                     // The start fails for the first reason, which is printed.
                     served.iter().zip(timelines).for_each(|(drive, executor)| _ = drive.close(executor));
-                    return Err(failure);
+                    return Err(failure.into());
                 }
             }
         }
         for (drive, _) in served.iter().zip(&self.shared).filter(|(_, is_shared)| **is_shared) {
-            drive.export().subsystem().iter().for_each(|subsystem| subsystem.report_several());
+            drive.subsystem().iter().for_each(|subsystem| subsystem.report_several());
         }
-        served.iter().zip(&self.assign).for_each(|(drive, rules)| rules.assign_to(&*drive.export()));
+        served.iter().zip(&self.assign).for_each(|(drive, rules)| rules.assign_to(&**drive));
         Ok(served)
     }
 }

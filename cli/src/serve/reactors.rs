@@ -9,16 +9,15 @@ use std::thread::JoinHandle;
 use anyhow::Context as _;
 use nandscape_device_media::durable::StoreFile;
 use nandscape_drive::DriveInfo;
-use nandscape_lab_run::{LiveReport, LiveWatch};
+use nandscape_lab_run::{LiveDrive as Live, LiveReport, LiveWatch};
 use nandscape_sim::trace::chrome_json;
 use nandscape_sim::{Executor, Sim};
 use nandscape_transport_control::Startup;
 use nandscape_transport_reactor::handle::Figures;
 use nandscape_transport_reactor::recording::{Kept, Recorder};
-use nandscape_transport_reactor::{Handle, Port, Reactor, Setup};
+use nandscape_transport_reactor::{Connect as _, Export, Handle, Port, Reactor, Setup};
 
 use super::ServeArgs;
-use super::drives::{Saving, ServedDrive};
 use super::notes::Notes;
 use super::plan::Part;
 use super::startup::Starting;
@@ -211,13 +210,13 @@ fn serve(
     if wishes.trace {
         sims.iter().for_each(|sim| sim.trace().switch_on());
     }
-    let mut port = Port::apart(&sims, drives.iter().map(|drive| drive.export()).collect());
+    let mut port = Port::apart(&sims, drives.iter().map(|drive| drive.clone() as Rc<dyn Export>).collect());
     if let Some(path) = &wishes.record {
         let header = serde_json::to_string(&part.recorded()).context("the header of the recording")?;
         let recorder = Recorder::create(path, &header).with_context(|| format!("--record {}", path.display()))?;
         port.record(recorder.keeping(wishes.record_data));
     }
-    let watch = wishes.reports.then(|| watch(&sims, part, &drives));
+    let watch = wishes.reports.then(|| LiveWatch::start(&sims, part.seed, &drives));
     if let Some(watch) = watch.clone() {
         port.observe(move |released| watch.released(released));
     }
@@ -226,7 +225,7 @@ fn serve(
     drives.iter().filter_map(|drive| drive.note()).for_each(|note| notes.say(&note));
     for drive in &drives {
         let (name, notes) = (drive.name().to_owned(), notes.clone());
-        drive.on_member_event(Box::new(move |text| notes.say(&format!("drive {name}: {text}"))));
+        drive.on_member_event(move |text| notes.say(&format!("drive {name}: {text}")));
     }
     let log = Box::new(move |text: &str| notes.say(text));
     let (reactor, handle) = Reactor::new(Setup { timelines, port, names, poll: wishes.poll, log })?;
@@ -238,31 +237,28 @@ fn serve(
     let trace = wishes.trace.then(|| chrome_json(sims.iter().map(Sim::trace)));
     let closed =
         drives.iter().zip(&wishes.saves).zip(&mut timelines).filter_map(|((drive, save), executor)| match save {
-            Some(path) => drive.save(None, &mut Saving { executor, seed: part.seed, path }).err(),
-            None => drive.close(executor).err(),
+            Some(path) => {
+                let saved = drive.save(part.seed, executor, path);
+                saved.err().map(|error| anyhow::anyhow!("--save-state {}: {error}", drive.name()))
+            }
+            None => drive.close(executor).err().map(anyhow::Error::msg),
         });
     let closed = closed.collect();
     Ok(Ended { figures, trace, reports, inconsistency: checked.err(), closed })
 }
 
-/// Watches the drives whose flash is here, for their reports.
-fn watch(timelines: &[Sim], part: &Part, drives: &[Box<dyn ServedDrive>]) -> Rc<LiveWatch> {
-    LiveWatch::start(timelines, part.seed, drives.iter().map(|drive| drive.watched()).collect())
-}
-
-fn described(drives: &[Box<dyn ServedDrive>], handle: &Handle) -> Vec<LiveDrive> {
-    let describe = |(drive, number): (&dyn ServedDrive, u16)| {
-        let export = drive.export();
+fn described(drives: &[Rc<Live>], handle: &Handle) -> Vec<LiveDrive> {
+    let describe = |(drive, number): (&Rc<Live>, u16)| {
         LiveDrive {
             name: drive.name().to_owned(),
-            nqn: export.subsystem().map_or_else(String::new, |subsystem| subsystem.names().nqn.clone()),
-            profile: drive.made_from().to_owned(),
-            info: export.info(),
+            nqn: drive.subsystem().map_or_else(String::new, |subsystem| subsystem.names().nqn.clone()),
+            profile: drive.made_from(),
+            info: drive.info(),
             // Their identifiers have 16 bits.
-            queue_pairs: export.pairs().map_or(0, |pairs| pairs.all as u16),
+            queue_pairs: drive.pairs().map_or(0, |pairs| pairs.all as u16),
             handle: handle.clone(),
             number,
         }
     };
-    drives.iter().map(|drive| &**drive).zip(0..).map(describe).collect()
+    drives.iter().zip(0..).map(describe).collect()
 }

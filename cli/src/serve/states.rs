@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use nandscape_lab_run::chain::Named;
-use nandscape_lab_run::{DriveSpec, StateFile};
+use nandscape_lab_run::{DriveSpec, LiveSpec, StateFile};
 
-use super::drives::PlannedDrive;
+use super::drives;
 use crate::failure::Failure;
 
 /// The state file of each drive that an option names.
@@ -35,9 +35,9 @@ pub(super) fn of_each(option: &str, words: &[String], names: &[String]) -> Resul
 }
 
 /// Checks before serving that the state of a drive, which may be in a file itself, can be saved at the end.
-pub(super) fn check_save(drive: &dyn PlannedDrive, store: Option<&Path>, path: &Path) -> Result<(), Failure> {
-    let failed = |why: String| Failure::Input(anyhow!("--save-state {}={}: {why}", drive.name(), path.display()));
-    drive.check_save(store, path).map_err(failed)
+pub(super) fn check_save(drive: &LiveSpec, store: Option<&Path>, path: &Path) -> Result<(), Failure> {
+    let failed = |why: String| Failure::Input(anyhow!("--save-state {}={}: {why}", drive.name, path.display()));
+    drives::check_save(drive, store, path).map_err(failed)
 }
 
 /// A drive that begins in the state of a file, if there is one. Checks that the state fits the drive under the lowest of its layers,

@@ -6,8 +6,8 @@ use nandscape_device_media::durable::{Membership, Owner, StoreError, StoreFile};
 use nandscape_device_ssd::{PartStore, StoredDrive};
 use nandscape_lab_run::{DriveSpec, Precondition, Target};
 
-use super::ServeArgs;
 use super::plan::Part;
+use super::{ServeArgs, drives};
 use crate::failure::Failure;
 use crate::output;
 
@@ -167,7 +167,7 @@ pub(super) fn open_all(
 ) -> Result<Vec<Option<StoreFile>>, Failure> {
     let (seed, mut stores, mut files) = (part.seed, stores.iter(), Vec::new());
     for drive in &mut part.drives {
-        let role = drive.role();
+        let role = drives::role(drive);
         let models: Vec<_> = drive.models().into_iter().map(|model| model.cloned()).collect();
         for (number, (model, store)) in models.iter().zip(stores.by_ref()).enumerate() {
             let of_model = model.as_ref().zip(store.path());
@@ -176,7 +176,7 @@ pub(super) fn open_all(
                 Ok(file) => file,
                 Err(NotOpened::Damaged(problem)) => {
                     let failed = |problem| Failure::Input(anyhow::Error::msg(problem));
-                    drive.start_without(number, problem).map_err(failed)?;
+                    drives::start_without(drive, number, problem).map_err(failed)?;
                     None
                 }
                 Err(NotOpened::Refused(failure)) => return Err(failure),

@@ -148,21 +148,38 @@ fn a_report_notes_the_member_that_has_failed() {
 #[test]
 fn a_recording_of_an_engine_is_replayed() {
     let folder = tempfile::tempdir().unwrap();
-    for (base, layers) in [(&YCSB[..], &[][..]), (&LSM, &LAYERS)] {
+    let all = [&[][..], &["--over", "block"], &["--over", "cache,memory=1MiB"], &LAYERS];
+    for (base, layers) in all.into_iter().flat_map(|layers| [(&YCSB[..], layers), (&LSM, layers)]) {
         let (recording, out) = (path(folder.path(), "engine.rec"), path(folder.path(), "replayed"));
         let recorded = json(&[base, layers, &["--record", &recording]].concat());
-        let plain = json(&[base, layers].concat());
-        let rate = |of| number(of, "/runs/0/operations_per_s");
-        assert!((rate(&recorded) / rate(&plain) - 1.0).abs() < 0.03, "{recorded} and {plain}");
-        assert!(!layers.is_empty() || recorded == plain, "a recording changes no figure of a drive alone");
+        assert_eq!(recorded, json(&[base, layers].concat()), "a recording changes no figure");
         let replayed = json(&["sim", "--replay", &recording, "--out", &out]);
         assert!(replayed.to_string().contains("engine.rec"), "{replayed}");
         json(&["sim", "--replay", &recording, "--set", "timing.read=400us"]);
-        refuse(&[base, &["--record", &recording, "--out", &out]].concat(), &["cannot be used with"]);
     }
     let recording = path(folder.path(), "offloaded.rec");
     let offloaded = [&YCSB[..7], &["--form", "offloaded", "--record", &recording]].concat();
     refuse(&offloaded, &["admin commands, which a recording of a drive does not have"]);
+}
+
+/// A recording from a state has the commands of the measured phase only, and its replay their latencies.
+#[test]
+fn a_recording_from_a_state_is_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let [state, recording, out] = ["filled.state", "engine.rec", "out"].map(|name| path(folder.path(), name));
+    let report = || -> Value {
+        serde_json::from_str(&std::fs::read_to_string(folder.path().join("out/report.json")).unwrap()).unwrap()
+    };
+    for layers in [&[][..], &["--over", "block"], &["--over", "cache,memory=1MiB"], &LAYERS] {
+        let plain = json(&[&YCSB[..], layers, &["--save-state", &state]].concat());
+        let from = ["--from-state", &state, "--record", &recording, "--out", &out];
+        assert_eq!(json(&[&YCSB[..], layers, &from].concat()), plain, "a recording changes no figure");
+        let measured = report()["requests"].clone();
+        let replayed = json(&["sim", "--replay", &recording]);
+        assert!(number(&replayed, "/requests") >= measured.as_f64().unwrap(), "{layers:?}: {measured} and {replayed}");
+        assert!(replayed["errors"].as_object().is_none_or(|errors| errors.is_empty()), "{layers:?}: {replayed}");
+        std::fs::remove_dir_all(&out).unwrap();
+    }
 }
 
 #[test]
@@ -190,6 +207,10 @@ fn fox_runs_through_block_layers_and_names_the_layer_that_keeps_it_from_chunks()
         refused(&["--over", layer], told);
     }
     refused(&["--over", "block", "--over", "slow=cache"], "slow passes no commands on chunks");
+    refuse(
+        &[&["fox", "oc-0"][..], &drive, &["--record", &trace]].concat(),
+        &["--record: commands on chunks", "--chrome-trace"],
+    );
     let predicts = [&["fox", "oc-0"][..], &drive, &["--over", "block,predictor=ssd"]].concat();
     refuse(&predicts, &["block.predictor: ssd knows the flash", "none and told are valid here"]);
 }

@@ -21,13 +21,12 @@
 //! | `host_ftl` | an FTL on the host of an open-channel drive |
 //! | `host_report` | the workload's view of several drives |
 //! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
+//! | `live_drive` | a served drive: layers over models, a remote drive, or an array with records |
 //! | `inside` | the dies, channels and blocks of a live drive, for a page that shows them |
 //! | `forwarded` | controllers before a drive that is no model by itself |
 //! | `remote` | a drive of another machine, served as one's own (Linux) |
 //! | `alone` | a program as the only user of such drives (Linux) |
 //! | `served_array` | an array of drives, served as one (Linux) |
-//! | `served_group` | drives under arrays of arrays, served as one |
-//! | `served_layers` | layers of a host over a served drive |
 //! | `snapshot` | a drive's counters at one time |
 //! | `outages` | power cuts, and what they cost |
 //! | `watched` | the figures of a served drive, as a run has them |
@@ -75,6 +74,7 @@ mod inputs;
 mod inside;
 mod latency;
 mod live;
+mod live_drive;
 mod outages;
 mod part;
 mod percentile;
@@ -93,8 +93,6 @@ mod saved;
 pub mod search;
 #[cfg(target_os = "linux")]
 mod served_array;
-mod served_group;
-mod served_layers;
 mod simulation;
 mod snapshot;
 mod stand;
@@ -125,7 +123,8 @@ pub use host::process_cpu;
 pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;
 pub use latency::Latency;
-pub use live::{BuildError, DriveSpec, LiveDrive, LiveDrives, Rules, SsdExport, offers_of_model};
+pub use live::{BuildError, DriveSpec, LiveDrives, Rules, SsdExport, offers_of_model};
+pub use live_drive::{LiveDrive, LiveSpec, LowestSpec};
 pub use nandscape_device_controller::Offers;
 #[cfg(target_os = "linux")]
 pub use nandscape_host_driver::nvme_tcp::Target;
@@ -143,11 +142,9 @@ pub use report::{Flash, Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
 pub use saved::{Begin, HeldLayers, History, Settled, Start, StateError, StateFile, check_can_write};
 #[cfg(target_os = "linux")]
-pub use served_array::{ArrayExport, ArraySpec, MemberSpec};
-pub use served_group::{GroupExport, GroupSpec};
-pub use served_layers::LayersExport;
+pub use served_array::{ArrayExport, ArraySpec};
 pub use simulation::{Observer, Phase, Progress, RunError, Simulation};
 pub use tower::{Below, DriveFigures, EngineLoad, Needs, Ran, Top, TowerError};
 pub use upkeep::{Recoveries, Upkeep};
-pub use watched::{LiveDriveReport, LiveReport, LiveWatch, Observed};
+pub use watched::{LiveDriveReport, LiveReport, LiveWatch};
 pub use watched_group::GroupFinished;

@@ -9,7 +9,7 @@ use nandscape_device_controller::{MAX_NAMESPACES, Offers};
 use nandscape_device_media::durable::{StoreFile, StoreSpec};
 use nandscape_device_media::fault::RuleError;
 use nandscape_device_media::{OpCounts, Rule, StoreKind};
-use nandscape_device_ssd::{Part, Profile, ProfileError, Resolved, Ssd};
+use nandscape_device_ssd::{Part, Profile, ProfileError, Resolved, SavedDrive, Ssd};
 use nandscape_drive::{Assignments, Drive, DriveInfo, QueueId, Subsystem};
 use nandscape_sim::units::Bytes;
 use nandscape_sim::{Executor, Seed, Sim};
@@ -19,15 +19,12 @@ use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::identify::{DLFEAT_WRITE_ZEROES, DLFEAT_ZEROS};
 use serde::{Deserialize, Serialize};
 
-use crate::array::write_entries;
 use crate::build::{DriveError, Precondition, build_drive, prepare, restore_drive};
-use crate::chain::{Chain, Named, Section, drives_below};
+use crate::chain::{Chain, drives_below};
 use crate::damage::Fault;
-use crate::host_ftl::{HostedExport, HostedSpec};
 use crate::inside;
-use crate::saved::{self, HeldLayers, History, StateError, StateFile};
-use crate::served_group::GroupSpec;
-use crate::served_layers::LayersExport;
+use crate::live_drive::{LiveDrive, LiveSpec, LowestSpec};
+use crate::saved::{self, History, StateError};
 use crate::simulation::Progress;
 
 /// The forwarded commands that a model takes. Deallocated blocks read as zeros.
@@ -68,6 +65,10 @@ pub struct DriveSpec {
     /// Whether several controllers reach it, one of them a PCI function ([`Subsystem::report_several`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_shared: bool,
+    /// The seed of everything random in it, where that does not follow from the run's seed and its number: a recorded simulation has
+    /// other seeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_seed: Option<u64>,
 }
 
 impl DriveSpec {
@@ -100,10 +101,9 @@ impl DriveSpec {
         progress: &dyn Progress,
     ) -> Result<SsdExport, BuildError> {
         let (profile, own_seed, precondition) = (self.resolve()?, self.seed_in(seed), self.precondition);
-        let ssd = match (file, &self.from_state) {
-            (None, Some(path)) => return self.restored(sim, seed, &StateFile::open(path)?, &[]),
-            (None, None) => build_drive(sim, &profile, self.store(), precondition, own_seed, progress)?,
-            (Some(file), _) => {
+        let ssd = match file {
+            None => build_drive(sim, &profile, self.store(), precondition, own_seed, progress)?,
+            Some(file) => {
                 let is_new = file.before().starts == 0;
                 let failed = |error| BuildError::Store { name: self.name.clone(), error };
                 let ssd = Ssd::open(sim, &profile, file).map_err(failed)?;
@@ -123,18 +123,16 @@ impl DriveSpec {
         if self.keeps_data { StoreKind::Ram } else { StoreKind::None }
     }
 
-    /// The drive in the state of a file, which is of such a drive under the lowest of its layers.
+    /// The drive in the state of such a drive.
     pub(crate) fn restored(
         &self,
         sim: &Sim,
         seed: u64,
-        state: &StateFile,
-        lowest: &[Named],
+        (state, history): (SavedDrive, History),
     ) -> Result<SsdExport, BuildError> {
         let profile = self.resolve()?;
-        state.check_fits_layers(lowest, &[&profile])?;
-        let ssd = restore_drive(sim, &profile, self.store(), self.seed_in(seed), state.load()?)?;
-        Ok(self.export(sim, ssd, profile, Some(state.history().clone())))
+        let ssd = restore_drive(sim, &profile, self.store(), self.seed_in(seed), state)?;
+        Ok(self.export(sim, ssd, profile, Some(history)))
     }
 
     fn export(&self, sim: &Sim, ssd: Ssd, profile: Resolved, history: Option<History>) -> SsdExport {
@@ -151,26 +149,6 @@ impl DriveSpec {
         let resolved = self.resolve().map_err(|error| StateError::Drive(error.to_string()))?;
         resolved.check_can_be_saved().map_err(StateError::Drive)?;
         saved::check_can_write(path)
-    }
-
-    /// Saves the state of this drive to a file, with the layers over it and their contents.
-    /// A run with this seed has built the drive, and no host is connected any more.
-    /// If that succeeds, the drive must not be used afterwards.
-    ///
-    /// # Errors
-    /// When the drive cannot come to rest, or has other namespaces than its profile, or the file cannot be written.
-    pub fn save(
-        &self,
-        export: &SsdExport,
-        layers: Option<HeldLayers<'_>>,
-        seed: u64,
-        executor: &mut Executor,
-        path: &Path,
-    ) -> Result<(), StateError> {
-        let SsdExport { ssd, profile, .. } = export;
-        export.check_namespaces()?;
-        let history = self.history_after(export, export, seed);
-        saved::save(ssd, profile, &history, (path, layers), |ssd| executor.block_on(ssd.come_to_rest()))
     }
 
     /// How the state of this drive came about after a run with this seed, in which hosts used `top`.
@@ -191,7 +169,7 @@ impl DriveSpec {
     }
 
     fn seed_in(&self, seed: u64) -> Seed {
-        Seed::new(seed).child("live").nth(self.number)
+        self.own_seed.map_or_else(|| Seed::new(seed).child("live").nth(self.number), Seed::new)
     }
 }
 
@@ -240,63 +218,20 @@ impl Rules {
     }
 }
 
-/// A live drive, and the layers through which clients reach it.
-pub struct LiveDrive {
-    /// The drive.
-    pub model: Rc<SsdExport>,
-    /// The FTL of a host over it, if it is an open-channel drive.
-    pub ftl: Option<Rc<HostedExport>>,
-    /// The layers over these, if there are any.
-    pub layers: Option<Rc<LayersExport>>,
-}
-
-impl LiveDrive {
-    /// What clients connect to.
-    pub fn export(&self) -> Rc<dyn Export> {
-        match (&self.layers, &self.ftl) {
-            (Some(layers), _) => layers.clone(),
-            (None, Some(ftl)) => ftl.clone(),
-            (None, None) => self.model.clone(),
+impl LiveDrives {
+    /// What clients connect to: each drive under its layers, or all of them as one if the layers take several.
+    pub fn specs(&self) -> Vec<LiveSpec> {
+        let takes = self.layers.resolve().map_or(1, |layers| drives_below(&layers));
+        let models = self.drives.iter().cloned().map(LowestSpec::Model);
+        match takes > 1 {
+            true => vec![LiveSpec { name: "array".to_owned(), drives: models.collect(), chain: self.layers.clone() }],
+            false => models.map(|model| LiveSpec { chain: self.layers.clone(), ..model.into() }).collect(),
         }
     }
 
-    /// Whether clients reach the drive without layers.
-    pub(crate) fn is_alone(&self) -> bool {
-        self.ftl.is_none() && self.layers.is_none()
-    }
-
-    /// The name of the FTL among layers, if clients reach it directly.
-    pub(crate) fn lone_ftl(&self) -> Option<&'static str> {
-        self.ftl.as_ref().filter(|_| self.layers.is_none()).map(|ftl| ftl.layer_name())
-    }
-
-    /// Checks the tables of the drive, and of an FTL over it.
-    ///
-    /// # Errors
-    /// The problem, in one sentence.
-    pub fn check(&self) -> Result<(), String> {
-        self.model.ssd().check()?;
-        self.ftl.as_ref().map_or(Ok(()), |ftl| ftl.check())
-    }
-
-    /// The part of each layer in a report, the lowest first.
-    pub(crate) fn sections(&self) -> Vec<Section> {
-        let ftl = self.ftl.iter().map(|ftl| ftl.section());
-        ftl.chain(self.layers.iter().flat_map(|layers| layers.sections())).collect()
-    }
-}
-
-impl LiveDrives {
-    /// The drives as one, if their layers take several of them.
-    pub fn group(&self) -> Option<GroupSpec> {
-        let takes = self.layers.resolve().map_or(1, |layers| drives_below(&layers));
-        let (name, drives, chain) = ("array".to_owned(), self.drives.clone(), self.layers.clone());
-        (takes > 1).then_some(GroupSpec { name, drives, chain })
-    }
-
-    /// A timeline for each drive, as a server has: they share nothing, unless layers take several of them.
+    /// A timeline for each of them, as a server has: they share nothing.
     pub fn timelines(&self) -> Vec<Executor> {
-        Executor::apart(if self.group().is_some() { 1 } else { self.drives.len().max(1) })
+        Executor::apart(self.specs().len().max(1))
     }
 
     /// The rules for the clients of a drive: those that it is given, or those of its profile if no layer is between.
@@ -308,39 +243,17 @@ impl LiveDrives {
         given.map_or_else(of_profile, |rules| rules.0.clone())
     }
 
-    /// Builds the drives, each with its layers: each on its timeline, or all on the only one.
+    /// Builds what clients connect to: each on its timeline, or all on the only one.
     ///
     /// # Errors
     /// When a profile is not valid in this version, or memory for the tables cannot be allocated.
-    pub fn build(&self, timelines: &mut [Executor], progress: &dyn Progress) -> Result<Vec<LiveDrive>, BuildError> {
-        let mut above = self.layers.clone();
-        let ftl = above.take_ftl().map_err(BuildError::Layers)?;
+    pub fn build(&self, timelines: &mut [Executor], progress: &dyn Progress) -> Result<Vec<Rc<LiveDrive>>, BuildError> {
         let last = timelines.len() - 1;
-        let mut build = |(number, spec): (usize, &DriveSpec)| -> Result<LiveDrive, BuildError> {
-            let executor = &mut timelines[number.min(last)];
-            let sim = executor.sim();
-            let hosted = ftl.as_ref().map(|layer| HostedSpec::of_model(layer, spec));
-            let in_run = (&sim, self.seed);
-            let (model, ftl, layers) = match hosted {
-                None => {
-                    let model = Rc::new(spec.build(&sim, self.seed, progress)?);
-                    let over = || LayersExport::over_model(in_run, (spec, &model), &above);
-                    let layers = (!above.is_empty()).then(over);
-                    (model, None, layers)
-                }
-                Some(hosted) => {
-                    let export = hosted.build(executor, self.seed, progress).map_err(BuildError::Layers)?;
-                    let (model, export) = (export.lowest().expect("it is over a model").clone(), Rc::new(export));
-                    let over = || LayersExport::over_hosted(in_run, (&hosted, &export), &above);
-                    let layers = (!above.is_empty()).then(over);
-                    (model, Some(export), layers)
-                }
-            };
-            let layers = layers.transpose().map_err(BuildError::Layers)?;
-            Ok(LiveDrive { model, ftl, layers: layers.map(Rc::new) })
+        let mut build = |(number, spec): (usize, LiveSpec)| {
+            spec.build(&mut timelines[number.min(last)], self.seed, Vec::new(), progress).map(Rc::new)
         };
-        let drives = self.drives.iter().enumerate().map(&mut build).collect::<Result<Vec<LiveDrive>, BuildError>>()?;
-        drives.iter().zip(&self.assign).for_each(|(drive, rules)| rules.assign_to(&*drive.export()));
+        let drives = self.specs().into_iter().enumerate().map(&mut build).collect::<Result<Vec<_>, BuildError>>()?;
+        drives.iter().zip(&self.assign).for_each(|(drive, rules)| rules.assign_to(&**drive));
         Ok(drives)
     }
 }
@@ -407,11 +320,6 @@ impl SsdExport {
     /// The drive.
     pub fn ssd(&self) -> &Rc<Ssd> {
         &self.ssd
-    }
-
-    /// A connection for writes of an array, with fewer entries than the drive has command slots.
-    pub(crate) fn connect_for_writes(&self) -> Result<Rc<dyn Drive>, Status> {
-        self.queues.connect_with(write_entries(&self.profile).min(self.profile.max_queue_entries()))
     }
 
     /// Makes one of its queue pairs a queue of notices ahead of completions, for the connections from now on. The caller sets the

@@ -54,7 +54,7 @@ impl RemoteSpec {
     /// # Errors
     /// That it cannot be reached, or served, with its URL.
     pub fn connect(&self, sim: &Sim) -> Result<RemoteExport, RemoteError> {
-        self.serve(sim, Far::connect(&self.target)?)
+        self.serve(sim, Rc::new(Far::connect(&self.target)?))
     }
 
     /// The same over a connection that exists, without blocking.
@@ -62,11 +62,11 @@ impl RemoteSpec {
     /// # Errors
     /// That it cannot be served, with its URL.
     pub fn over(&self, sim: &Sim, connected: Connected) -> Result<RemoteExport, RemoteError> {
-        self.serve(sim, Far::over(&self.target, Ok(connected))?)
+        self.serve(sim, Rc::new(Far::over(&self.target, Ok(connected))?))
     }
 
-    fn serve(&self, sim: &Sim, far: Far) -> Result<RemoteExport, RemoteError> {
-        let far = Rc::new(far);
+    /// The same over one that is connected to.
+    pub(crate) fn serve(&self, sim: &Sim, far: Rc<Far>) -> Result<RemoteExport, RemoteError> {
         let identity = far.drive.identity().clone();
         let tap = Tap::over_remote(sim, far.clone(), Rc::new(Tail::default()));
         let front = Forwarded::new(sim, tap, offers(&identity), self.names(&identity));
@@ -87,7 +87,7 @@ impl RemoteSpec {
 }
 
 /// The commands that the remote drive takes and that may be forwarded.
-fn offers(identity: &Identity) -> Offers {
+pub(crate) fn offers(identity: &Identity) -> Offers {
     let has = |bit: u16| identity.optional_commands & bit != 0;
     Offers {
         compare: has(identify::ONCS_COMPARE),

@@ -13,10 +13,10 @@ use nandscape_sim::trace::{Event, Listener};
 use nandscape_transport_reactor::Released;
 
 use crate::host::Moment;
-use crate::live::{DriveSpec, LiveDrive, SsdExport};
+use crate::live::{DriveSpec, SsdExport};
+use crate::live_drive::LiveDrive;
 use crate::record::{Details, Recorder};
 use crate::report::Report;
-use crate::served_group::{GroupExport, GroupSpec};
 use crate::simulation::Observer;
 use crate::snapshot::{About, Snapshot};
 use crate::tap::{direction, of_ftl};
@@ -151,18 +151,10 @@ pub struct LiveWatch {
     timelines: Vec<Sim>,
 }
 
-/// What is to be watched.
-pub enum Observed {
-    /// A drive, and what it was made from.
-    Drive(LiveDrive, DriveSpec),
-    /// Drives that clients reach as one.
-    Group(Rc<GroupExport>, GroupSpec),
-}
-
 /// A drive that is watched.
 enum Watching {
-    Drive(Box<(LiveDrive, DriveSpec, Watched)>),
-    Group(Box<(String, WatchedGroup)>),
+    Drive(Rc<LiveDrive>, Box<Watched>),
+    Group(Box<WatchedGroup>),
 }
 
 /// The report of a live drive.
@@ -201,18 +193,15 @@ const CLOCK: &str = "this drive was served: its time is that of the clock on the
 
 impl LiveWatch {
     /// Watches drives on these timelines from now on, those with flash of this process.
-    pub fn start(timelines: &[Sim], seed: u64, drives: Vec<Option<Observed>>) -> Rc<LiveWatch> {
-        let watching = |observed| match observed {
-            Observed::Drive(drive, spec) => {
-                let watched = Watched::new(&drive.model, true, None).under_ftl(drive.lone_ftl());
-                Watching::Drive(Box::new((drive, spec, watched)))
+    pub fn start(timelines: &[Sim], seed: u64, drives: &[Rc<LiveDrive>]) -> Rc<LiveWatch> {
+        let watching = |drive: &Rc<LiveDrive>| match drive.only() {
+            Some((model, _)) => {
+                let watched = Watched::new(model, true, None).under_ftl(drive.lone_ftl());
+                Watching::Drive(drive.clone(), Box::new(watched))
             }
-            Observed::Group(export, spec) => {
-                let watched = WatchedGroup::new(&export, &spec, true, None);
-                Watching::Group(Box::new((spec.name, watched)))
-            }
+            None => Watching::Group(Box::new(WatchedGroup::new(drive, true, None))),
         };
-        let drives = drives.into_iter().map(|drive| drive.map(watching)).collect();
+        let drives = drives.iter().map(|drive| drive.spec().has_report().then(|| watching(drive))).collect();
         let watch = Rc::new(LiveWatch { drives, seed, created: Moment::now(), timelines: timelines.to_vec() });
         timelines.iter().for_each(|sim| sim.trace().attend(watch.clone()));
         watch
@@ -221,8 +210,7 @@ impl LiveWatch {
     /// A command has completed. A server may wait long for its first client, with which recordings begin.
     pub fn released(&self, released: &Released) {
         match self.drives.get(usize::from(released.export)) {
-            Some(Some(Watching::Drive(drive))) => {
-                let (_, _, watched) = &**drive;
+            Some(Some(Watching::Drive(_, watched))) => {
                 if !released.is_admin && !watched.clients.has_begun() {
                     watched.recorder.iter().for_each(|recorder| recorder.begin(released.arrived));
                 }
@@ -230,9 +218,9 @@ impl LiveWatch {
             }
             Some(Some(Watching::Group(group))) => {
                 if !released.is_admin {
-                    group.1.begin(released.arrived);
+                    group.begin(released.arrived);
                 }
-                group.1.released(released, released.offset);
+                group.released(released, released.offset);
             }
             Some(None) | None => {}
         }
@@ -243,37 +231,35 @@ impl LiveWatch {
         self.timelines.iter().for_each(|sim| sim.trace().attend_no_more());
         let Ok(LiveWatch { drives, seed, created, .. }) = Rc::try_unwrap(self) else { return Vec::new() };
         let report = |watching| match watching {
-            Watching::Drive(drive) => report_of(*drive, seed, created),
-            Watching::Group(group) => report_of_group(*group, seed, created),
+            Watching::Drive(drive, watched) => report_of(&drive, *watched, seed, created),
+            Watching::Group(group) => report_of_group(&group, seed, created),
         };
         drives.into_iter().flatten().filter_map(report).collect()
     }
 }
 
-fn report_of(
-    (drive, spec, watched): (LiveDrive, DriveSpec, Watched),
-    seed: u64,
-    created: Moment,
-) -> Option<LiveReport> {
+fn report_of(drive: &LiveDrive, watched: Watched, seed: u64, created: Moment) -> Option<LiveReport> {
     if !watched.clients.has_begun() {
         return None;
     }
+    let (model, spec) = drive.only()?;
     let name = format!("{}, served", spec.name);
-    let (mut report, details, outcome) = watched.finish((&drive.model, &spec, seed), (name, created));
+    let (mut report, details, outcome) = watched.finish((model, spec, seed), (name, created));
     report.clock = Some("wall");
     report.notes.insert(0, CLOCK.to_owned());
     let sections = drive.sections();
     if !sections.is_empty() {
         report.under(sections, &outcome);
     }
-    let profile_toml = drive.model.profile().to_toml();
-    Some(LiveReport::Drive(Box::new(LiveDriveReport { name: spec.name, report, details: details?, profile_toml })))
+    let (name, profile_toml) = (spec.name.clone(), model.profile().to_toml());
+    Some(LiveReport::Drive(Box::new(LiveDriveReport { name, report, details: details?, profile_toml })))
 }
 
-fn report_of_group((name, watched): (String, WatchedGroup), seed: u64, created: Moment) -> Option<LiveReport> {
+fn report_of_group(watched: &WatchedGroup, seed: u64, created: Moment) -> Option<LiveReport> {
     if !watched.is_used() {
         return None;
     }
+    let name = watched.name().to_owned();
     let (load, notes) = (format!("clients of {name}"), vec![CLOCK.to_owned()]);
     let finished = watched.finish(Described { load, suffix: ", served", seed, created, notes });
     // The layers were opened with these settings.
@@ -286,8 +272,8 @@ impl Listener for LiveWatch {
     fn ended(&self, event: &Event) {
         for watching in self.drives.iter().flatten() {
             match watching {
-                Watching::Drive(drive) => drive.2.recorder.iter().for_each(|recorder| recorder.ended(event)),
-                Watching::Group(group) => group.1.ended(event),
+                Watching::Drive(_, watched) => watched.recorder.iter().for_each(|recorder| recorder.ended(event)),
+                Watching::Group(group) => group.ended(event),
             }
         }
     }

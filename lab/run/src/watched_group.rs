@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_device_ssd::{ProfileError, Resolved};
+use nandscape_device_ssd::Resolved;
 use nandscape_lab_workload::{Outcome, Served};
 use nandscape_sim::Time;
 use nandscape_sim::trace::{Event, Listener};
@@ -14,16 +14,15 @@ use crate::finished::{ChainFinished, notes_of_each};
 use crate::host::Moment;
 use crate::host_report::HostReport;
 use crate::latency::Latencies;
+use crate::live_drive::LiveDrive;
 use crate::record::HostRecorder;
 use crate::rig::DriveFinished;
-use crate::served_group::{GroupExport, GroupSpec};
 use crate::simulation::Observer;
 use crate::watched::{Clients, Watched};
 
 /// See the file.
 pub(crate) struct WatchedGroup {
-    export: Rc<GroupExport>,
-    spec: GroupSpec,
+    export: Rc<LiveDrive>,
     drives: Vec<Rc<Watched>>,
     clients: Clients,
     pub(crate) outcome: RefCell<Outcome>,
@@ -56,20 +55,14 @@ pub(crate) struct Described<'a> {
 }
 
 impl WatchedGroup {
-    /// Watches drives that were built from `spec`; with `details`, records them once [`WatchedGroup::begin`] is called.
-    pub(crate) fn new(
-        export: &Rc<GroupExport>,
-        spec: &GroupSpec,
-        details: bool,
-        observer: Option<Rc<dyn Observer>>,
-    ) -> WatchedGroup {
+    /// Watches drives; with `details`, records them once [`WatchedGroup::begin`] is called.
+    pub(crate) fn new(export: &Rc<LiveDrive>, details: bool, observer: Option<Rc<dyn Observer>>) -> WatchedGroup {
         let drives: Vec<Rc<Watched>> =
             export.models().map(|(_, model)| Rc::new(Watched::new(model, details, None))).collect();
         export.watch(drives.iter().map(|drive| drive.clone() as Rc<dyn crate::tap::Listener>).collect());
         let recorder = || HostRecorder::new(export.models().map(|(_, model)| &**model.ssd()), export.turns());
         WatchedGroup {
             export: export.clone(),
-            spec: spec.clone(),
             drives,
             clients: Clients::new(observer),
             outcome: RefCell::default(),
@@ -84,6 +77,11 @@ impl WatchedGroup {
             self.recorder.iter().for_each(|recorder| recorder.begin(now));
             self.drives.iter().filter_map(|drive| drive.recorder.as_ref()).for_each(|recorder| recorder.begin(now));
         }
+    }
+
+    /// The name that clients use.
+    pub(crate) fn name(&self) -> &str {
+        self.export.name()
     }
 
     /// Whether a command of a client has completed.
@@ -106,20 +104,21 @@ impl WatchedGroup {
     pub(crate) fn finish(&self, described: Described<'_>) -> Result<GroupFinished, String> {
         let Described { load, suffix, seed, created, notes } = described;
         let (outcome, sections) = (self.outcome.take(), self.export.sections());
+        let specs = self.export.spec().models().into_iter().flatten();
         let finish = |((watched, (name, model)), spec): ((&Rc<Watched>, (&str, &Rc<_>)), &_)| {
             let (report, details) =
                 watched.finish_below(&outcome, (model, spec, seed), (format!("{name}{suffix}"), created));
             DriveFinished { name: name.to_owned(), report, details }
         };
-        let drives: Vec<DriveFinished> =
-            self.drives.iter().zip(self.export.models()).zip(&self.spec.drives).map(finish).collect();
+        let drives: Vec<DriveFinished> = self.drives.iter().zip(self.export.models()).zip(specs).map(finish).collect();
         let mut host = HostReport::of_clients(&outcome, load, seed);
         host.array = sections.iter().find_map(Section::array).cloned();
         host.chain = sections;
         let of_drives: Vec<_> = drives.iter().map(|drive| (&*drive.name, &drive.report.notes[..])).collect();
         host.notes.extend(notes.into_iter().chain(notes_of_each(&of_drives)));
-        let settings = LayerSettings::of(&self.spec.chain.resolve()?);
-        let profile = self.spec.drives[0].resolve().map_err(|error: ProfileError| error.to_string())?;
+        let settings = LayerSettings::of(&self.export.spec().chain.resolve()?);
+        let profile = self.export.models().next().map(|(_, model)| model.profile().clone());
+        let profile = profile.ok_or("no model lies below the layers")?;
         let details = self.recorder.as_ref().map(|recorder| recorder.finish(&outcome));
         let finished = ChainFinished { host, drives, details };
         Ok(GroupFinished { finished, profile, settings, latencies: Latencies::of_all(&outcome) })

@@ -11,19 +11,18 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
 use nandscape_device_ssd::Profile;
 use nandscape_drive::HostMem;
-use nandscape_lab_run::{
-    Chain, DriveSpec, LiveDrive, LiveDrives, Phase, Precondition, Progress, Replay, Rules, WhatIf,
-};
+use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, Phase, Precondition, Progress, Replay, Rules, WhatIf};
 use nandscape_sim::{Executor, Rng, Seed, Time};
 use nandscape_transport_nbd::{Address, Exported, Listener, ListenerConfig};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures};
 use nandscape_transport_reactor::recording::Recorder;
-use nandscape_transport_reactor::{Handle, Order, PollMode, Port};
+use nandscape_transport_reactor::{Export, Handle, Order, PollMode, Port};
 use nandscape_wire_nbd::{
     OPTION_MAGIC, OptionHeader, REQUEST_MAGIC, Request, SimpleReply, command, error, flag, option,
 };
@@ -54,6 +53,7 @@ fn drives(mode: &str, seed: u64) -> LiveDrives {
         precondition: Precondition::Full,
         from_state: None,
         is_shared: false,
+        own_seed: None,
     };
     LiveDrives {
         version: "test".to_owned(),
@@ -88,7 +88,7 @@ fn serve(live: &LiveDrives, poll: PollMode, record: &Path, work: impl FnOnce(&Pa
             patience: Duration::from_secs(60),
             exports: NAMES
                 .iter()
-                .zip(0..if live.group().is_some() { 1 } else { NAMES.len() as u16 })
+                .zip(0..live.specs().len() as u16)
                 .map(|(name, number)| (exported(name), handle.clone(), number))
                 .collect(),
             log: Box::new(|_| {}),
@@ -330,7 +330,7 @@ fn with_requests_from_before_the_drives_are_open() {
     let mut timelines = plain.timelines();
     let sims: Vec<_> = timelines.iter().map(Executor::sim).collect();
     let built = plain.build(&mut timelines, &()).unwrap();
-    let mut port = Port::apart(&sims, built.iter().map(LiveDrive::export).collect());
+    let mut port = Port::apart(&sims, built.iter().map(|drive| drive.clone() as Rc<dyn Export>).collect());
     port.record(Recorder::create(&recording, &serde_json::to_string(&header).unwrap()).unwrap());
     let block = port.exports()[0].info().lba_bytes as usize;
     for export in 0..2 {

@@ -70,17 +70,12 @@ pub enum OverError<E> {
 ///
 /// # Errors
 /// See [`OverError`]. Layers that pass no commands on chunks are an error.
-pub fn simulated_over<T, E, F>(
+pub fn simulated_over<T, E, F: Future<Output = Result<T, E>>>(
     profile: &Resolved,
     below: &Below,
     (seed, load): (u64, &EngineLoad),
-    body: impl FnOnce(Opened) -> F + 'static,
-) -> Result<Ran<T>, OverError<E>>
-where
-    T: 'static,
-    E: 'static,
-    F: Future<Output = Result<T, E>> + 'static,
-{
+    body: impl FnOnce(Opened) -> F,
+) -> Result<Ran<T>, OverError<E>> {
     if profile.open_channel().is_none() {
         return Err(OverError::Drive(no_open_channel(&format!("ftl.kind is \"{}\"", profile.kind()))));
     }

@@ -11,6 +11,7 @@
 //! | `reader` | reads them |
 //! | `record` | a record, and its body as bytes |
 //! | `numbers` | numbers and commands as bytes |
+//! | `tape` | records the commands of a host in the same simulation as its drive |
 //! | `requests` | the I/O commands of a recording in the order of their arrival, without a drive |
 
 mod numbers;
@@ -18,6 +19,7 @@ mod reader;
 mod record;
 mod recorder;
 mod requests;
+mod tape;
 
 use std::io;
 
@@ -25,6 +27,7 @@ pub use reader::Reader;
 pub use record::{Data, Record, RunTiming, Times};
 pub use recorder::Recorder;
 pub use requests::{Event, Issuer, LeftOut, Request, Requests};
+pub use tape::Tape;
 
 /// Which data of commands is recorded.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]

@@ -31,6 +31,7 @@ fn server(listen: Address) -> Serving {
         precondition: Precondition::None,
         from_state: None,
         is_shared: false,
+        own_seed: None,
     };
     let (allow_remote, noise, seed, log) = (false, None, 1, Box::new(|_: &str| ()));
     let spec = ServeSpec { drive, file: None, listen, allow_remote, block: Config::default(), noise, seed, log };

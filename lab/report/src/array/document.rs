@@ -24,14 +24,14 @@ pub struct ArrayDocument<'a> {
     pub settings: Vec<LayerSettings>,
     /// Changes of the drives' profile and of the array, as they were given.
     pub set: Vec<String>,
-    /// The command that ran it.
-    pub command: String,
+    /// The command that ran it, if one did.
+    pub command: Option<String>,
 }
 
 impl ArrayDocument<'_> {
     /// The figures as one JSON object.
     pub fn to_json(&self) -> String {
-        let whole = self.finished.whole(self.profile, &self.settings, &self.set, Some(&self.command));
+        let whole = self.finished.whole(self.profile, &self.settings, &self.set, self.command.as_deref());
         serde_json::to_string_pretty(&whole).expect("a report is plain data")
     }
 

@@ -403,8 +403,8 @@ impl LayerNode for FtlNode {
         })
     }
 
-    fn flash(&self) -> Option<&Rc<Ssd>> {
-        Some(&self.ssd)
+    fn ftl(&self) -> Option<&FtlNode> {
+        Some(self)
     }
 
     fn take_held(&self) -> Result<Vec<u8>, String> {

@@ -38,7 +38,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use nandscape_device_controller::Offers;
-use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_device_ssd::Resolved;
 use nandscape_drive::Node;
 use nandscape_drive::breakdown::layer_name;
 use nandscape_layers_array::Schedule;
@@ -184,8 +184,8 @@ pub trait LayerNode: Node {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// The FTL, if it is one.
-    fn flash(&self) -> Option<&Rc<Ssd>> {
+    /// The FTL of a host, if it is one.
+    fn ftl(&self) -> Option<&FtlNode> {
         None
     }
 

@@ -214,6 +214,11 @@ impl Chain {
         }
     }
 
+    /// Whether the lowest layer is the FTL of a host.
+    pub fn has_ftl(&self) -> bool {
+        self.layers.first().is_some_and(|words| words.kind == ftl::WORD)
+    }
+
     /// The firmware of FTLs of the host takes no time.
     pub fn without_delay(&mut self) {
         let ftls = self.layers.iter_mut().filter(|words| words.kind == ftl::WORD);

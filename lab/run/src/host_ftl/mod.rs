@@ -9,7 +9,6 @@
 //! |---|---|
 //! | `chunks` | an open-channel drive as its node shows it to the FTL above |
 //! | `saved` | the state of such an FTL at rest |
-//! | `live` | such an FTL served, over a model or a remote drive |
 //!
 //! [`FtlLayer`](crate::chain::FtlLayer) is this FTL as a layer of a chain.
 //!
@@ -17,8 +16,6 @@
 //! drive is rejected; OX-Block; strips of several pages of a word line whose bytes are no power of two; notifications of the drive.
 
 mod chunks;
-#[cfg(target_os = "linux")]
-mod live;
 mod saved;
 
 use std::cell::{Cell, RefCell};
@@ -35,8 +32,6 @@ use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::open_channel::{CHUNK_FREE, CHUNK_OFFLINE};
 
 pub use chunks::{Chunks, open};
-#[cfg(target_os = "linux")]
-pub use live::{Flash, HostedExport, HostedSpec};
 pub(crate) use saved::Saved;
 
 /// How garbage collection moves data.
@@ -99,7 +94,7 @@ fn read_error(error: &Error) -> MediaError {
 }
 
 /// How many chunks are neither free nor out of use.
-fn used_chunks(report: &[ChunkInfo]) -> usize {
+pub(crate) fn used_chunks(report: &[ChunkInfo]) -> usize {
     report.iter().filter(|chunk| chunk.state & (CHUNK_FREE | CHUNK_OFFLINE) == 0).count()
 }
 

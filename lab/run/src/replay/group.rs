@@ -14,8 +14,8 @@ use crate::finished::ChainFinished;
 use crate::host::Moment;
 use crate::latency::Latencies;
 use crate::live::{BuildError, LiveDrives};
+use crate::live_drive::LiveDrive;
 use crate::percentile::Percentile;
-use crate::served_group::GroupSpec;
 use crate::simulation::{Observer, Progress};
 use crate::watched_group::{Described, GroupFinished, WatchedGroup};
 
@@ -43,19 +43,16 @@ impl Replay {
     /// Replays drives under layers that take several of them.
     pub(super) fn run_group(
         &self,
-        (live, spec): (&LiveDrives, &GroupSpec),
+        (live, created): (&LiveDrives, Moment),
+        (executor, export): (&mut Executor, &Rc<LiveDrive>),
         reader: Reader,
         progress: &dyn Progress,
         observer: Option<Rc<dyn Observer>>,
     ) -> Result<Replayed, ReplayError> {
-        let created = Moment::now();
         let path = || self.recording.display().to_string();
         let failed = |problem: String| ReplayError::Build { path: path(), error: BuildError::Layers(problem) };
-        let mut executor = Executor::new();
         let sim = executor.sim();
-        let export = Rc::new(spec.build(&mut executor, live.seed, progress).map_err(failed)?);
-        live.assign.iter().take(1).for_each(|rules| rules.assign_to(&*export));
-        let watched = Rc::new(WatchedGroup::new(&export, spec, self.details, observer));
+        let watched = Rc::new(WatchedGroup::new(export, self.details, observer));
         if self.details {
             watched.begin(sim.now());
             sim.trace().listen(watched.clone());
@@ -67,11 +64,11 @@ impl Replay {
         let exports = vec![export.clone() as Rc<dyn Export>];
         let goes_on = self.goes_on(progress);
         let ended = match self.what_if {
-            None => exactly(std::slice::from_mut(&mut executor), exports, reader, on_release, goes_on)?,
+            None => exactly(std::slice::from_mut(executor), exports, reader, on_release, goes_on)?,
             Some(_) => {
-                let (name, export) = (spec.name.clone(), export.clone() as Rc<dyn Export>);
+                let (name, export) = (export.name().to_owned(), export.clone() as Rc<dyn Export>);
                 let target = Target { name, export, rules: live.rules_of(0) };
-                self.differently(&mut executor, &[target], reader, &[&watched.outcome], on_release, goes_on)?
+                self.differently(executor, &[target], reader, &[&watched.outcome], on_release, goes_on)?
             }
         };
         watched.outcome.borrow_mut().interrupted = ended.interrupted;
@@ -79,7 +76,7 @@ impl Replay {
             export.check().map_err(ReplayError::Inconsistent)?;
         }
         let trace = self.trace.then(|| sim.trace().to_chrome_json());
-        let replay = self.report_of(live, &spec.name, &ended);
+        let replay = self.report_of(live, export.name(), &ended);
         let file = file_name(&self.recording);
         let finished = watched.finish(Described {
             load: format!("clients of {file}"),

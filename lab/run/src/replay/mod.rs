@@ -33,7 +33,8 @@ use open_loop::Target;
 
 use crate::host::Moment;
 use crate::latency::Latencies;
-use crate::live::{BuildError, DriveSpec, LiveDrive, LiveDrives};
+use crate::live::{BuildError, LiveDrives};
+use crate::live_drive::LiveDrive;
 use crate::percentile::Percentile;
 use crate::record::{Details, Recorder};
 use crate::report::Report;
@@ -178,17 +179,21 @@ impl Replay {
         let live: LiveDrives =
             serde_json::from_str(reader.header()).map_err(|error| ReplayError::Header { path: path(), error })?;
         let live = self.changed(live)?;
-        if let Some(spec) = live.group() {
-            return self.run_group((&live, &spec), reader, progress, observer);
-        }
         // Other drives have no bursts of the recorded run, and one clock for its requests.
         let mut timelines = if self.what_if.is_none() { live.timelines() } else { Executor::apart(1) };
         let sims: Vec<Sim> = timelines.iter().map(Executor::sim).collect();
         let drives =
             live.build(&mut timelines, progress).map_err(|error| ReplayError::Build { path: path(), error })?;
-        let watch =
-            |drive: &LiveDrive| Watched::new(&drive.model, self.details, observer.as_ref()).under_ftl(drive.lone_ftl());
-        let watched: Vec<Watched> = drives.iter().map(watch).collect();
+        if let [group] = &drives[..]
+            && group.only().is_none()
+        {
+            return self.run_group((&live, created), (&mut timelines[0], group), reader, progress, observer);
+        }
+        let watch = |drive: &Rc<LiveDrive>| {
+            let (model, _) = drive.only()?;
+            Some(Watched::new(model, self.details, observer.as_ref()).under_ftl(drive.lone_ftl()))
+        };
+        let watched: Vec<Watched> = drives.iter().filter_map(watch).collect();
         if self.details {
             let recorders: Vec<Rc<Recorder>> = watched.iter().filter_map(|drive| drive.recorder.clone()).collect();
             let begun = sims.iter().map(Sim::now).max().unwrap_or(Time::ZERO);
@@ -203,13 +208,13 @@ impl Replay {
         let on_release = |released: Released, offset| watched[usize::from(released.export)].released(&released, offset);
         let ended = match self.what_if {
             None => {
-                let exports = drives.iter().map(LiveDrive::export).collect();
+                let exports = drives.iter().map(|drive| drive.clone() as Rc<dyn Export>).collect();
                 exactly(&mut timelines, exports, reader, on_release, self.goes_on(progress))?
             }
             Some(_) => {
                 let goes_on = self.goes_on(progress);
-                let target = |(number, drive): (usize, &LiveDrive)| {
-                    let (name, export) = (live.drives[number].name.clone(), drive.export());
+                let target = |(number, drive): (usize, &Rc<LiveDrive>)| {
+                    let (name, export) = (drive.name().to_owned(), drive.clone() as Rc<dyn Export>);
                     Target { name, export, rules: live.rules_of(number) }
                 };
                 let targets: Vec<Target> = drives.iter().enumerate().map(target).collect();
@@ -219,12 +224,11 @@ impl Replay {
         };
         watched.iter().for_each(|drive| drive.outcome.borrow_mut().interrupted = ended.interrupted);
         if self.check {
-            drives.iter().try_for_each(LiveDrive::check).map_err(ReplayError::Inconsistent)?;
+            drives.iter().try_for_each(|drive| drive.check()).map_err(ReplayError::Inconsistent)?;
         }
-        let finished = drives.iter().zip(watched).zip(&live.drives).enumerate();
-        let finished = finished.map(|(number, ((drive, watched), spec))| {
+        let finished = drives.iter().zip(watched).enumerate().filter_map(|(number, (drive, watched))| {
             let notes = ended.notes.get(number).cloned().unwrap_or_default();
-            self.finished((spec, drive), watched, (&live, created), (&ended, notes))
+            self.finished(drive, watched, (&live, created), (&ended, notes))
         });
         let trace = self.trace.then(|| chrome_json(sims.iter().map(Sim::trace)));
         Ok(Replayed {
@@ -316,12 +320,12 @@ impl Replay {
     /// The results of one drive.
     fn finished(
         &self,
-        (spec, live_drive): (&DriveSpec, &LiveDrive),
+        live_drive: &LiveDrive,
         watched: Watched,
         (live, created): (&LiveDrives, Moment),
         (ended, notes): (&Ended, Vec<String>),
-    ) -> ReplayedDrive {
-        let (recording, drive) = (file_name(&self.recording), &live_drive.model);
+    ) -> Option<ReplayedDrive> {
+        let (recording, (drive, spec)) = (file_name(&self.recording), live_drive.only()?);
         let name = match &self.what_if {
             None => format!("{} of {recording}", spec.name),
             Some(_) => format!("{} of {recording}, what if", spec.name),
@@ -337,7 +341,7 @@ impl Replay {
         }
         let profile_toml = drive.profile().to_toml();
         let latencies = Latencies::of_all(&outcome);
-        ReplayedDrive { name: spec.name.clone(), report, details, profile_toml, latencies }
+        Some(ReplayedDrive { name: spec.name.clone(), report, details, profile_toml, latencies })
     }
 }
 

@@ -79,6 +79,7 @@ impl WhatIf {
             // A state that was given takes the place of a saved one.
             from_state: spec.from_state.clone().filter(|_| self.precondition.is_none()),
             is_shared: spec.is_shared,
+            own_seed: spec.own_seed,
         })
     }
 
@@ -113,6 +114,7 @@ mod tests {
             precondition: Precondition::None,
             from_state: None,
             is_shared: false,
+            own_seed: None,
         };
         let layers: Chain = if layers.is_empty() { Chain::default() } else { layers.parse().unwrap() };
         let assign = vec![Rules("class=8".parse().unwrap())];

@@ -65,7 +65,8 @@ pub(super) fn settle(
     let tops = &stand.opened.tops;
     let capacity = if tops.is_empty() { profile.capacity() } else { tops.iter().map(|top| top.info().bytes()).sum() };
     // Where hosts have the FTLs, these amplify writes.
-    let ftls: Vec<Rc<Ssd>> = stand.opened.layers.iter().filter_map(|layer| layer.node.flash().cloned()).collect();
+    let ftls: Vec<Rc<Ssd>> =
+        stand.opened.layers.iter().filter_map(|layer| Some(layer.node.ftl()?.ssd().clone())).collect();
     let ssds = if ftls.is_empty() { stand.rig.ssds().cloned().collect() } else { ftls };
     let windows = Windows::new(load, capacity, ssds, progress.clone());
     let settled = bring(&mut stand.rig, load, &drives, &windows, Seed::new(run.seed))?;

@@ -17,6 +17,7 @@ use crate::alone::UNMARKED;
 use crate::array_members::in_words;
 use crate::forwarded::Forwarded;
 use crate::live::SsdExport;
+use crate::live_drive::close;
 use crate::wall::settle;
 
 /// How long drives of other servers may answer nothing at the end.
@@ -117,7 +118,7 @@ impl ArrayExport {
 
     /// Ends the array in order, so that it opens without a member, too. Drives of other servers get a few seconds for it; where they do not
     /// answer, the array is as after a crash.
-    pub fn shut_down(&self, executor: &mut Executor) {
+    fn shut_down(&self, executor: &mut Executor) {
         let array = self.array.clone();
         // One that is not there would answer nothing, and keep the others waiting.
         let is_there = |number: &usize| self.under[*number].connection().is_none_or(|drive| !drive.is_lost());
@@ -135,6 +136,28 @@ impl ArrayExport {
             true => drop(executor.block_on(task)),
             false => drop(settle(executor, ("the array", LAST_PATIENCE), &remote, task)),
         }
+    }
+
+    /// Checks the tables of its models.
+    ///
+    /// # Errors
+    /// The problem, in one sentence.
+    pub fn check(&self) -> Result<(), String> {
+        let checked = |(name, model): (&str, &Rc<SsdExport>)| {
+            model.ssd().check().map_err(|problem| format!("drive {name}: {problem}"))
+        };
+        self.models().try_for_each(checked)
+    }
+
+    /// Ends the array, turns its models off, and closes their files.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn close(&self, executor: &mut Executor) -> Result<(), String> {
+        self.shut_down(executor);
+        // All of them are to be closed.
+        let closed: Vec<_> = self.models().map(|(name, model)| close(executor, name, model)).collect();
+        closed.into_iter().collect()
     }
 
     /// Calls `line` with a line of text for each event of the members from now on.
@@ -201,13 +224,13 @@ impl Export for ArrayExport {
     }
 
     fn sources(&self) -> Vec<Rc<dyn Source>> {
-        self.under.iter().filter_map(|drive| Some(drive.reached()?.clone() as Rc<dyn Source>)).collect()
+        self.under.iter().flat_map(Under::sources).collect()
     }
 
     /// Those of each model, with its name.
     fn settings(&self) -> Vec<(String, String)> {
         let models = self.under.iter().filter_map(|drive| Some((drive.name(), drive.model()?)));
-        models.flat_map(|(name, model)| settings_of(name, &**model)).collect()
+        models.flat_map(|(name, model)| settings_of(name, model.settings())).collect()
     }
 
     fn faults(&self) -> Vec<FaultCount> {

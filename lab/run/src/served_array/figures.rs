@@ -1,11 +1,10 @@
-//! What every served array reports alike, whether it keeps records or is a layer of a [group](crate::GroupSpec): its members' figures,
+//! What every served array reports alike, whether it keeps records or is a layer of a [chain](crate::LiveSpec): its members' figures,
 //! their events in words, the faults of its drives, and whether it is lost.
 
 use nandscape_lab_workload::Direction;
 use nandscape_layers_array::{Array, News, ScrubReport};
-use nandscape_transport_reactor::{Export, FaultCount};
+use nandscape_transport_reactor::FaultCount;
 
-use crate::live::SsdExport;
 use crate::tap::Tail;
 
 /// Percentiles of the reads of a drive, by the name of the counter; 1 is the longest.
@@ -38,10 +37,9 @@ pub(crate) fn of_reads(tail: &Tail) -> Vec<(&'static str, f64)> {
     })
 }
 
-/// The fault rules of a drive, with its name.
-pub(crate) fn faults(name: &str, export: &SsdExport) -> Vec<FaultCount> {
-    let named = |count: FaultCount| FaultCount { rule: format!("{name}={}", count.rule), ..count };
-    export.faults().into_iter().map(named).collect()
+/// Fault rules of a drive, with its name.
+pub(crate) fn named(name: &str, faults: Vec<FaultCount>) -> impl Iterator<Item = FaultCount> {
+    faults.into_iter().map(move |count| FaultCount { rule: format!("{name}={}", count.rule), ..count })
 }
 
 /// Why an array takes no writes, if it takes none.

@@ -15,7 +15,8 @@
 //! An array over models in memory ends with the process, as the models do. An array over files or remote drives keeps records on
 //! them, reopens, and outlasts crashes.
 //!
-//! Left out: Flash on Rails, which keeps writes in the host's memory for seconds; recordings, which a [group](crate::GroupSpec) has.
+//! Left out: Flash on Rails, which keeps writes in the host's memory for seconds; recordings, which arrays among
+//! [layers](crate::LiveSpec) have.
 
 mod absent;
 pub(crate) mod export;
@@ -23,7 +24,7 @@ pub(crate) mod figures;
 mod member;
 mod open;
 pub(crate) mod orders;
-mod plain;
+pub(crate) mod plain;
 mod records;
 
 use std::rc::Rc;
@@ -35,14 +36,14 @@ use nandscape_layers_array::{Config, JournalMode, Shape};
 use nandscape_sim::{Executor, Seed, Span};
 
 pub use export::ArrayExport;
-pub use member::MemberSpec;
-use member::Under;
+use member::{Under, build};
 use open::{Known, Opening, open};
 use records::look_for_records;
 
 use crate::alone::{UNMARKED, User};
 use crate::forwarded::Forwarded;
 use crate::live::{SsdExport, offers_of_model};
+use crate::live_drive::LiveSpec;
 use crate::remote::RemoteSpec;
 use crate::simulation::Progress;
 use crate::wall::settle;
@@ -60,7 +61,7 @@ pub struct ArraySpec {
     /// Settings.
     pub config: Config,
     /// Its drives; those beyond the members are spares.
-    pub members: Vec<MemberSpec>,
+    pub members: Vec<LiveSpec>,
     /// Whether existing drives are emptied, and the array is created anew.
     pub creates: bool,
     /// Whether an array is opened without drives that are out of reach or cannot be read.
@@ -72,8 +73,7 @@ pub struct ArraySpec {
 impl ArraySpec {
     /// Whether the array outlasts the process, if its models with a file are `in_files`.
     fn lasts(&self, in_files: &[bool]) -> bool {
-        let is_remote = |member: &MemberSpec| matches!(member.lowest(), MemberSpec::Remote(_));
-        in_files.contains(&true) || self.members.iter().any(is_remote)
+        in_files.contains(&true) || self.members.iter().any(|member| member.remote().is_some())
     }
 
     /// Builds its drives, connects to remote drives, and makes or opens the array. Blocks until that is done.
@@ -91,8 +91,7 @@ impl ArraySpec {
         self.check_distinct().map_err(failed)?;
         let in_files: Vec<bool> = files.iter().map(Option::is_some).collect();
         let is_new = |file: &Option<StoreFile>| file.as_ref().is_none_or(|file| file.before().starts == 0);
-        let all_new =
-            files.iter().all(is_new) && !self.members.iter().any(|one| matches!(one.lowest(), MemberSpec::Remote(_)));
+        let all_new = files.iter().all(is_new) && !self.members.iter().any(|one| one.remote().is_some());
         let opening = match self.lasts(&in_files) || self.config.journal == JournalMode::Data {
             false => Opening::ForNow,
             true if all_new => Opening::New,
@@ -101,7 +100,7 @@ impl ArraySpec {
         };
         let members = self.members.iter().zip(files);
         let built: Vec<Result<Under, String>> =
-            members.map(|(member, file)| member.build(executor, seed, file, progress)).collect();
+            members.map(|(member, file)| build(member, executor, (seed, file), progress)).collect();
         let models: Vec<_> = built.iter().filter_map(|drive| drive.as_ref().ok()?.model().cloned()).collect();
         let made = self.over(executor, seed, built, opening).and_then(|array| {
             // Only now it is known that the drives are members.
@@ -164,11 +163,8 @@ impl ArraySpec {
 
     /// A drive that is a member twice would be rebuilt over itself. Two ways of writing one URL are seen later, by its mark.
     fn check_distinct(&self) -> Result<(), String> {
-        let remote = self.members.iter().filter_map(|member| match member.lowest() {
-            MemberSpec::Remote(spec) => Some(spec),
-            // An FTL marks its drive, and two of one drive are rejected.
-            _ => None,
-        });
+        // An FTL marks its drive, and two of one drive are rejected.
+        let remote = self.members.iter().filter_map(LiveSpec::remote);
         let mut seen: Vec<&RemoteSpec> = Vec::new();
         for spec in remote {
             if let Some(other) = seen.iter().find(|other| other.target == spec.target) {
@@ -191,9 +187,10 @@ impl ArraySpec {
                 Ok(drive) => under.push(drive),
                 Err(_) if self.is_degraded && opening == Opening::Again => lacking.push(number),
                 Err(problem) if opening == Opening::Again => {
-                    let rebuilt = match self.members[number].lowest() {
-                        MemberSpec::Remote(_) | MemberSpec::Hosted(_) => "",
-                        _ => "; without its file it is new, and is rebuilt",
+                    let member = &self.members[number];
+                    let rebuilt = match member.remote().is_some() || member.is_over_chunks() {
+                        true => "",
+                        false => "; without its file it is new, and is rebuilt",
                     };
                     return Err(format!(
                         "{problem}; --array-degraded opens the array without it, if it tolerates that{rebuilt}"
@@ -206,7 +203,7 @@ impl ArraySpec {
         let smallest = under.iter().map(Under::info).min_by_key(|info| info.blocks);
         for number in lacking {
             let like = smallest.ok_or("none of its drives can be used")?;
-            under.insert(number, Under::absent(self.members[number].name(), like));
+            under.insert(number, Under::absent(&self.members[number], like));
         }
         Ok(under)
     }
@@ -238,12 +235,13 @@ fn without(under: &[Under], problem: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live_drive::LowestSpec;
 
     /// The problem of an array of three drives of other servers, if two are one.
     fn problem(urls: [&str; 3]) -> Option<String> {
         let member = |(number, url): (usize, &str)| {
             let target = url.parse().expect("a valid URL");
-            MemberSpec::Remote(RemoteSpec { name: format!("drive-{number}"), target, seed: 1 })
+            LowestSpec::Remote(RemoteSpec { name: format!("drive-{number}"), target, seed: 1 }).into()
         };
         let spec = ArraySpec {
             name: "array".to_owned(),

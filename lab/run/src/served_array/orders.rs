@@ -4,7 +4,6 @@
 use std::rc::Rc;
 
 use nandscape_layers_array::Array;
-use nandscape_transport_reactor::Export;
 
 use crate::array_members::in_words;
 
@@ -75,9 +74,9 @@ pub(crate) fn of_one<'a>(drives: &[&str], setting: &'a str) -> Option<(usize, &'
     named.min_by_key(|(_, own)| own.len())
 }
 
-/// The settings of a drive below an array, with its name.
-pub(crate) fn settings_of(name: &str, export: &dyn Export) -> Vec<(String, String)> {
-    export.settings().into_iter().map(|(key, value)| (format!("{name}.{key}"), value)).collect()
+/// Settings of a drive below an array, with its name.
+pub(crate) fn settings_of(name: &str, settings: Vec<(String, String)>) -> impl Iterator<Item = (String, String)> {
+    settings.into_iter().map(move |(key, value)| (format!("{name}.{key}"), value))
 }
 
 /// A name that is none of the drives.

@@ -6,14 +6,26 @@ use std::rc::Rc;
 use nandscape_drive::{CommandRef, Drive, DriveInfo, Io};
 use nandscape_wire_nvme::vendor::{FAST_FAIL, PREDICT_ONLY, PREEMPT};
 
+use crate::remote::Far;
+
 /// The bits of CDW2 with the hints of a Read on background work.
-pub(super) const HINTS: u32 = FAST_FAIL | PREEMPT | PREDICT_ONLY;
+const HINTS: u32 = FAST_FAIL | PREEMPT | PREDICT_ONLY;
 
 /// See the file.
-pub(super) struct Plain {
-    pub(super) below: Rc<dyn Drive>,
+pub(crate) struct Plain {
+    below: Rc<dyn Drive>,
     /// The bits of [`HINTS`] that it honours.
-    pub(super) honours: u32,
+    honours: u32,
+}
+
+impl Plain {
+    /// A remote drive with the bits that it honours.
+    pub(crate) fn over(far: &Rc<Far>) -> Rc<dyn Drive> {
+        match far.connection().identity().attributes & HINTS {
+            HINTS => far.clone(),
+            honours => Rc::new(Plain { below: far.clone(), honours }),
+        }
+    }
 }
 
 impl Drive for Plain {

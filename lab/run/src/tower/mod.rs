@@ -5,7 +5,7 @@
 //! | `mod` | what lies below an engine, new or in a saved state, and a run of the engine on it |
 //! | `gate` | the way of the engine, closed before a state is saved |
 //! | `watch` | the report of the measured phase |
-//! | `recorded` | a run whose commands are recorded |
+//! | `recorded` | the recording of its commands |
 //! | `figures` | what the drives have done |
 //!
 //! Left out: workloads, which a [`Simulation`](crate::Simulation) runs.
@@ -24,9 +24,9 @@ use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use};
 use nandscape_sim::{Seed, Sim};
+use nandscape_transport_reactor::recording::Tape;
 
 use self::gate::Gate;
-use self::recorded::Outside;
 use self::watch::{Watch, Watching};
 use crate::build::Precondition;
 use crate::chain::{self, Chain, LayerSettings, Named, Opened, Opening};
@@ -136,7 +136,7 @@ impl Below {
         self.check(drive)?;
         let drives = self.drives.iter().map(saved::without_faults).collect::<Result<_, RunError>>()?;
         let wanted = Wanted::default();
-        let below = Below { save_after: Some(path), save: None, wanted, drives, ..self.clone() };
+        let below = Below { save_after: Some(path), save: None, record: None, wanted, drives, ..self.clone() };
         Ok(Some((below, saved::without_faults(drive)?)))
     }
 
@@ -162,11 +162,15 @@ impl Below {
     }
 
     fn check(&self, drive: &Resolved) -> Result<(), TowerError> {
+        if self.record.is_some() && self.needs == Needs::Chunks {
+            return Err(RunError::Workload(
+                "--record: commands on chunks name lists of addresses in the memory of their host, which a recording does not have; \
+                 --chrome-trace FILE has all events"
+                    .to_owned(),
+            )
+            .into());
+        }
         let checked = match self.needs {
-            _ if self.record.is_some() && self.keeps_more() => {
-                Err("a recording begins with new drives, and its replay has the report: a recording alone is valid"
-                    .to_owned())
-            }
             _ if self.layers.is_empty() => Ok(()),
             Needs::Blocks => chain::check_over(&self.layers, drive),
             Needs::Chunks => chain::check_chunks(&self.layers),
@@ -174,12 +178,6 @@ impl Below {
         checked.map_err(TowerError::Layers)?;
         let mut saves = self.save_after.iter().chain(&self.save);
         Ok(saves.try_for_each(|path| check_can_save(drive, path))?)
-    }
-
-    /// Whether a state or a report is wanted.
-    fn keeps_more(&self) -> bool {
-        let has_state = self.from.is_some() || self.save.is_some() || self.save_after.is_some();
-        has_state || self.wanted.details || self.wanted.trace
     }
 
     fn store(&self) -> StoreKind {
@@ -201,23 +199,20 @@ impl Below {
         body: impl FnOnce(Rc<Top>) -> F,
     ) -> Result<Ran<T>, E>
     where
-        T: 'static,
-        E: From<TowerError> + 'static,
-        F: Future<Output = Result<T, E>> + 'static,
+        E: From<TowerError>,
+        F: Future<Output = Result<T, E>>,
     {
-        match &self.record {
-            Some(path) => recorded::run(self, drive, (seed, path), body),
-            None => {
-                let mut tower = Tower::build(drive, self, seed)?;
-                let outcome = tower.rig.run(body(tower.top.clone())).map_err(TowerError::from)??;
-                let report = tower.top.watch.as_ref().and_then(|watch| watch.take_report());
-                let trace = self.wanted.trace.then(|| tower.rig.chrome_json());
-                if let Some(path) = &self.save_after {
-                    tower.save((path, &self.chain), (seed, load))?;
-                }
-                Ok(Ran { outcome, report, trace })
-            }
+        let mut tower = Tower::build(drive, self, seed)?;
+        let outcome = tower.rig.run(body(tower.top.clone())).map_err(TowerError::from)??;
+        let report = tower.top.watch.as_ref().and_then(|watch| watch.take_report());
+        let trace = self.wanted.trace.then(|| tower.rig.chrome_json());
+        if let Some((tape, path)) = tower.top.tape.as_ref().zip(self.record.as_deref()) {
+            recorded::end(tape, path)?;
         }
+        if let Some(path) = &self.save_after {
+            tower.save((path, &self.chain), (seed, load))?;
+        }
+        Ok(Ran { outcome, report, trace })
     }
 }
 
@@ -231,16 +226,11 @@ fn check_can_save(drive: &Resolved, path: &Path) -> Result<(), StateError> {
 pub struct Top {
     sim: Sim,
     ssds: Vec<Rc<Ssd>>,
-    way: Way,
+    node: Rc<dyn Node>,
+    /// Those of its connections, which are closed before a state is saved.
+    gates: RefCell<Vec<Rc<Gate>>>,
+    tape: Option<Rc<Tape>>,
     watch: Option<Rc<Watch>>,
-}
-
-/// How an engine reaches the top.
-enum Way {
-    /// By connections, whose gates are closed before a state is saved.
-    Node { node: Rc<dyn Node>, gates: RefCell<Vec<Rc<Gate>>> },
-    /// Through a port that records.
-    Port(Rc<Outside>),
 }
 
 impl Top {
@@ -251,10 +241,7 @@ impl Top {
 
     /// What is at the top.
     pub fn info(&self) -> DriveInfo {
-        match &self.way {
-            Way::Node { node, .. } => node.info(),
-            Way::Port(outside) => outside.info(),
-        }
+        self.node.info()
     }
 
     /// A connection to the top, with so many entries at most.
@@ -262,25 +249,19 @@ impl Top {
     /// # Errors
     /// When there is no queue pair left.
     pub fn connect(&self, entries: u32) -> Result<Rc<dyn Drive>, Refused> {
-        let (node, gates) = match &self.way {
-            Way::Node { node, gates } => (node, gates),
-            Way::Port(outside) => return Ok(outside.clone()),
-        };
-        let connected = node.connect(Use { role: Role::Any, entries })?;
+        let connected = self.node.connect(Use { role: Role::Any, entries })?;
+        let connected = self.tape.as_ref().map_or(connected.clone(), |tape| tape.over(connected));
         let gate = Gate::over(&self.sim, connected);
-        gates.borrow_mut().push(gate.clone());
+        self.gates.borrow_mut().push(gate.clone());
         Ok(match &self.watch {
             Some(watch) => Tap::over(&self.sim, gate, watch.clone()),
             None => gate,
         })
     }
 
-    /// The admin queue of the top, where it has one. An array has none, and a port records none.
+    /// The admin queue of the top, where it has one. An array has none, and commands to one would not be recorded.
     pub fn admin(&self) -> Option<Rc<dyn Drive>> {
-        match &self.way {
-            Way::Node { node, .. } => node.connect(Use { role: Role::Admin, entries: 32 }).ok(),
-            Way::Port(_) => None,
-        }
+        self.node.connect(Use { role: Role::Admin, entries: 32 }).ok().filter(|_| self.tape.is_none())
     }
 
     /// The drives.
@@ -343,16 +324,16 @@ impl Tower {
         let watching = || Watching { created, seed, tallies, opened: opened.clone(), settings };
         let watch = below.wanted.details.then(|| Watch::new(&rig, watching()));
         let (sim, ssds) = (rig.sim().clone(), rig.ssds().cloned().collect());
-        let top = Rc::new(Top { sim, ssds, way: Way::Node { node, gates: RefCell::default() }, watch });
+        let given: Vec<RigDrive> = rig.drives().iter().map(|drive| drive.given.clone()).collect();
+        let tape = recorded::begin(below, (&sim, seed), &given, &node.info())?;
+        let top = Rc::new(Top { sim, ssds, node, gates: RefCell::default(), tape, watch });
         Ok(Tower { rig, opened, top })
     }
 
     /// Brings drives and layers to rest after the run of a load, and saves their state. None of them may be used afterwards.
     fn save(&mut self, (path, chain): (&Path, &Chain), (seed, load): (u64, &EngineLoad)) -> Result<(), TowerError> {
-        if let Way::Node { gates, .. } = &self.top.way {
-            for gate in gates.take() {
-                self.rig.run(gate.close())?;
-            }
+        for gate in self.top.gates.take() {
+            self.rig.run(gate.close())?;
         }
         let drives = self.rig.drives().clone();
         let history = drives[0].history_with(seed, &load.name);

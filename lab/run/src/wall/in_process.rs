@@ -17,7 +17,7 @@ use super::ring::RingDrive;
 use super::signals;
 use crate::live::{LiveDrives, SsdExport};
 use crate::precompletion::{NEEDS_NOTICES, NO_ROOM, give_window};
-use crate::watched::{LiveReport, LiveWatch, Observed};
+use crate::watched::{LiveReport, LiveWatch};
 
 /// The drive among the exports of its reactor.
 const DRIVE: u16 = 0;
@@ -56,9 +56,12 @@ impl InProcess {
         let life = move || -> Result<Option<LiveReport>, String> {
             let mut executor = Executor::new();
             let sim = executor.sim();
-            let Built { export, observed, model } = Built::of(&drives, &mut executor)?;
-            let admin = model.as_ref().map(|model| admin_queue(&sim, model)).transpose()?;
-            let notices = match (window, &model, &admin) {
+            let built = drives.build(std::slice::from_mut(&mut executor), &()).map_err(|error| error.to_string())?;
+            let drive = built.into_iter().next().expect("a drive was specified");
+            // Clients reach it without layers.
+            let model = drive.alone();
+            let admin = model.map(|model| admin_queue(&sim, model)).transpose()?;
+            let notices = match (window, model, &admin) {
                 (None, ..) => None,
                 (Some(window), Some(model), Some(admin)) => Some(announce(&mut executor, model, &**admin, window)?),
                 (Some(_), ..) => return Err(BELOW_LAYERS.to_owned()),
@@ -67,9 +70,9 @@ impl InProcess {
             names.extend(admin.iter().map(|_| "admin".to_owned()));
             let admin = admin.map(|admin| Rc::new(Admin(admin)) as Rc<dyn Export>);
             let has_admin = admin.is_some();
-            let mut port = Port::new(&sim, [export].into_iter().chain(admin).collect());
-            let watch =
-                with_report.then(|| LiveWatch::start(std::slice::from_ref(&sim), drives.seed, vec![Some(observed)]));
+            let mut port = Port::new(&sim, [drive.clone() as Rc<dyn Export>].into_iter().chain(admin).collect());
+            let watch = with_report
+                .then(|| LiveWatch::start(std::slice::from_ref(&sim), drives.seed, std::slice::from_ref(&drive)));
             if let Some(watch) = watch.clone() {
                 port.observe(move |released| watch.released(released));
             }
@@ -130,31 +133,9 @@ impl InProcess {
     }
 }
 
-/// The drive, or drives below layers that take several.
-struct Built {
-    export: Rc<dyn Export>,
-    observed: Observed,
-    /// The drive if clients reach it without layers.
-    model: Option<Rc<SsdExport>>,
-}
-
 /// Why there are no notices.
 const BELOW_LAYERS: &str = "layers pass no notices of a drive, for which host.completion=precompletion waits; another policy is valid, or a \
     drive without layers";
-
-impl Built {
-    fn of(drives: &LiveDrives, executor: &mut Executor) -> Result<Built, String> {
-        if let Some(spec) = drives.group() {
-            let export = Rc::new(spec.build(executor, drives.seed, &())?);
-            drives.assign.iter().take(1).for_each(|rules| rules.assign_to(&*export));
-            return Ok(Built { export: export.clone(), observed: Observed::Group(export, spec), model: None });
-        }
-        let built = drives.build(std::slice::from_mut(executor), &()).map_err(|error| error.to_string())?;
-        let (drive, spec) = built.into_iter().zip(&drives.drives).next().expect("a drive was specified");
-        let model = drive.is_alone().then(|| drive.model.clone());
-        Ok(Built { export: drive.export(), observed: Observed::Drive(drive, spec.clone()), model })
-    }
-}
 
 /// The admin queue of a drive.
 fn admin_queue(sim: &Sim, drive: &SsdExport) -> Result<Rc<QueueDrive>, String> {
@@ -232,6 +213,7 @@ mod tests {
             precondition: Precondition::Full,
             from_state: None,
             is_shared: false,
+            own_seed: None,
         };
         LiveDrives {
             version: String::new(),

@@ -45,6 +45,7 @@ fn drives(seed: u64) -> LiveDrives {
         precondition: Precondition::None,
         from_state: None,
         is_shared: false,
+        own_seed: None,
     };
     LiveDrives { version: "test".to_owned(), seed, drives: vec![spec], layers: Chain::default(), assign: Vec::new() }
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use nandscape_drive::DriveInfo;
-use nandscape_lab_run::{LiveDrive, LiveDrives, Replay, Replayed, Report};
+use nandscape_lab_run::{LiveDrives, Replay, Replayed, Report};
 use nandscape_sim::Executor;
 use nandscape_sim::trace::chrome_json;
 use nandscape_transport_reactor::handle::{Figures, Handle};
@@ -35,28 +35,17 @@ pub(crate) fn serve(
         let reactor = scope.spawn(move || {
             let mut timelines = live.timelines();
             let sims: Vec<_> = timelines.iter().map(Executor::sim).collect();
-            let group =
-                live.group().map(|spec| (spec.name.clone(), spec.build(&mut timelines[0], live.seed, &()).unwrap()));
-            let group = group.map(|(name, group)| (name, Rc::new(group)));
-            group.iter().zip(&live.assign).for_each(|((_, group), rules)| rules.assign_to(&**group));
-            let drives = if group.is_none() { live.build(&mut timelines, &()).unwrap() } else { Vec::new() };
-            let exports: Vec<Rc<dyn Export>> = match &group {
-                Some((_, group)) => vec![group.clone()],
-                None => drives.iter().map(LiveDrive::export).collect(),
-            };
+            let drives = live.build(&mut timelines, &()).unwrap();
+            let exports: Vec<_> = drives.iter().map(|drive| drive.clone() as Rc<dyn Export>).collect();
             sims.iter().for_each(|sim| sim.trace().switch_on());
             let mut port = Port::apart(&sims, exports.clone());
             port.record(Recorder::create(record, &serde_json::to_string(live).unwrap()).unwrap());
-            let names = match &group {
-                Some((name, _)) => vec![name.clone()],
-                None => live.drives.iter().map(|drive| drive.name.clone()).collect(),
-            };
+            let names = drives.iter().map(|drive| drive.name().to_owned()).collect();
             let setup = Setup { timelines, port, names, poll, log: Box::new(|_| {}) };
             let (reactor, handle) = Reactor::new(setup).unwrap();
             tell.send((handle, exports[0].info())).unwrap();
             let (_timelines, figures) = reactor.run().unwrap();
             drives.iter().for_each(|drive| drive.check().unwrap());
-            group.iter().for_each(|(_, group)| group.check().unwrap());
             (chrome_json(sims.iter().map(|sim| sim.trace())), figures)
         });
         let (handle, info) = ready.recv().unwrap();

@@ -3,16 +3,12 @@
 //!
 //! `NANDSCAPE_TEST_SEED` gives another seed.
 
-use std::rc::Rc;
-
 use nandscape_device_ssd::Resolved;
 use nandscape_drive::conformance::Host;
 use nandscape_drive::testing::tenant::{Tenant, run};
 use nandscape_drive::{HostMem, Subsystem};
 use nandscape_lab_run::chain::{check_chunks, is_over_chunks, offers};
-use nandscape_lab_run::{
-    ArraySpec, Chain, DriveSpec, GroupSpec, LayersExport, MemberSpec, Offers, Precondition, offers_of_model,
-};
+use nandscape_lab_run::{ArraySpec, Chain, DriveSpec, LiveSpec, LowestSpec, Offers, Precondition, offers_of_model};
 use nandscape_layers_array::Config;
 use nandscape_sim::{Executor, Rng, Seed, Sim};
 use nandscape_transport_reactor::Connect as _;
@@ -253,22 +249,25 @@ fn spec(number: u64, profile: &Resolved) -> DriveSpec {
         precondition: Precondition::None,
         from_state: None,
         is_shared: false,
+        own_seed: None,
     }
 }
 
 /// Layers over as many drives as they take.
-fn group(words: &[&str]) -> GroupSpec {
+fn group(words: &[&str]) -> LiveSpec {
     let chain: Chain = words.join(" ").parse().unwrap();
     let layers = chain.resolve().unwrap();
     let profile = if is_over_chunks(&layers) { profile_of_chunks() } else { profile() };
-    let drives = (0..crate::kinds::takes(words) as u64).map(|number| spec(number, &profile)).collect();
-    GroupSpec { name: "array".to_owned(), drives, chain }
+    let drives =
+        (0..crate::kinds::takes(words) as u64).map(|number| LowestSpec::Model(spec(number, &profile))).collect();
+    LiveSpec { name: "array".to_owned(), drives, chain }
 }
 
 fn every_opcode(words: &[&str]) {
     let mut executor = Executor::new();
     let sim = executor.sim();
-    let export = group(words).build(&mut executor, seed(), &()).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+    let export =
+        group(words).build(&mut executor, seed(), Vec::new(), &()).unwrap_or_else(|error| panic!("{words:?}: {error}"));
     let is_split = words.iter().any(|word| word.starts_with("raid") || word.starts_with("ahci"));
     let of = format!("{}, seed {}", words.join(" "), seed());
     let offers = export.offers();
@@ -295,16 +294,15 @@ fn every_opcode_through_layers_of_a_drive_and_of_members() {
         let chain: Chain = text.parse().unwrap();
         let mut executor = Executor::new();
         let (sim, small) = (executor.sim(), profile());
-        let model = Rc::new(spec(0, &small).build(&sim, seed(), &()).unwrap());
-        let export = LayersExport::over_model((&sim, seed()), (&spec(0, &small), &model), &chain).unwrap();
+        let over = |number| LiveSpec { chain: chain.clone(), ..LowestSpec::Model(spec(number, &small)).into() };
+        let export = over(0).build(&mut executor, seed(), Vec::new(), &()).unwrap();
         let client = Client::new(&sim, &*export.subsystem().unwrap(), true, text.to_owned());
         executor.block_on(client.sends_all()).unwrap();
-        let member = |number| MemberSpec::Layered(Box::new(MemberSpec::Model(spec(number, &small))), chain.clone());
         let array = ArraySpec {
             name: "array".to_owned(),
             shape: "raid5:3".parse().unwrap(),
             config: Config::default(),
-            members: (0..3).map(member).collect(),
+            members: (0..3).map(over).collect(),
             creates: false,
             is_degraded: false,
             overwrites: false,

@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
-use nandscape_drive::{Drive, Stage};
+use nandscape_drive::{Drive, Node, Role, Stage, Use};
+use nandscape_lab_run::chain::{ModelNode, Opening, drives_below, open_in};
 use nandscape_lab_run::{
-    ArraySpec, Chain, DriveSpec, LayersExport, MemberSpec, Precondition, Rig, RigDrive, Rules, Wanted, array_on,
-    block_layer, offers_of_model,
+    ArraySpec, Chain, DriveSpec, LiveSpec, LowestSpec, Precondition, Rig, RigDrive, Rules, Wanted, array_on,
+    block_layer, build_drive,
 };
 use nandscape_lab_workload::{Direction, JobSpec, Limit, Outcome, Runner, Workload};
 use nandscape_layers_array::Config;
@@ -39,6 +40,7 @@ fn spec(number: u64) -> DriveSpec {
         precondition: Precondition::Steady,
         from_state: None,
         is_shared: false,
+        own_seed: None,
     }
 }
 
@@ -107,7 +109,7 @@ fn a_served_array_accounts_for_time_as_a_simulated_one() {
         name: "array".to_owned(),
         shape,
         config,
-        members: (0..MEMBERS).map(|number| MemberSpec::Model(spec(number))).collect(),
+        members: (0..MEMBERS).map(|number| LowestSpec::Model(spec(number)).into()).collect(),
         creates: false,
         is_degraded: false,
         overwrites: false,
@@ -126,11 +128,7 @@ fn simulated_and_served(config: &nandscape_host_block::Config, chain: &str, load
     let simulated = rig.run(outcome(rig.sim().clone(), top, load())).unwrap();
 
     let mut executor = Executor::new();
-    let model = Rc::new(spec(0).build(&executor.sim(), SEED, &()).unwrap());
-    let (chain, offers) = (chain.parse().unwrap(), offers_of_model(&model.info()));
-    let export =
-        LayersExport::over((&executor.sim(), SEED), "drive-0", (model.clone(), offers), Some(model), (&chain, &[]))
-            .unwrap();
+    let export = over(&chain.parse().unwrap(), 0).build(&mut executor, SEED, Vec::new(), &()).unwrap();
     let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap(), load())).unwrap();
     [simulated, served]
 }
@@ -166,10 +164,8 @@ fn a_served_block_layer_prefers_the_client_that_a_rule_makes_urgent() {
     let share = |rules: &str| {
         let mut executor = Executor::new();
         let sim = executor.sim();
-        let model = Rc::new(spec(0).build(&sim, SEED, &()).unwrap());
-        let (chain, offers) = ("block,scheduler=cfq,depth=4".parse().unwrap(), offers_of_model(&model.info()));
-        let below = (model.clone() as Rc<dyn Export>, offers);
-        let export = LayersExport::over((&sim, SEED), "drive-0", below, Some(model), (&chain, &[])).unwrap();
+        let chain = "block,scheduler=cfq,depth=4".parse().unwrap();
+        let export = over(&chain, 0).build(&mut executor, SEED, Vec::new(), &()).unwrap();
         Rules(rules.parse().unwrap()).assign_to(&export);
         let mut workload = classes();
         workload.jobs.iter_mut().for_each(|job| (job.class, job.tenant) = (0, 0));
@@ -184,13 +180,17 @@ fn a_served_block_layer_prefers_the_client_that_a_rule_makes_urgent() {
     assert!(urgent > 0.3 && plain < 0.15, "{urgent} and {plain}");
 }
 
+/// Layers over a drive.
+fn over(chain: &Chain, number: u64) -> LiveSpec {
+    LiveSpec { chain: chain.clone(), ..LowestSpec::Model(spec(number)).into() }
+}
+
 fn array_over(chain: &Chain) -> ArraySpec {
-    let member = |number| MemberSpec::Layered(Box::new(MemberSpec::Model(spec(number))), chain.clone());
     ArraySpec {
         name: "array".to_owned(),
         shape: "raid5:3".parse().unwrap(),
         config: Config::default(),
-        members: (0..MEMBERS).map(member).collect(),
+        members: (0..MEMBERS).map(|number| over(chain, number)).collect(),
         creates: false,
         is_degraded: false,
         overwrites: false,
@@ -212,4 +212,63 @@ fn layers_below_a_served_array_account_for_all_time() {
     }
     let parts = export.parts();
     assert!(parts.iter().all(|(_, counters)| counters["block_reads_total"] > 0.0), "{parts:?}");
+}
+
+/// Chains in which a layer of each kind lies over one of another, and a tree.
+const CHAINS: [&str; 4] = [
+    "block raid5:3",
+    "ftl block",
+    "raid5:3 cache,memory=64KiB",
+    "safe=raid1:2,over=drive-0+drive-1 fast=cache,memory=64KiB,over=drive-2 raid0:2,over=safe+fast",
+];
+
+/// The profile of the drives below a chain.
+fn below(chain: &Chain) -> Resolved {
+    if chain.has_ftl() { crate::chains::profile_of_chunks() } else { resolved() }
+}
+
+/// A load on a chain in a simulation.
+fn simulated(chain: &Chain, drives: u64) -> Outcome {
+    let mut executor = Executor::new();
+    let (sim, profile) = (executor.sim(), below(chain));
+    let precondition = if chain.has_ftl() { Precondition::None } else { Precondition::Steady };
+    let mut nodes: Vec<(String, Rc<dyn Node>)> = Vec::new();
+    for number in 0..drives {
+        let seed = Seed::new(SEED).child("live").nth(number);
+        let ssd = Rc::new(build_drive(&sim, &profile, StoreKind::None, precondition, seed, &()).unwrap());
+        let node = ModelNode::new(&sim, &ssd, &profile);
+        executor.block_on(node.open_chunks()).unwrap().unwrap();
+        nodes.push((format!("drive-{number}"), Rc::new(node)));
+    }
+    let seed = Seed::new(SEED).child("layers");
+    let how = Opening { seed, precondition: Precondition::Steady, ..Opening::new(&sim, "") };
+    let opened = open_in(&how, &chain.resolve().unwrap(), nodes, &[]).unwrap();
+    let top = opened.tops[0].connect(Use { role: Role::Any, entries: u32::MAX }).unwrap();
+    executor.block_on(outcome(sim, top, load())).unwrap()
+}
+
+#[test]
+fn served_chains_account_for_time_as_simulated_ones() {
+    for words in CHAINS {
+        let chain: Chain = words.parse().unwrap();
+        let drives = drives_below(&chain.resolve().unwrap()) as u64;
+        let profile = below(&chain).to_toml();
+        let model = |number| LowestSpec::Model(DriveSpec { profile: profile.clone(), ..spec(number) });
+        let live = LiveSpec { name: "top".to_owned(), drives: (0..drives).map(model).collect(), chain: chain.clone() };
+        let mut executor = Executor::new();
+        let export = live.build(&mut executor, SEED, Vec::new(), &()).unwrap();
+        let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap(), load())).unwrap();
+        let simulated = simulated(&chain, drives);
+        for way in [Direction::Read, Direction::Write] {
+            let (served, simulated) = (served.tally(way), simulated.tally(way));
+            assert_eq!(served.latency.mean_ns(), simulated.latency.mean_ns(), "{words}: {way:?}");
+            assert_eq!(served.breakdown, simulated.breakdown, "{words}: {way:?}");
+        }
+        let names: Vec<&str> = served.tally(Direction::Read).breakdown.layers().map(|(name, _)| name).collect();
+        assert_eq!(
+            names.is_empty(),
+            words == CHAINS[0],
+            "arrays and block layers pass reads on at once: {words}: {names:?}"
+        );
+    }
 }

@@ -55,6 +55,7 @@ pub(crate) fn drive(name: &str, profile: &str, changes: &[&str]) -> anyhow::Resu
         precondition: Precondition::None,
         from_state: None,
         is_shared: false,
+        own_seed: None,
     })
 }
 
