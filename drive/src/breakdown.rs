@@ -366,8 +366,11 @@ impl Breakdown {
     }
 
     /// Time in the drive: the sum of all stages.
+    #[inline]
     pub fn in_drive(&self) -> Span {
-        Stage::ALL.iter().map(|stage| self.stage(*stage)).sum()
+        let Some(times) = &self.0 else { return Span::ZERO };
+        let waits = times.queue.total() + times.die_wait.total() + times.channel_wait.total();
+        waits + times.firmware + times.array + times.transfer + times.ecc + times.link
     }
 
     /// All time, in the drive and in the layers above it.

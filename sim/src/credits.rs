@@ -42,8 +42,13 @@ struct Claim {
     task: TaskId,
     holder: Option<Holder>,
     count: usize,
-    begun: Totals,
-    granted: Option<Wait>,
+    wait: Waited,
+}
+
+/// A wait for credits, which is computed when it ends.
+enum Waited {
+    Since(Totals),
+    Ended(Wait),
 }
 
 impl Credits {
@@ -164,13 +169,18 @@ impl Inner {
                 return;
             }
             self.free -= claim.count;
-            claim.granted = Some(self.blame.since(&claim.begun, sim.now()));
+            if let Waited::Since(begun) = &claim.wait {
+                claim.wait = Waited::Ended(self.blame.since(begun, sim.now()));
+            }
             sim.wake(claim.task);
             let (holder, count) = (claim.holder, claim.count);
             if let Some(holder) = holder {
                 self.hold(holder.number, count);
             }
-            self.queue.remove(index);
+            match index {
+                0 => _ = self.queue.pop_front(),
+                _ => _ = self.queue.remove(index),
+            }
         }
     }
 
@@ -228,7 +238,8 @@ impl Take<'_, '_> {
         let mut inner = credits.inner.borrow_mut();
         let begun = inner.blame.totals(credits.sim.now());
         let task = credits.sim.current_task();
-        let key = inner.claims.insert(Claim { task, holder: self.holder, count: self.count, begun, granted: None });
+        let key =
+            inner.claims.insert(Claim { task, holder: self.holder, count: self.count, wait: Waited::Since(begun) });
         inner.queue.push_back(key);
         self.claim = Some(key);
         if self.holder.is_some() {
@@ -240,7 +251,8 @@ impl Take<'_, '_> {
     /// Whether a claim was granted; then its wait is told.
     fn take_granted(&mut self, key: Key) -> bool {
         let mut inner = self.credits.inner.borrow_mut();
-        let Some(waited) = &inner.claims.get(key).expect("the claim of a live future").granted else { return false };
+        let claim = inner.claims.get(key).expect("the claim of a live future");
+        let Waited::Ended(waited) = &claim.wait else { return false };
         *self.waited += waited;
         inner.claims.remove(key);
         self.claim = None;
@@ -268,13 +280,23 @@ impl Future for Take<'_, '_> {
 }
 
 impl Drop for Take<'_, '_> {
+    #[inline]
     fn drop(&mut self) {
-        let Some(key) = self.claim else { return };
+        if let Some(key) = self.claim {
+            self.withdraw(key);
+        }
+    }
+}
+
+impl Take<'_, '_> {
+    /// Abandons a claim, waiting or granted.
+    #[cold]
+    fn withdraw(&self, key: Key) {
         let mut inner = self.credits.inner.borrow_mut();
         let claim = inner.claims.remove(key).expect("the claim of a live future");
-        match (claim.granted, claim.holder) {
-            (None, _) => inner.queue.retain(|waiting| *waiting != key),
-            (Some(_), holder) => {
+        match (claim.wait, claim.holder) {
+            (Waited::Since(_), _) => inner.queue.retain(|waiting| *waiting != key),
+            (Waited::Ended(_), holder) => {
                 inner.free += claim.count;
                 holder.into_iter().for_each(|holder| inner.held[holder.number as usize] -= claim.count);
             }

@@ -456,6 +456,9 @@ impl Executor {
     #[inline]
     fn adopt_started(&mut self) {
         let mut started = self.sim.core.started.borrow_mut();
+        if started.tasks.is_empty() {
+            return;
+        }
         for (id, task) in started.tasks.drain(..) {
             if id.index() >= self.tasks.len() {
                 self.tasks.resize_with(id.index() + 1, || None);

@@ -24,6 +24,8 @@ pub struct Link {
     rate: Remembering,
     /// The processors that copy the data, and their time for 1 KiB, if copying takes time.
     copying: Option<(Rc<Processors>, Span)>,
+    /// Whether data crosses in one transfer, and no processor copies it.
+    is_whole: bool,
     to_host: Resource,
     to_device: Resource,
 }
@@ -31,7 +33,9 @@ pub struct Link {
 impl Link {
     pub(crate) fn new(sim: &Sim, config: LinkConfig, copying: Option<(Rc<Processors>, Span)>) -> Link {
         let rate = Remembering::new(config.bandwidth);
-        Link { sim: sim.clone(), config, rate, copying, to_host: Resource::new(sim), to_device: Resource::new(sim) }
+        let is_whole = config.packet.is_none() && copying.is_none();
+        let (to_host, to_device) = (Resource::new(sim), Resource::new(sim));
+        Link { sim: sim.clone(), config, rate, copying, is_whole, to_host, to_device }
     }
 
     /// Moves data to the host.
@@ -61,12 +65,21 @@ impl Link {
         breakdown: &'b mut Breakdown,
     ) -> Crossing<'a, 'b> {
         let who = Who::new(cause, Class::new(0));
-        let way = match self.config.packet {
-            _ if self.copying.is_some() => Way::Copied(Box::pin(self.send_copied(lane, bytes, who))),
-            None => Way::Whole(lane.keep_busy(self.rate.time_for(bytes), who)),
-            Some(packet) => Way::Packets(Box::pin(self.send_packets(lane, bytes, packet.into(), who))),
+        let way = match self.is_whole {
+            true => Way::Whole(lane.keep_busy(self.rate.time_for(bytes), who)),
+            false => self.in_steps(lane, bytes, who),
         };
         Crossing { sim: &self.sim, begun: self.sim.now(), way, breakdown }
+    }
+
+    #[cold]
+    fn in_steps<'a>(&'a self, lane: &'a Resource, bytes: u64, who: Who) -> Way<'a> {
+        match self.config.packet {
+            Some(packet) if self.copying.is_none() => {
+                Way::Packets(Box::pin(self.send_packets(lane, bytes, packet.into(), who)))
+            }
+            _ => Way::Copied(Box::pin(self.send_copied(lane, bytes, who))),
+        }
     }
 
     /// Moves data that processors copy: before sending, or after receiving.
@@ -149,6 +162,7 @@ impl Future for Crossing<'_, '_> {
 
 impl Crossing<'_, '_> {
     /// Adds the time of a crossing with the work of processors in it.
+    #[cold]
     fn note_copied(&mut self, copied: Copied) {
         let mut spent = self.sim.now() - self.begun;
         if let Some((turn, work)) = copied {

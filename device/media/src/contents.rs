@@ -200,7 +200,7 @@ impl Contents {
     pub(crate) fn tag(&self, unit: UnitId) -> u32 {
         match self.file() {
             None => self.tags.get(unit.0),
-            Some(file) => file.oob(unit).tag,
+            Some(file) => file.tag(unit),
         }
     }
 

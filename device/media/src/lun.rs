@@ -508,8 +508,18 @@ impl Admit<'_, '_> {
 }
 
 impl Drop for Admit<'_, '_> {
+    #[inline]
     fn drop(&mut self) {
-        let Some(key) = self.waiter else { return };
+        if let Some(key) = self.waiter {
+            self.withdraw(key);
+        }
+    }
+}
+
+impl Admit<'_, '_> {
+    /// Abandons its place in line, or the register that it was admitted to.
+    #[cold]
+    fn withdraw(&self, key: Key) {
         let waiter = self.lun.state.borrow_mut().waiters.remove(key).expect("the waiter of a live future");
         if let Some((id, membership)) = waiter.admitted {
             self.lun.leave(id, membership);

@@ -6,6 +6,7 @@ use nandscape_sim::{Span, Who};
 use smallvec::SmallVec;
 
 use crate::aging::Begun;
+use crate::contents::Contents;
 use crate::fault::{MediaError, Operation, Struck};
 use crate::geometry::{BlockId, PageId};
 use crate::image::PageImage;
@@ -80,15 +81,20 @@ impl Media {
     /// Ends a read after its time.
     #[inline(always)]
     pub(crate) fn end_read(&self, under_way: &Underway<'_>, page: PageId) -> Result<(), MediaError> {
-        self.contents.borrow_mut().counts.reads += 1;
-        self.sensed(under_way, page)
+        let mut contents = self.contents.borrow_mut();
+        contents.counts.reads += 1;
+        self.sensed_in(&mut contents, under_way, page)
     }
 
     /// The result of sensing a page.
     #[inline]
     pub(crate) fn sensed(&self, under_way: &Underway<'_>, page: PageId) -> Result<(), MediaError> {
+        self.sensed_in(&mut self.contents.borrow_mut(), under_way, page)
+    }
+
+    #[inline]
+    fn sensed_in(&self, contents: &mut Contents, under_way: &Underway<'_>, page: PageId) -> Result<(), MediaError> {
         under_way.end()?;
-        let mut contents = self.contents.borrow_mut();
         contents.check_read(&self.geometry, page)?;
         if contents.is_unreadable(page) {
             return Err(MediaError::Uncorrectable);

@@ -58,6 +58,13 @@ pub(crate) struct Underway<'a> {
     counted: Counted<'a>,
     /// Power cuts before it began.
     cuts: u32,
+    /// In a box, because few operations have it.
+    unusual: Option<Box<Unusual>>,
+}
+
+/// What few operations have.
+struct Unusual {
+    /// How the fault plan, or remote flash, changes it.
     struck: Option<Box<Struck>>,
     /// Notifies the watching host of its end.
     _watched: Option<Watched>,
@@ -86,12 +93,26 @@ impl Media {
         }
         let counted = self.count_under_way();
         let cuts = self.supply.power.cuts.get();
+        let is_usual = self.watch.get().is_none() && self.work.get().is_none() && !self.supply.faults.is_armed();
+        let unusual = if is_usual { None } else { self.begin_unusual(operation, pages, block, of) };
+        Ok(Underway { counted, cuts, unusual })
+    }
+
+    /// Begins an operation that may be struck, or of which a host or a processor is notified.
+    #[cold]
+    fn begin_unusual(
+        &self,
+        operation: Operation,
+        pages: impl Iterator<Item = PageId> + Clone,
+        block: BlockId,
+        of: For,
+    ) -> Option<Box<Unusual>> {
         let _watched = self.watch.get().map(|watch| self.tell_watch(watch, operation, pages.clone(), block, of));
         if let Some(work) = self.work.get() {
             self.give_work(work, operation, pages.clone().count(), of);
         }
         let struck = if self.supply.faults.is_armed() { self.strike(operation, pages, block) } else { None };
-        Ok(Underway { counted, cuts, struck, _watched })
+        (struck.is_some() || _watched.is_some()).then(|| Box::new(Unusual { struck, _watched }))
     }
 
     /// Counts an operation that is about to begin and already has its pages as under way: if power is cut first, it
@@ -170,16 +191,21 @@ impl Media {
 }
 
 impl Underway<'_> {
+    #[inline]
+    fn struck(&self) -> Option<&Struck> {
+        self.unusual.as_ref().and_then(|unusual| unusual.struck.as_deref())
+    }
+
     /// Whether the fault plan, or remote flash, changes it.
     #[inline]
     pub(crate) fn is_struck(&self) -> bool {
-        self.struck.is_some()
+        self.struck().is_some()
     }
 
     /// Records the rules of the fault plan that struck it.
     #[inline]
     pub(crate) fn tell(&self, breakdown: &mut Breakdown) {
-        if let Some(struck) = &self.struck
+        if let Some(struck) = self.struck()
             && struck.rules != 0
         {
             breakdown.meet_all(struck.rules);
@@ -189,52 +215,52 @@ impl Underway<'_> {
     /// Time that rules of the fault plan add to the array's, if any.
     #[inline]
     pub(crate) fn delay(&self) -> Option<Span> {
-        self.struck.as_ref().map(|struck| struck.slow).filter(|time| !time.is_zero())
+        self.struck().map(|struck| struck.slow).filter(|time| !time.is_zero())
     }
 
     /// Time that wear adds to an erase.
     pub(crate) fn longer(&self) -> Span {
-        self.struck.as_ref().map_or(Span::ZERO, |struck| struck.longer)
+        self.struck().map_or(Span::ZERO, |struck| struck.longer)
     }
 
     /// How long the LUN hangs, if at all.
     #[inline]
     pub(crate) fn hang(&self) -> Option<Span> {
-        self.struck.as_ref().and_then(|struck| struck.hang)
+        self.struck().and_then(|struck| struck.hang)
     }
 
     /// Whether it is a read that is watched.
     pub(crate) fn is_watched(&self) -> bool {
-        self.struck.as_ref().is_some_and(|struck| struck.is_watched)
+        self.struck().is_some_and(|struck| struck.is_watched)
     }
 
     /// The page that causes the failure, counted in the operation.
     pub(crate) fn page(&self) -> usize {
-        self.struck.as_ref().map_or(0, |struck| struck.page)
+        self.struck().map_or(0, |struck| struck.page)
     }
 
     /// The page in which bits are inverted, counted in the operation.
     #[inline]
     pub(crate) fn corrupts(&self) -> Option<usize> {
-        self.struck.as_ref().and_then(|struck| struck.corrupt)
+        self.struck().and_then(|struck| struck.corrupt)
     }
 
     /// Whether no retry will correct a read.
     #[inline]
     pub(crate) fn is_hopeless(&self) -> bool {
-        self.struck.as_ref().is_some_and(|struck| struck.error == Some(MediaError::Uncorrectable))
+        self.struck().is_some_and(|struck| struck.error == Some(MediaError::Uncorrectable))
     }
 
     /// Retries that a read takes because of errors of its cells.
     #[inline]
     pub(crate) fn retries(&self) -> u32 {
-        self.struck.as_ref().map_or(0, |struck| struck.retries)
+        self.struck().map_or(0, |struck| struck.retries)
     }
 
     /// How the operation ends.
     #[inline]
     pub(crate) fn end(&self) -> Result<(), MediaError> {
-        match self.struck.as_ref().and_then(|struck| struck.error) {
+        match self.struck().and_then(|struck| struck.error) {
             _ if self.cuts != self.counted.0.cuts.get() => Err(MediaError::PowerLost),
             Some(error) => Err(error),
             None => Ok(()),

@@ -167,6 +167,7 @@ impl State {
 
     /// Enters moves that were done for `cause` into the tables and counts them. Data that the host has replaced meanwhile is
     /// skipped. `lpn` returns the logical unit of the data at a unit.
+    #[inline(never)]
     pub(super) fn commit(&mut self, moves: &Moves, cause: Cause, lpn: impl Fn(UnitId) -> Lpn) {
         self.count_moves(moves, cause);
         if self.placed.is_some() {
@@ -417,6 +418,20 @@ impl PageFtl {
             }
         }
 
+        // In a box: once a block, and not in the way of its moves.
+        Box::pin(self.erase_block((plane, who), cursor, seized, cause)).await
+    }
+
+    /// Erases the block that has been emptied, with the resources that the collection still holds. Returns whether the plane's collector
+    /// may continue.
+    async fn erase_block<'a>(
+        &'a self,
+        (plane, who): (PlaneId, Who),
+        cursor: Cursor,
+        mut seized: Option<Seizure<'a>>,
+        cause: Cause,
+    ) -> bool {
+        let victim = cursor.victim;
         let mut holding = loop {
             // Reads that looked the block up before the move must finish before the erase.
             if self.pins(victim) > 0 {

@@ -57,9 +57,20 @@ impl Pace {
 impl State {
     /// A plane's free space in units.
     fn space(&self, plane: PlaneId) -> u64 {
+        self.free_units(plane) + self.earned(plane)
+    }
+
+    /// The units of its free pages.
+    #[inline]
+    fn free_units(&self, plane: PlaneId) -> u64 {
         let free_pages = u64::from(self.tables.free.free_pages(&self.tables.blocks, plane));
-        let earned = self.collectors.of(plane).earned(self.geometry.units_per_block());
-        free_pages * u64::from(self.geometry.units_per_page()) + earned
+        free_pages * u64::from(self.geometry.units_per_page())
+    }
+
+    /// The units that its collector has earned.
+    #[inline]
+    fn earned(&self, plane: PlaneId) -> u64 {
+        self.collectors.of(plane).earned(self.geometry.units_per_block())
     }
 
     /// Whether a plane has so little space that it must choose a victim.
@@ -92,20 +103,29 @@ impl State {
     }
 
     /// Whether a plane's collector is so far behind that the host has to wait.
+    #[inline]
     pub(super) fn is_behind(&self, plane: PlaneId) -> bool {
+        self.is_behind_with(plane, || self.earned(plane))
+    }
+
+    /// The same for a collector that has earned this much.
+    #[inline]
+    fn is_behind_with(&self, plane: PlaneId, earned: impl FnOnce() -> u64) -> bool {
         let Pace { is_paced, target, limit, .. } = self.pace;
         is_paced
             && !self.turns.is_in_force()
             && !self.orders.set_pace()
             && self.collectors.is_collecting(plane)
-            && self.space(plane) + limit < target
+            && self.free_units(plane) + earned() + limit < target
     }
 
     /// Moves were done in a plane. Returns whether the host may get pages of it again.
     pub(super) fn moved(&mut self, plane: PlaneId, moves: &Moves) -> bool {
-        let (was_behind, count) = (self.is_behind(plane), moves.count(self.geometry.units_per_page()));
+        let count = moves.count(self.geometry.units_per_page());
+        let earned_before = self.earned(plane);
         self.collectors.of_mut(plane).moved(count);
-        let ready_again = was_behind && !self.is_behind(plane);
+        // In this order: after most moves the collector is still behind.
+        let ready_again = !self.is_behind(plane) && self.is_behind_with(plane, || earned_before);
         if ready_again {
             self.update_ready(plane);
         }

@@ -68,6 +68,7 @@ impl State {
     }
 
     /// Copies from the buffer. If the slot lacks some of the sectors, they come from the copy that it will replace.
+    #[inline(never)]
     fn look_up_buffered(
         &mut self,
         pages: &mut PageReads<StripeRead>,
@@ -138,8 +139,8 @@ impl State {
 
 impl PageFtl {
     /// Looks an extent up for reading, from where `lookup` stopped. `Some` is a part of the map that must be loaded before
-    /// the lookup can continue.
-    #[inline(always)]
+    /// the lookup can continue. A call of its own: without it, the rest of a read is short enough to be merged with its caller.
+    #[inline(never)]
     pub(super) fn look_up(
         &self,
         extent: Extent,
@@ -184,7 +185,7 @@ impl PageFtl {
     }
 
     /// Reads a page, before all others if it is urgent: die, array, channel, transfer. `Caller` is as in [`Media::read_for`](nandscape_device_media::Media::read_for).
-    #[inline]
+    #[inline(always)]
     pub(super) fn sense<Caller>(
         &self,
         read: &PageRead<StripeRead>,

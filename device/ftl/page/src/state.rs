@@ -122,7 +122,7 @@ impl State {
 
     /// Whether the host has no page until the plane's collector makes progress.
     fn is_short(&self, plane: PlaneId) -> bool {
-        !self.has_room_for_host(plane) || self.is_behind(plane)
+        self.is_behind(plane) || !self.has_room_for_host(plane)
     }
 
     /// Whether a collection of a plane may let urgent reads in: not if the host's writes wait for it.

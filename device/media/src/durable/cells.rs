@@ -180,6 +180,11 @@ impl FileCells {
         Some((record.status, record.units[(unit.0 - self.geometry.unit_at(page, 0).0) as usize]))
     }
 
+    #[cold]
+    pub(crate) fn tag(&self, unit: UnitId) -> u32 {
+        self.oob(unit).tag
+    }
+
     pub(crate) fn oob(&self, unit: UnitId) -> Oob {
         match self.unit(unit) {
             Some((_, unit)) => Oob { tag: unit.tag, bytes: unit.oob },

@@ -18,11 +18,10 @@ use super::read::failure;
 use crate::command_set::{Command, Culprit, Reply};
 use crate::notices::{Following, TOO_LARGE};
 
-/// Whether a Read that does not fail at once is served differently because of a bit: it preempts work, or gets a report.
+/// Whether a Read is served differently because of a bit: it may fail at once, preempts work, or gets a report.
 #[inline(always)]
 pub(super) fn is_served_otherwise(command: &Command<'_>) -> bool {
-    let cdw2 = command.entry.cdw2.get();
-    cdw2 & (PREEMPT | NOTICE) != 0 || cdw2 & (FAST_FAIL | PREDICT_ONLY) == FAST_FAIL | PREDICT_ONLY
+    command.entry.cdw2.get() & (PREEMPT | NOTICE | FAST_FAIL) != 0
 }
 
 /// Whether a Read is to fail fast.
@@ -92,8 +91,7 @@ impl<F: Ftl> Nvm<F> {
     }
 
     /// The reply to a fail-fast Read of contiguous blocks, if background work is in its way.
-    #[inline]
-    pub(super) fn fails_fast(&self, command: &Command<'_>, extent: Extent) -> Option<Reply> {
+    fn fails_fast(&self, command: &Command<'_>, extent: Extent) -> Option<Reply> {
         if would_fail(command) { self.delay(extent, true).map(|delay| busy(delay, true)) } else { None }
     }
 

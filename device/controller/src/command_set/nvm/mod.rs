@@ -60,6 +60,7 @@ use super::{Administration, Command, CommandSet, Fused, Later, Placement, Reply,
 use crate::config::{BufferMode, ControllerConfig};
 use crate::namespace::Namespace;
 use crate::notices::Tracker;
+use crate::refusal::Refusal;
 use crate::subsystem::LatencyFigures;
 use command::NvmCommand;
 pub(crate) use drive_log::{FlashLog, by_cause};
@@ -349,29 +350,38 @@ impl<F: Ftl> Nvm<F> {
     /// [`Media::read_for`](nandscape_device_media::Media::read_for).
     #[inline]
     pub(crate) async fn serve_whole<Caller>(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
-        let parsed = match NvmCommand::parse(command.entry, command.mem, command.namespace) {
-            Ok(parsed) => parsed,
-            Err(refusal) => return Box::pin(self.serve_placement(command, refusal, breakdown)).await,
-        };
-        self.count(&parsed);
-        match parsed {
-            // In a box: it must not enlarge every command's future.
-            NvmCommand::Read { extent } if hinted::is_served_otherwise(command) => {
-                Box::pin(self.read_hinted(command, extent, breakdown)).await
-            }
-            NvmCommand::Read { extent } => {
-                if let Some(busy) = self.fails_fast(command, extent) {
-                    return busy;
-                }
+        let parsed = NvmCommand::parse(command.entry, command.mem, command.namespace);
+        if let Ok(parsed) = &parsed {
+            self.count(parsed);
+        }
+        let other = match parsed {
+            Ok(NvmCommand::Read { extent }) if !hinted::is_served_otherwise(command) => {
                 let read = self.reader.read::<Caller>(extent, &self.to_host(command), breakdown).await;
-                read.map_err(|error| failure(command.namespace, error)).into()
+                return read.map_err(|error| failure(command.namespace, error)).into();
             }
-            NvmCommand::Write { extent, fua } => {
-                let ended = self.write(command, extent, FromHost::<Caller>::of(command.mem), fua, breakdown).await;
-                self.with_buffer_free(command, ended.into())
+            Ok(NvmCommand::Write { extent, fua }) => {
+                let data = FromHost::<Caller>::of(command.mem);
+                let ended = self.write(command, extent, data, fua, breakdown).await;
+                return self.with_buffer_free(command, ended.into());
             }
-            // In boxes: rare commands must not enlarge every command's future.
-            other => Box::pin(self.serve_rare(command, other, breakdown)).await,
+            other => self.serve_boxed(command, other, breakdown),
+        };
+        other.await
+    }
+
+    /// The other commands: in boxes, so that they do not enlarge every command's future, and behind one `await`, so that the
+    /// compiler does not take the calls of reads and writes for rare.
+    #[cold]
+    fn serve_boxed<'a>(
+        &'a self,
+        command: &'a Command<'_>,
+        parsed: Result<NvmCommand, Refusal>,
+        breakdown: &'a mut Breakdown,
+    ) -> Later<'a, Reply> {
+        match parsed {
+            Err(refusal) => Box::pin(self.serve_placement(command, refusal, breakdown)),
+            Ok(NvmCommand::Read { extent }) => Box::pin(self.read_hinted(command, extent, breakdown)),
+            Ok(other) => Box::pin(self.serve_rare(command, other, breakdown)),
         }
     }
 

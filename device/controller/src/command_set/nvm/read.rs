@@ -180,6 +180,7 @@ impl<F: Ftl> Nvm<F> {
 
 /// The status of a read that failed (NVM 3.1.2.3). A read of a deallocated block (NVM 4.1.3.2) is no media error, and its
 /// block number is not recorded.
+#[cold]
 pub(super) fn failure(namespace: &Namespace, error: ReadError) -> Failure {
     let culprit = Culprit::Block(namespace.lba_of(error.sector));
     match error.why {

@@ -132,7 +132,9 @@ impl<F: Ftl> Nvm<F> {
         let mut settling = Vec::new();
         let most = self.ftl.max_reserve();
         let most = if data.is_inside() { most.min(PART * self.ftl.unit().sectors()) } else { most };
-        for (part, at) in parts(extent, most) {
+        let mut done = 0;
+        while done < extent.sectors {
+            let part = Extent { start: extent.start + u64::from(done), sectors: most.min(extent.sectors - done) };
             if data.is_inside() {
                 self.take_turn(command, (Work::Write, part.sectors.into()), breakdown).await?;
             }
@@ -145,22 +147,44 @@ impl<F: Ftl> Nvm<F> {
                     return Err(status);
                 }
             };
-            if data.is_inside() && self.sim.now() > begun {
-                // Several parts may have waited for room and got it at the same time.
-                self.take_turn(command, (Work::Write, part.sectors.into()), breakdown).await?;
-            }
+            // Several parts may have waited for room and got it at the same time.
+            let in_turn = data.is_inside() && self.sim.now() > begun;
             if S::CROSSES {
                 command.link.receive(part.bytes(), breakdown).await;
             }
-            if self.exclusive.is_held() {
-                self.wait_for_exclusive(command, part, breakdown).await?;
+            if in_turn || self.exclusive.is_held() {
+                Box::pin(self.wait_with_room(command, (part, in_turn), breakdown)).await?;
             }
             // A stopped command writes no further parts.
             command.stop.check()?;
             self.check_writable()?;
-            settling.extend(data.accept(&*self.ftl, self.random_writes()?, (part, at), reservation, watch)?);
+            let place = (part, done as usize * 512);
+            if let Some(part) = data.accept(&*self.ftl, self.random_writes()?, place, reservation, watch)? {
+                settling.push(part);
+            }
+            done += part.sectors;
+        }
+        // Most writes end in the buffer, and pass no further future.
+        if settling.is_empty() {
+            return Ok(());
         }
         self.settle(command, settling, breakdown).await
+    }
+
+    /// Waits with room in the write buffer: for the turn of a part that had to wait for its room, and for exclusive commands.
+    async fn wait_with_room(
+        &self,
+        command: &Command<'_>,
+        (part, in_turn): (Extent, bool),
+        breakdown: &mut Breakdown,
+    ) -> Result<(), Status> {
+        if in_turn {
+            self.take_turn(command, (Work::Write, part.sectors.into()), breakdown).await?;
+        }
+        if self.exclusive.is_held() {
+            self.wait_for_exclusive(command, part, breakdown).await?;
+        }
+        Ok(())
     }
 
     /// Writes data that is in memory of the controller: nothing crosses the link.
@@ -278,12 +302,4 @@ pub(super) fn refused(why: Refusal) -> Status {
         Refusal::ReadOnly | Refusal::Lost => Status::WRITE_FAULT,
         Refusal::PowerLost => Status::ABORTED_POWER_LOSS,
     }
-}
-
-/// An extent in parts of at most `most` sectors, with the byte offset of each.
-fn parts(extent: Extent, most: u32) -> impl Iterator<Item = (Extent, usize)> {
-    (0..extent.sectors).step_by(most as usize).map(move |first| {
-        let part = Extent { start: extent.start + u64::from(first), sectors: most.min(extent.sectors - first) };
-        (part, first as usize * 512)
-    })
 }
