@@ -379,6 +379,9 @@ impl EngineArgs {
         if self.read_size.0 == 0 || self.write_size.0 == 0 {
             return wrong("--read-size, --write-size: 1 byte or more is valid");
         }
+        if self.read_size.0.max(self.write_size.0) > 1 << 30 {
+            return wrong("--read-size, --write-size: 1GiB or less is valid");
+        }
         if let Some(file) = &self.chrome_trace {
             if self.cases().len() > 1 {
                 return wrong(
@@ -394,7 +397,7 @@ impl EngineArgs {
                 files = files.writes("--chrome-trace", trace);
             }
             files.check()?;
-            output::check_page(file)?;
+            output::check_page_of(file, "another file with --page")?;
             can_write(file).map_err(|error| Failure::Input(error.context("--page")))?;
         }
         if self.uplink.is_some_and(|uplink| uplink.0 < 1_000_000) {

@@ -74,13 +74,18 @@ const MOST_BYTES: u64 = 1 << 30;
 
 /// Refuses to overwrite a page that nandscape did not write.
 pub(crate) fn check_page(path: &Path) -> Result<(), Failure> {
+    check_page_of(path, "another folder with --out")
+}
+
+/// The same for a page that an option names: `valid` is what to name in its place.
+pub(crate) fn check_page_of(path: &Path, valid: &str) -> Result<(), Failure> {
     let failed = |error| Failure::Input(anyhow::Error::new(error).context(path.display().to_string()));
     nandscape_files::output::check(path).map_err(failed)?;
     match nandscape_files::input::bytes(path, MOST_BYTES, "page") {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Ok(bytes) if String::from_utf8_lossy(&bytes).contains(nandscape_lab_report::PAGE_MARK) => Ok(()),
         Ok(_) => Err(Failure::Input(anyhow::anyhow!(
-            "{} exists and was not made by nandscape; move it away, or name another",
+            "{} exists and was not made by nandscape; move it away, or name {valid}",
             path.display()
         ))),
         Err(error) => Err(failed(error)),

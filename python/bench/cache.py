@@ -111,6 +111,8 @@ def main() -> None:
     finally:
         ended.set()
         writer.join()
+        if writer.exitcode != 0:
+            raise SystemExit(f"the client that stores values ended with {writer.exitcode}")
 
 
 if __name__ == "__main__":

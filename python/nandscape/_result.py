@@ -86,7 +86,7 @@ class Result:
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended the run."""
-        return bool(self.report["interrupted"])
+        return bool(self.report.get("interrupted", False))
 
     @property
     def iops(self) -> float | None:

@@ -34,6 +34,10 @@ def test_the_same_seed_is_the_same_run_and_another_is_not() -> None:
     assert reports[0] == reports[1] != reports[2]
 
 
+def test_a_run_to_its_end_was_not_interrupted() -> None:
+    assert not nandscape.run(set=SMALL).interrupted
+
+
 def test_requests_are_arrays_that_agree_with_the_report() -> None:
     result = nandscape.run(set=SMALL, requests=True)
     requests = result.requests

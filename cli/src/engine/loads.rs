@@ -73,8 +73,8 @@ fn speed(text: &str) -> Result<f64, String> {
 impl LoadWords {
     fn check(&self) -> Result<(), Failure> {
         let wrong = |text: &str| Err(Failure::Input(anyhow::anyhow!("{text}")));
-        if self.memory.0 < 1 << 20 {
-            return wrong("--memory: 1MiB or more is valid");
+        if self.memory.0 < 1 << 20 || self.memory.0 > 1 << 40 {
+            return wrong("--memory: 1MiB to 1TiB are valid");
         }
         if self.network.0 < 1_000_000 {
             return wrong("--network: 1MB or more is valid");

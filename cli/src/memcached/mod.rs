@@ -176,7 +176,10 @@ impl MemcachedArgs {
             return wrong("--rebuild: no drive is in a file; give --store FOLDER, or leave it out".to_owned());
         }
         for address in &self.listen {
-            check_listen(address, self.allow_remote)?;
+            check_listen(("--listen", address), self.allow_remote)?;
+        }
+        if let Some(address) = &self.dashboard {
+            check_listen(("--dashboard", address), self.allow_remote)?;
         }
         Ok(())
     }
@@ -273,10 +276,10 @@ fn now() -> std::time::Duration {
 }
 
 /// Whether it may listen there: a forbidden address is wrong usage; a busy address may be free later.
-fn check_listen(address: &Address, allow_remote: bool) -> Result<(), Failure> {
+fn check_listen((option, address): (&str, &Address), allow_remote: bool) -> Result<(), Failure> {
     use std::io::ErrorKind::{InvalidInput, PermissionDenied};
     address.check(allow_remote).map_err(|error| {
-        let reported = anyhow::anyhow!("--listen {address}: {error}");
+        let reported = anyhow::anyhow!("{option} {address}: {error}");
         if matches!(error.kind(), InvalidInput | PermissionDenied) {
             Failure::Input(reported)
         } else {

@@ -55,6 +55,14 @@ fn a_page_has_the_turns_of_each_drive_under_each_policy() {
         assert_eq!(*policy == "gc_control", token + total("reads of clients", 1) < 1.05, "{policy}: {token}");
     }
     browser::open(&file);
+    // Reads that never pause are under way at the end.
+    succeed(&[&SMALL[..], &["--policy", "mixed", "--readers", "64", "--reads", "600", "--page", page]].concat());
+    let data = browser::data(&std::fs::read_to_string(&file).unwrap());
+    for line in [1, 4, 7, 10] {
+        let shares = data["runs"][0]["turns"]["parts_per_million"]["reads of clients"][line].as_array().unwrap();
+        let busy = shares.iter().filter_map(Value::as_f64).sum::<f64>() / shares.len() as f64;
+        assert!(busy > 700_000.0, "line {line}: {busy}");
+    }
     std::fs::write(&file, "my notes").unwrap();
     refuse(&words, &["turns.html exists and was not made by nandscape"]);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "my notes");
@@ -69,6 +77,7 @@ fn wrong_usage_is_answered_with_what_is_valid() {
         (&["--write-size", "1MiB"], "--write-size: on drives of this size 131056 bytes or less are valid"),
         (&["--dirty", "1KiB"], "64KiB to 4GiB are valid"),
         (&["--read-size", "0"], "1 byte or more is valid"),
+        (&["--read-size", "18446744073709551615"], "1GiB or less is valid"),
         (&["--small-items", "2KiB"], "2KiB is too much; 0 to 1024 are valid"),
         (&["--placement", "mirrors"], "copies and parity are valid"),
         (&["--placement", "parity", "--drives", "2", "--policy", "epochs"], "--placement parity 3 to 16 are valid"),

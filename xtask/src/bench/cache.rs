@@ -138,18 +138,20 @@ pub(crate) fn extstore(subject: &Subject) -> Measured {
     let (store, socket) = (store.display().to_string(), folder.path("extstore.sock"));
     let mut turns: Vec<Vec<Value>> = Vec::new();
     for _ in 0..TURNS {
-        let ours =
-            [&["--drives", "2", "--policy", "mixed", "--memory", "64MiB", "--store", &store], &FAST[..]].concat();
-        let of_ours = Cache::nandscape(subject.program(), &folder, &ours)?.load(&python, &EXTSTORE)?;
-        std::fs::remove_dir_all(&store)?;
         let mut command = Command::new("memcached");
         command.args(["-u", "root", "-U", "0", "-m", "64", "-t", "1", "-s"]).arg(&socket);
         command.arg("-o").arg(format!("ext_path={}:1G,ext_item_size=512", file.display()));
         let Some(rival) = Cache::start(command, socket.clone())? else {
-            say::line("memcached is not there: left out");
+            say::line("memcached is not installed; skipped");
             return Ok(None);
         };
-        turns.push(vec![of_ours, rival.load(&python, &EXTSTORE)?]);
+        let of_rival = rival.load(&python, &EXTSTORE)?;
+        drop(rival);
+        let ours =
+            [&["--drives", "2", "--policy", "mixed", "--memory", "64MiB", "--store", &store], &FAST[..]].concat();
+        let of_ours = Cache::nandscape(subject.program(), &folder, &ours)?.load(&python, &EXTSTORE)?;
+        std::fs::remove_dir_all(&store)?;
+        turns.push(vec![of_ours, of_rival]);
     }
     let figures = rivals(&turns).context("a figure is missing")?;
     Ok(Some((figures, json!({"servers": ["nandscape", "memcached with extstore"], "turns": turns}))))

@@ -316,14 +316,29 @@ impl Member {
         let (begun, bound) = (self.sim.now(), self.pace.bound(self.patience));
         let read = self.read_within(place, attributes, patience).await;
         self.pace.ended(self.sim.now() - begun, bound);
-        let timeline = &self.timeline;
         self.reads.set(self.reads.get() - 1);
         if self.reads.get() == 0 {
-            let (track, start, detail) = (timeline.reads, timeline.reads_since.get(), timeline.count.get());
-            self.sim.trace_event(|end| Event { track, name: "reads", start, end, detail });
+            self.show_reads();
         }
         self.changed.notify();
         read
+    }
+
+    /// Puts the time with reads, which ends now, into the event trace.
+    fn show_reads(&self) {
+        let (track, start, detail) = (self.timeline.reads, self.timeline.reads_since.get(), self.timeline.count.get());
+        self.sim.trace_event(|end| Event { track, name: "reads", start, end, detail });
+    }
+
+    /// Puts what is under way into the event trace, as if it ended now: reads, and the time with a token.
+    pub(crate) fn trace_open(&self) {
+        if self.reads.get() > 0 {
+            self.show_reads();
+            self.timeline.reads_since.set(self.sim.now());
+        }
+        if self.token.get() {
+            self.show("token", self.timeline.token_since.replace(self.sim.now()), 0);
+        }
     }
 
     async fn read_within(

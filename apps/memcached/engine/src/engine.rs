@@ -99,6 +99,11 @@ impl Engine {
         &self.config
     }
 
+    /// Puts what is under way at the drives into the event trace, as if it ended now.
+    pub fn trace_open(&self) {
+        self.members().iter().for_each(|member| member.trace_open());
+    }
+
     /// Seconds since 1970.
     pub fn now_s(&self) -> u64 {
         let Config { start_s, start_ns, .. } = self.config;

@@ -49,7 +49,7 @@ pub struct Request {
     pub at_s: u32,
     /// The number of its key.
     pub key: u32,
-    /// Bytes of the key.
+    /// Bytes of the key: those of its first request.
     pub key_bytes: u8,
     /// Bytes of the value.
     pub value_bytes: u32,
@@ -101,7 +101,7 @@ impl CacheTrace {
     /// # Errors
     /// Where and why it is none.
     pub fn read(mut text: impl BufRead, most: u64) -> Result<CacheTrace, TraceError> {
-        let (mut numbers, mut trace) = (BTreeMap::<Vec<u8>, u32>::new(), CacheTrace::default());
+        let (mut numbers, mut trace) = (BTreeMap::<Vec<u8>, (u32, u8)>::new(), CacheTrace::default());
         let (mut first_s, mut last_s) = (None, 0);
         let mut bytes = Vec::new();
         for line in 1.. {
@@ -121,8 +121,8 @@ impl CacheTrace {
             last_s =
                 u32::try_from(at_s - first).map_err(|_| wrong(format!("{at_s} is too far from the first time")))?;
             let next = numbers.len() as u32;
-            let key = *numbers.entry(key.to_vec()).or_insert(next);
-            trace.requests.push(Request { at_s: last_s, key, ..request });
+            let (key, key_bytes) = *numbers.entry(key.to_vec()).or_insert((next, request.key_bytes));
+            trace.requests.push(Request { at_s: last_s, key, key_bytes, ..request });
         }
         trace.keys = numbers.len() as u32;
         if trace.requests.is_empty() { Err(TraceError::Empty) } else { Ok(trace) }
@@ -191,6 +191,12 @@ mod tests {
 
     fn read(text: &str) -> Result<CacheTrace, TraceError> {
         CacheTrace::read(text.as_bytes(), u64::MAX)
+    }
+
+    #[test]
+    fn a_key_keeps_its_first_size() {
+        let trace = CacheTrace::read("1,a,6,1,1,get,0\n1,a,7,1,1,get,0\n".as_bytes(), 9).unwrap();
+        assert_eq!((trace.keys, trace.requests[1].key_bytes), (1, 6));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Stalled};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::Attributes;
 
-use crate::turns::{Recorder, Turns};
+use crate::turns::{Recorder, Tracks, Turns};
 use crate::uplink::{Behind, Uplink};
 
 /// What runs.
@@ -215,6 +215,12 @@ impl Spec {
         self.drive.parts().iter().map(|part| part.drive.capacity()).min().unwrap_or_else(|| self.drive.capacity())
     }
 
+    /// The tracks of its drives.
+    fn tracks(&self, ssds: &[Rc<Ssd>]) -> Vec<Tracks> {
+        let planes = |ssd: &Rc<Ssd>| ssd.parts().iter().flat_map(|part| part.media().plane_tracks().to_vec()).collect();
+        ssds.iter().map(|ssd| Tracks { parts: self.parts(), planes: planes(ssd) }).collect()
+    }
+
     /// Its drives, new.
     pub(crate) fn drives_in(&self, sim: &Sim) -> Result<Vec<Rc<Ssd>>, RunError> {
         let seed = Seed::new(self.seed);
@@ -362,7 +368,7 @@ impl Run {
         if spec.trace {
             sim.trace().switch_on();
         }
-        let turns = spec.turns.then(|| Recorder::start(sim));
+        let turns = spec.turns.then(|| Recorder::start(sim, &spec.tracks(ssds)));
         let seed = Seed::new(spec.seed);
         for writer in 0..self.load.writers {
             sim.spawn(self.clone().write(seed.child("writer").nth(writer).rng()));
@@ -378,6 +384,7 @@ impl Run {
         if let Some(problem) = self.problem.take() {
             return Err(problem);
         }
+        self.engine.trace_open();
         let (took, drives_after) = (sim.now() - begun, figures());
         let host_bytes = drives_after.2 - drives_before.2;
         let programmed = drives_after.1 - drives_before.1;

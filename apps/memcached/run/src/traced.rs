@@ -97,6 +97,14 @@ async fn run_on(
     sim: Sim,
     ssds: &[Rc<Ssd>],
 ) -> Result<Traced, RunError> {
+    let shortest = trace.requests.iter().map(|request| request.ttl_s).filter(|ttl_s| *ttl_s > 0).min();
+    if let Some(shortest) = shortest.filter(|shortest| f64::from(*shortest) < pace.speed) {
+        let speed = pace.speed;
+        let problem = format!(
+            "--speed {speed}: items expire in whole seconds, and one lives {shortest} s; {shortest} or less is valid"
+        );
+        return Err(RunError::Spec(problem));
+    }
     let host = Host::new(&sim, spec.machine.cpu(&sim), spec.machine.costs);
     let engine = spec.engine_on((&host, ssds), pace.memory, true).await?;
     let (hits, misses, changes, problem) = Default::default();
@@ -189,6 +197,9 @@ impl Run {
 
     async fn put(&self, key: &[u8], expect: Expect, request: Request) {
         let begun = self.sim.now();
+        if key.len() + request.value_bytes as usize > self.engine.item_limit() {
+            return self.changed(begun, Err(Refused::TooLarge));
+        }
         // An item lives as long as in the trace, whose seconds pass faster here.
         let lives_s = (f64::from(request.ttl_s) / self.speed).ceil() as u64;
         let expiry = if request.ttl_s == 0 { 0 } else { self.engine.now_s() + lives_s };
@@ -238,6 +249,15 @@ mod tests {
         assert_eq!((traced.hits.count(), traced.misses.count(), traced.changes.count()), (1, 4, 2));
         assert_eq!((traced.took, traced.put_bytes), (Span::from_s(5), 504));
         assert!((traced.hit_ratio() - 0.2).abs() < 1e-9 && traced.drive_writes_a_day() > 0.0);
+    }
+
+    #[test]
+    fn a_speed_at_which_items_would_live_too_long_is_refused() {
+        let trace = Rc::new(CacheTrace::read("0,a,1,10,1,set,60\n".as_bytes(), u64::MAX).unwrap());
+        let run = |speed| run_trace(&spec("mixed"), &trace, Pace { speed, ..PACE });
+        assert!(run(60.0).is_ok());
+        let refused = run(61.0).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("--speed 61") && refused.contains("60 or less is valid"), "{refused}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The turns of the drives over a run: what their tokens are used for, when clients read them, and what their flash does.
 //!
-//! The run is divided into intervals, whose length doubles as the run becomes longer: memory does not grow.
+//! The run is divided into intervals, whose length doubles as the run becomes longer, so that memory does not grow.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -34,39 +34,53 @@ pub struct Turns {
     pub tokens_s: Vec<Vec<[f64; 2]>>,
 }
 
-/// A line, and how many parts of it work at the same time.
+/// A line, and how many planes of it work at the same time.
 struct Line {
     name: String,
-    parts: u64,
+    planes: u64,
     /// Work of each kind in each interval, in nanoseconds.
     busy: BTreeMap<usize, Vec<u64>>,
     tokens: Vec<(Time, Time)>,
+}
+
+impl Line {
+    fn new(name: String, planes: usize) -> Line {
+        Line { name, planes: planes as u64, busy: BTreeMap::new(), tokens: Vec::new() }
+    }
+}
+
+/// The tracks of a drive of which lines are made.
+pub(crate) struct Tracks {
+    /// FTLs, each of which is a drive of the engine.
+    pub(crate) parts: usize,
+    /// Those of its planes.
+    pub(crate) planes: Vec<Track>,
 }
 
 struct State {
     begun: Time,
     interval: Span,
     lines: Vec<Line>,
-    /// The line of each track; `None` is a track that is not shown.
+    /// The line of each track that is shown, and of the engine's tracks by their names.
     tracks: BTreeMap<Track, Option<usize>>,
+    names: BTreeMap<String, usize>,
 }
 
-/// Hears of what ends, and keeps the sums.
+/// Adds each event to its line when the event ends.
 pub(crate) struct Recorder {
     sim: Sim,
     state: RefCell<State>,
 }
 
 impl Recorder {
-    /// Listens from now on.
-    pub(crate) fn start(sim: &Sim) -> Rc<Recorder> {
-        let state = State { begun: sim.now(), interval: FIRST, lines: Vec::new(), tracks: BTreeMap::new() };
-        let recorder = Rc::new(Recorder { sim: sim.clone(), state: RefCell::new(state) });
+    /// Records from now on.
+    pub(crate) fn start(sim: &Sim, drives: &[Tracks]) -> Rc<Recorder> {
+        let recorder = Rc::new(Recorder { sim: sim.clone(), state: RefCell::new(State::new(sim.now(), drives)) });
         sim.trace().listen(recorder.clone());
         recorder
     }
 
-    /// Listens no more.
+    /// Ends the recording.
     pub(crate) fn end(&self) -> Turns {
         self.sim.trace().listen_no_more();
         self.state.borrow().turns(self.sim.now())
@@ -78,24 +92,13 @@ impl Listener for Recorder {
         let mut state = self.state.borrow_mut();
         let known = state.tracks.get(&event.track).copied();
         let line = known.unwrap_or_else(|| {
-            let line = state.line_of(&self.sim.trace().name(event.track));
+            let line = state.names.get(&self.sim.trace().name(event.track)).copied();
             state.tracks.insert(event.track, line);
             line
         });
         if let Some(line) = line {
             state.add(line, event);
         }
-    }
-}
-
-/// The line of a track: its name, and whether it is one of several parts that work at the same time.
-fn shown(track: &str) -> Option<(String, bool)> {
-    let of_engine = track.strip_prefix("engine drive ");
-    let of_flash = track.strip_prefix("drive ").filter(|name| name.contains(" plane "));
-    match (of_engine, of_flash) {
-        (Some(name), _) => Some((format!("drive {name}"), false)),
-        (None, Some(name)) => Some((format!("drive {} flash", name.split(' ').next()?), true)),
-        (None, None) => None,
     }
 }
 
@@ -110,15 +113,22 @@ fn kind(event: &str) -> Option<usize> {
 }
 
 impl State {
-    fn line_of(&mut self, track: &str) -> Option<usize> {
-        let (name, is_part) = shown(track)?;
-        let line = self.lines.iter().position(|line| line.name == name).unwrap_or_else(|| {
-            self.lines.push(Line { name, parts: 0, busy: BTreeMap::new(), tokens: Vec::new() });
-            self.lines.len() - 1
-        });
-        let parts = &mut self.lines[line].parts;
-        *parts = if is_part { *parts + 1 } else { 1 };
-        Some(line)
+    /// The lines of each drive: token and reads of each of its parts, then its flash.
+    fn new(begun: Time, drives: &[Tracks]) -> State {
+        let (mut lines, mut tracks, mut names) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let mut members = 0..;
+        for (drive, of) in drives.iter().enumerate() {
+            for (part, member) in (0..of.parts).zip(&mut members) {
+                let part = if of.parts > 1 { format!(" part {part}") } else { String::new() };
+                for what in ["token", "reads"] {
+                    names.insert(format!("engine drive {member} {what}"), lines.len());
+                    lines.push(Line::new(format!("drive {drive}{part} {what}"), 1));
+                }
+            }
+            tracks.extend(of.planes.iter().map(|plane| (*plane, Some(lines.len()))));
+            lines.push(Line::new(format!("drive {drive} flash"), of.planes.len()));
+        }
+        State { begun, interval: FIRST, lines, tracks, names }
     }
 
     fn add(&mut self, line: usize, event: &Event) {
@@ -152,28 +162,21 @@ impl State {
     }
 
     fn turns(&self, now: Time) -> Turns {
-        let mut order: Vec<&Line> = self.lines.iter().collect();
-        // Of each drive: token, reads, flash.
-        let place = |line: &Line| {
-            let mut words = line.name.split(' ').skip(1);
-            let drive: u64 = words.next().and_then(|number| number.parse().ok()).unwrap_or(u64::MAX);
-            (drive, ["token", "reads", "flash"].iter().position(|what| words.clone().next() == Some(what)))
-        };
-        order.sort_by_key(|line| place(line));
         let seconds = |time: Time| (time - self.begun).as_s();
         let count = ((now - self.begun).ns().div_ceil(self.interval.ns()) as usize).clamp(1, MOST);
         let share = |line: &Line, kind: usize| {
-            let whole = self.interval.ns() * line.parts.max(1);
+            let whole = self.interval.ns() * line.planes.max(1);
             let part = |ns: &u64| (u128::from(*ns) * 1_000_000).div_ceil(u128::from(whole)).min(1_000_000) as u32;
             line.busy.get(&kind).map_or_else(|| vec![0; count], |busy| busy[..count].iter().map(part).collect())
         };
-        let of_kind = |kind| order.iter().map(|line| share(line, kind)).collect();
+        let of_kind = |kind| self.lines.iter().map(|line| share(line, kind)).collect();
         Turns {
-            lines: order.iter().map(|line| line.name.clone()).collect(),
+            lines: self.lines.iter().map(|line| line.name.clone()).collect(),
             interval_s: self.interval.as_s(),
             took_s: seconds(now),
             parts_per_million: KINDS.iter().enumerate().map(|(kind, name)| (*name, of_kind(kind))).collect(),
-            tokens_s: order
+            tokens_s: self
+                .lines
                 .iter()
                 .map(|line| line.tokens.iter().map(|(from, to)| [seconds(*from), seconds(*to)]).collect())
                 .collect(),
@@ -191,15 +194,10 @@ mod tests {
     fn work_is_divided_among_intervals_and_parts_of_a_drive() {
         let mut executor = Executor::new();
         let sim = executor.sim();
-        let names = [
-            "engine drive 1 token",
-            "engine drive 0 reads",
-            "drive 0 channel 0 die 0 plane 0",
-            "drive 0 channel 0 die 0 plane 1",
-            "link",
-        ];
+        let names = ["engine drive 1 token", "engine drive 0 reads", "plane 0", "plane 1", "link"];
         let tracks = names.map(|name| sim.trace().track(name.to_owned()));
-        let recorder = Recorder::start(&sim);
+        let drives = [Tracks { parts: 2, planes: tracks[2..4].to_vec() }];
+        let recorder = Recorder::start(&sim, &drives);
         let at = |us: u64| Time::ZERO + Span::from_us(us);
         let work = |track: usize, name, (from, to): (u64, u64)| Event {
             track: tracks[track],
@@ -223,10 +221,11 @@ mod tests {
         });
         assert_eq!(ran, Ok(()));
         let turns = recorder.end();
-        assert_eq!(turns.lines, ["drive 0 reads", "drive 0 flash", "drive 1 token"]);
+        let of_parts = ["drive 0 part 0 token", "drive 0 part 0 reads", "drive 0 part 1 token", "drive 0 part 1 reads"];
+        assert_eq!(turns.lines, [&of_parts[..], &["drive 0 flash"]].concat());
         let of = |kind| &turns.parts_per_million[kind];
-        assert_eq!(of("reads of clients")[0], [250_000, 500_000]);
-        assert_eq!((&of("gc")[1][..], &of("erase")[1][..]), (&[500_000, 0][..], &[250_000, 0][..]));
+        assert_eq!(of("reads of clients")[1], [250_000, 500_000]);
+        assert_eq!((&of("gc")[4][..], &of("erase")[4][..]), (&[500_000, 0][..], &[250_000, 0][..]));
         assert_eq!((&of("write")[2][..], &turns.tokens_s[2][..]), (&[1_000_000; 2][..], &[[0.0, 16e-6]][..]));
     }
 
@@ -235,7 +234,7 @@ mod tests {
         let executor = Executor::new();
         let sim = executor.sim();
         let track = sim.trace().track("engine drive 0 reads".to_owned());
-        let recorder = Recorder::start(&sim);
+        let recorder = Recorder::start(&sim, &[Tracks { parts: 1, planes: Vec::new() }]);
         let mut all = 0;
         for turn in 0..5_000u64 {
             let start = Time::ZERO + Span::from_us(100 * turn);
@@ -244,7 +243,7 @@ mod tests {
             sim.trace_event(|_| Event { track, name: "reads", start, end, detail: 0 });
         }
         let state = recorder.state.borrow();
-        let busy = &state.lines[0].busy[&3];
+        let busy = &state.lines[1].busy[&3];
         assert_eq!((busy.len(), busy.iter().sum::<u64>()), (MOST, all));
         assert!(
             state.interval.ns() * MOST as u64 >= 500_000_000 && state.interval.ns() * (MOST as u64) < 1_100_000_000
