@@ -56,7 +56,8 @@ fn a_page_has_the_turns_of_each_drive_under_each_policy() {
     }
     browser::open(&file);
     // Reads that never pause are under way at the end.
-    succeed(&[&SMALL[..], &["--policy", "mixed", "--readers", "64", "--reads", "600", "--page", page]].concat());
+    let many = ["engine", "--policy", "mixed", "--readers", "64", "--reads", "600", "--page", page];
+    succeed(&[&many[..], &SMALL[3..]].concat());
     let data = browser::data(&std::fs::read_to_string(&file).unwrap());
     for line in [1, 4, 7, 10] {
         let shares = data["runs"][0]["turns"]["parts_per_million"]["reads of clients"][line].as_array().unwrap();

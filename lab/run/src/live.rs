@@ -270,6 +270,9 @@ pub enum BuildError {
     /// The layers do not fit it.
     #[error("{0}")]
     Layers(String),
+    /// What lies below the layers cannot be reached or read.
+    #[error("{0}")]
+    Lowest(String),
     /// The file of its state cannot be used.
     #[error("--from-state {0}")]
     State(#[from] StateError),

@@ -167,7 +167,7 @@ impl Export for RemoteExport {
     }
 
     fn order(&self, _: &Order) -> Result<(), String> {
-        Err(format!("the drive is {}: faults are ordered where it is", self.far.url))
+        Err(format!("the drive is {}: give orders where it is served", self.far.url))
     }
 
     fn sources(&self) -> Vec<Rc<dyn Source>> {

@@ -135,16 +135,13 @@ impl LiveDrive {
     }
 }
 
-/// What a user should know of it.
+/// Descriptions for users.
 impl LiveDrive {
     /// Its profile, its URL, or its level.
     pub fn made_from(&self) -> String {
-        match (self.spec.chain.clone().take_ftl(), self.spec.drives.first()) {
-            (Ok(Some(layer)), _) => layer.profile().to_owned(),
-            (_, Some(LowestSpec::Model(spec) | LowestSpec::Unreadable(spec, _))) => spec.profile_name.clone(),
-            (_, Some(LowestSpec::Remote(spec))) => spec.target.to_string(),
-            (_, Some(LowestSpec::Array(spec))) => spec.shape.to_string(),
-            (_, None) => String::new(),
+        match self.spec.chain.clone().take_ftl() {
+            Ok(Some(layer)) if self.tree.only().is_some() => layer.profile().to_owned(),
+            _ => self.spec.drives.first().map_or(String::new(), LowestSpec::made_from),
         }
     }
 
@@ -167,7 +164,7 @@ impl LiveDrive {
         Some(format!("over drive {name} lies {}; {}{of_drive}", above.in_words(), size(self)))
     }
 
-    /// The same of its only drive, and of the FTL of a host over it.
+    /// What the command line does not describe of its only drive, and of the FTL of a host over it.
     fn note_of_drive(&self) -> Option<String> {
         let (name, drive) = (self.name(), self.tree.only()?);
         if let Some((_, ftl)) = self.tree.ftl() {

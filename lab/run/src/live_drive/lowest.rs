@@ -83,11 +83,11 @@ pub(super) fn build(
             }
             (Place::Model(model), Rc::new(node))
         }
-        LowestSpec::Unreadable(_, problem) => return Err(BuildError::Layers(problem.clone())),
+        LowestSpec::Unreadable(_, problem) => return Err(BuildError::Lowest(problem.clone())),
         LowestSpec::Remote(spec) => match layers.first().and_then(|lowest| lowest.layer.ftl()) {
             Some(layer) => {
                 let flash = FarFlash { name: &spec.name, target: &spec.target, layer };
-                let (node, far, is_marked) = flash.connect(&sim).map_err(BuildError::Layers)?;
+                let (node, far, is_marked) = flash.connect(&sim).map_err(BuildError::Lowest)?;
                 (Place::Flash(far, is_marked), Rc::new(node))
             }
             None => {
@@ -97,7 +97,7 @@ pub(super) fn build(
         },
         LowestSpec::Array(spec) => {
             let files = with.files.by_ref().take(spec.members.len()).collect();
-            let array = spec.build(with.executor, with.seed, files, with.progress).map_err(BuildError::Layers)?;
+            let array = spec.build(with.executor, with.seed, files, with.progress).map_err(BuildError::Lowest)?;
             let node = Rc::new(ArrayNode(array.array().clone()));
             (Place::Array(Rc::new(array)), node)
         }
@@ -129,7 +129,7 @@ fn connect(spec: &RemoteSpec, with: &mut Building<'_>) -> Result<Rc<Far>, BuildE
         Some(user) => Far::connect(&user.target(&spec.target)).map_err(String::from),
         None => Far::connect(&spec.target).map_err(|problem| format!("--drive {problem}")),
     };
-    connected.map(Rc::new).map_err(BuildError::Layers)
+    connected.map(Rc::new).map_err(BuildError::Lowest)
 }
 
 /// Turns models off after a start that has failed.
@@ -205,8 +205,8 @@ impl Lowest {
             (Place::Model(_) | Place::Flash(..), Some(ftl)) if matches!(order, Order::Set(_)) => ftl.order(order),
             (Place::Model(model), _) => model.order(order),
             (Place::Array(array), _) => array.order(order),
-            (Place::Remote(far), _) => Err(format!("the drive is {}: faults are ordered where it is", far.url())),
-            (Place::Flash(far, _), _) => Err(format!("the flash is {}: faults are ordered where it is", far.url())),
+            (Place::Remote(far), _) => Err(format!("the drive is {}: give orders where it is served", far.url())),
+            (Place::Flash(far, _), _) => Err(format!("the flash is {}: give orders where it is served", far.url())),
         }
     }
 

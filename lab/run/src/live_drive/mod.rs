@@ -13,7 +13,7 @@
 //! Clients put the deadline of a read into CDW3. A block layer completes a read that would be late with `BUSY` at once, and
 //! returns the wait in DW0. Reads without a deadline have that of `block.deadline`.
 //!
-//! Left out: drives with several namespaces, or whose blocks are written in order; commands that are not forwarded, such as those of a
+//! Left out, below layers: drives with several namespaces, or whose blocks are written in order; commands that are not forwarded, such as those of a
 //! vendor; records of arrays among layers: an array that outlasts the server is a drive below them ([`ArraySpec`]).
 
 mod export;
@@ -89,6 +89,15 @@ impl LowestSpec {
             LowestSpec::Model(spec) | LowestSpec::Unreadable(spec, _) => &spec.name,
             LowestSpec::Remote(spec) => &spec.name,
             LowestSpec::Array(spec) => &spec.name,
+        }
+    }
+
+    /// Its profile, its URL, or its level.
+    fn made_from(&self) -> String {
+        match self {
+            LowestSpec::Model(spec) | LowestSpec::Unreadable(spec, _) => spec.profile_name.clone(),
+            LowestSpec::Remote(spec) => spec.target.to_string(),
+            LowestSpec::Array(spec) => spec.shape.to_string(),
         }
     }
 
@@ -194,10 +203,16 @@ impl LiveSpec {
             }
             let built = lowest::build(spec, with, &layers, states.next());
             sim.trace().set_prefix("");
-            let (drive, node) = built.map_err(|error| match several {
-                true => BuildError::Layers(format!("drive {}: {error}", spec.name())),
-                false => error,
-            })?;
+            let (drive, node) = match built {
+                Ok(built) => built,
+                Err(error) => {
+                    lowest::give_up(&drives, with.executor);
+                    return Err(match several {
+                        true => BuildError::Lowest(format!("drive {}: {error}", spec.name())),
+                        false => error,
+                    });
+                }
+            };
             nodes.push((drive.name.clone(), node));
             drives.push(drive);
         }
@@ -220,7 +235,7 @@ impl LiveSpec {
     ) -> Result<(chain::Opened, Rc<dyn Node>), String> {
         let sim = with.executor.sim();
         let how = Opening {
-            seed: Seed::new(with.seed).child("layers"),
+            seed: self.seed_of_layers(with.seed),
             precondition: self.first().map_or(Precondition::None, |spec| spec.precondition),
             progress: with.progress,
             ..Opening::new(&sim, "")
@@ -231,6 +246,20 @@ impl LiveSpec {
             tops => return Err(format!("{} layers or drives are at the top, and one is served", tops.len())),
         };
         Ok((opened, top))
+    }
+
+    /// The seed of its layers in a run with this seed: that of a simulation, but for further drives of a server and for remote
+    /// drives, whose FTLs must not be the same drive.
+    fn seed_of_layers(&self, seed: u64) -> Seed {
+        let run = Seed::new(seed);
+        let own = match self.only() {
+            Some(LowestSpec::Model(spec)) if spec.own_seed.is_none() && spec.number > 0 => {
+                run.child("live").nth(spec.number)
+            }
+            Some(LowestSpec::Remote(spec)) => run.child("live").child(&spec.name),
+            _ => run,
+        };
+        own.child("layers")
     }
 
     /// What the models begin in: the state of the file that the first of them names.
@@ -247,7 +276,9 @@ impl LiveSpec {
     }
 
     fn failed(&self, problem: String) -> BuildError {
-        BuildError::Layers(format!("drive {}: {problem}", self.name))
+        let flash = self.drives.first().filter(|_| self.is_over_chunks()).map(LowestSpec::made_from);
+        let over = flash.map_or(String::new(), |flash| format!(" over {flash}"));
+        BuildError::Layers(format!("drive {}{over}: {problem}", self.name))
     }
 
     /// The names of the subsystem in front of its layers.

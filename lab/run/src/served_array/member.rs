@@ -16,7 +16,7 @@ use super::absent::Absent;
 use super::figures;
 use crate::alone::User;
 use crate::chain::{self, Chain};
-use crate::live::SsdExport;
+use crate::live::{BuildError, SsdExport};
 use crate::live_drive::{Building, LiveSpec, Place, Tree};
 use crate::remote::Far;
 use crate::simulation::Progress;
@@ -36,10 +36,10 @@ pub(super) fn build(
     executor: &mut Executor,
     (seed, file): (u64, Option<StoreFile>),
     progress: &dyn Progress,
-) -> Result<Under, String> {
+) -> Result<Under, BuildError> {
     let files = vec![file].into_iter();
     let tree = spec.tree(&mut Building { executor, seed, files, progress, user: Some(&User::ARRAY) });
-    Ok(Under { spec: spec.clone(), at: Ok(tree.map_err(|error| error.to_string())?), tail: Rc::default() })
+    Ok(Under { spec: spec.clone(), at: Ok(tree?), tail: Rc::default() })
 }
 
 impl Under {

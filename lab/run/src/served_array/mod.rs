@@ -42,7 +42,7 @@ use records::look_for_records;
 
 use crate::alone::{UNMARKED, User};
 use crate::forwarded::Forwarded;
-use crate::live::{SsdExport, offers_of_model};
+use crate::live::{BuildError, SsdExport, offers_of_model};
 use crate::live_drive::LiveSpec;
 use crate::remote::RemoteSpec;
 use crate::simulation::Progress;
@@ -99,7 +99,7 @@ impl ArraySpec {
             true => Opening::Again,
         };
         let members = self.members.iter().zip(files);
-        let built: Vec<Result<Under, String>> =
+        let built: Vec<Result<Under, BuildError>> =
             members.map(|(member, file)| build(member, executor, (seed, file), progress)).collect();
         let models: Vec<_> = built.iter().filter_map(|drive| drive.as_ref().ok()?.model().cloned()).collect();
         let made = self.over(executor, seed, built, opening).and_then(|array| {
@@ -123,7 +123,7 @@ impl ArraySpec {
         &self,
         executor: &mut Executor,
         seed: u64,
-        built: Vec<Result<Under, String>>,
+        built: Vec<Result<Under, BuildError>>,
         opening: Opening,
     ) -> Result<ArrayExport, String> {
         let sim = executor.sim();
@@ -180,11 +180,13 @@ impl ArraySpec {
     }
 
     /// The drives, with a stand-in for each that is out of reach or cannot be read where the array may be opened without.
-    fn reached(&self, built: Vec<Result<Under, String>>, opening: Opening) -> Result<Vec<Under>, String> {
+    fn reached(&self, built: Vec<Result<Under, BuildError>>, opening: Opening) -> Result<Vec<Under>, String> {
         let (mut lacking, mut under) = (Vec::new(), Vec::new());
         for (number, built) in built.into_iter().enumerate() {
             match built {
                 Ok(drive) => under.push(drive),
+                // The drive is healthy: without it, another start would take it for outdated.
+                Err(BuildError::Layers(problem)) => return Err(problem),
                 Err(_) if self.is_degraded && opening == Opening::Again => lacking.push(number),
                 Err(problem) if opening == Opening::Again => {
                     let member = &self.members[number];
@@ -196,7 +198,7 @@ impl ArraySpec {
                         "{problem}; --array-degraded opens the array without it, if it tolerates that{rebuilt}"
                     ));
                 }
-                Err(problem) => return Err(problem),
+                Err(problem) => return Err(problem.to_string()),
             }
         }
         // Its size is not known: records lie where the smallest drive has its last blocks.

@@ -1,7 +1,7 @@
 //! The commands of a host that shares the clock of its drive, recorded as a port records those of a client: a replay has the same
 //! arrivals at the same times. A recording changes nothing in the run.
 //!
-//! Left out: admin commands, and hosts with their own queues.
+//! Left out: admin commands, hosts with their own queues, and cancels: a recording with one fails at its end.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -27,6 +27,8 @@ pub struct Tape {
     /// Bytes that a command moves at most in a replay, and how many the first larger one has.
     most_bytes: u64,
     larger: Cell<Option<u64>>,
+    /// Whether a command has been cancelled.
+    cancelled: Cell<bool>,
 }
 
 impl Tape {
@@ -39,6 +41,7 @@ impl Tape {
             stamped: Cell::new(None),
             most_bytes,
             larger: Cell::new(None),
+            cancelled: Cell::new(false),
         })
     }
 
@@ -61,6 +64,9 @@ impl Tape {
         recorder.turn(DRIVE, now, None);
         recorder.end(now)?;
         match self.larger.get() {
+            None if self.cancelled.get() => {
+                Err(io::Error::other("the host has cancelled a command, which a recording of it cannot repeat"))
+            }
             None => Ok(()),
             Some(bytes) => Err(io::Error::other(format!(
                 "a command of {bytes} bytes is too large for the controller of a replay, which takes {} at most",
@@ -103,6 +109,8 @@ impl Drive for Taped {
     }
 
     fn cancel(&self, command: CommandRef) -> bool {
-        self.below.cancel(command)
+        let found = self.below.cancel(command);
+        self.tape.cancelled.set(self.tape.cancelled.get() || found);
+        found
     }
 }
