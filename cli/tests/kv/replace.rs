@@ -202,8 +202,8 @@ fn a_lost_drive_of_the_process_is_made_anew_while_clients_are_served() {
         let (store, control) = (folder.path().join("store"), folder.path().join("m.control"));
         let (page, args) = (folder.path().join("page"), ["--store", store.to_str().unwrap(), "--memory", "1MiB"]);
         let dashboard = format!("unix:{}", page.display());
-        let beside = ["--control", control.to_str().unwrap(), "--dashboard", &dashboard];
-        let args = [&ALL[..], &args, &beside, more].concat();
+        let places = ["--control", control.to_str().unwrap(), "--dashboard", &dashboard];
+        let args = [&ALL[..], &args, &places, more].concat();
         let (server, _) = Server::start(folder.path(), &args);
         set(&mut Client::connect(folder.path()), 0..500, 0);
         server.end("-TERM");
@@ -221,7 +221,7 @@ fn a_lost_drive_of_the_process_is_made_anew_while_clients_are_served() {
             "drive 0 is in use; a drive that is missing or has failed is valid",
         );
         let mut events = Events::open(&page);
-        let has_parts = |told: &Value| [0, 1].map(|drive: usize| !told["drives"][drive]["layout"].is_null());
+        let has_parts = |event: &Value| [0, 1].map(|drive: usize| !event["drives"][drive]["layout"].is_null());
         assert_eq!(has_parts(&events.until("hello")), [true, false], "the second is missing");
         assert!(events.until("frame")["drives"][1]["dies"].is_null());
         let fault = ["fault", "add", "slow read by=1us", "--drive", "d1"];

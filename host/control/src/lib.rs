@@ -2,7 +2,7 @@
 //! reads.
 //!
 //! A [`Control`] goes through any [`Drive`] that takes admin commands: a queue in this process, an NVMe/TCP
-//! connection, a PCI function. On a drive with several NVM Sets, each with flash and an FTL of its own, it controls one of them.
+//! connection, a PCI function. On a drive with several NVM Sets, each with separate flash and a separate FTL, it controls one of them.
 //!
 //! Drives on sale take no such orders. What comes closest there are [`PredictableLatency`], windows in which a drive does no work of its
 //! own, [`Placement`], which separates data so that little is left to collect, and [`Zones`], in which nothing is.

@@ -83,7 +83,7 @@ impl Machine {
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Each of the drives. The engine uses each FTL of a drive as a drive: one that has flash of its own.
+    /// Each of the drives. The engine uses each FTL of a drive, with its flash, as a drive.
     pub drive: Resolved,
     /// How many.
     pub drives: usize,

@@ -139,7 +139,7 @@ impl State {
 
 impl PageFtl {
     /// Looks an extent up for reading, from where `lookup` stopped. `Some` is a part of the map that must be loaded before
-    /// the lookup can continue. A call of its own: without it, the rest of a read is short enough to be merged with its caller.
+    /// the lookup can continue. Never inlined: the rest of a read is then short enough for the compiler to merge it with its caller.
     #[inline(never)]
     pub(super) fn look_up(
         &self,

@@ -97,8 +97,8 @@ impl FarFlash<'_> {
                 question(host.map_err(failed("it is no open-channel drive"))?).await
             },
         );
-        let told = asked.map_err(|error| format!("--store {}={error}", self.name))?;
-        told.map_err(|problem| self.failed(problem))
+        let answer = asked.map_err(|error| format!("--store {}={error}", self.name))?;
+        answer.map_err(|problem| self.failed(problem))
     }
 }
 
