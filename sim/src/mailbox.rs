@@ -1,6 +1,6 @@
-//! A mailbox for one message from one task to another. A worker receives its next job through it.
+//! A mailbox for one message from one task to another. A worker receives its next job through it, and works on it there.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use crate::event_queue::TimerKey;
 use crate::executor::{Sim, TaskId};
 use crate::time::{Span, Time};
 
-/// Holds one message, for one receiving task.
+/// Calls one receiving task, with a message or without.
 pub(crate) struct Mailbox<T> {
     sim: Sim,
     message: RefCell<Option<T>>,
@@ -17,9 +17,10 @@ pub(crate) struct Mailbox<T> {
     receiver: Cell<Option<TaskId>>,
 }
 
-/// When a message may be taken.
+/// When the receiver is called.
 #[derive(Copy, Clone)]
 enum Due {
+    Never,
     Now,
     /// When the timer has fired.
     After(TimerKey),
@@ -30,25 +31,22 @@ enum Due {
 impl<T> Mailbox<T> {
     /// An empty mailbox.
     pub(crate) fn new(sim: &Sim) -> Mailbox<T> {
-        Mailbox { sim: sim.clone(), message: RefCell::new(None), due: Cell::new(Due::Now), receiver: Cell::new(None) }
+        Mailbox { sim: sim.clone(), message: RefCell::new(None), due: Cell::new(Due::Never), receiver: Cell::new(None) }
     }
 
-    /// Puts a message in and wakes the receiver.
-    ///
-    /// # Panics
-    /// When there is one already.
+    /// Calls the receiver now, without a message.
     #[inline]
-    pub(crate) fn send(&self, message: T) {
-        self.leave(message, Due::Now);
+    pub(crate) fn call(&self) {
+        self.due.set(Due::Now);
         if let Some(task) = self.receiver.take() {
             self.sim.wake(task);
         }
     }
 
-    /// Puts a message in that can be taken after `delay`, and wakes the receiver then.
+    /// Puts a message in, and calls the receiver after `delay`.
     ///
     /// # Panics
-    /// When there is one already.
+    /// When there is a message already.
     #[inline(always)]
     pub(crate) fn send_after(&self, delay: Span, message: T) {
         let at = self.sim.now() + delay;
@@ -56,31 +54,13 @@ impl<T> Mailbox<T> {
             Some(task) => Due::After(self.sim.set_timer(at, task)),
             None => Due::Later(at),
         };
-        self.leave(message, due);
-    }
-
-    #[inline]
-    fn leave(&self, message: T, due: Due) {
+        self.due.set(due);
         let mut room = self.message.borrow_mut();
         assert!(room.is_none(), "a mailbox holds one message");
         *room = Some(message);
-        self.due.set(due);
     }
 
-    /// Whether a present message may be taken.
-    #[inline]
-    fn is_due(&self) -> bool {
-        match self.due.get() {
-            Due::Now => true,
-            Due::After(timer) => !self.sim.timer_is_pending(timer),
-            Due::Later(at) => {
-                self.due.set(Due::After(self.sim.set_timer(at, self.sim.current_task())));
-                false
-            }
-        }
-    }
-
-    /// Waits for a message and takes it.
+    /// Waits for a call. A message stays in the mailbox until the [`Received`] is dropped.
     #[inline]
     pub(crate) fn receive(&self) -> Receive<'_, T> {
         Receive { mailbox: self }
@@ -92,20 +72,49 @@ pub(crate) struct Receive<'a, T> {
     mailbox: &'a Mailbox<T>,
 }
 
-impl<T> Future for Receive<'_, T> {
-    type Output = T;
+impl<'a, T> Future for Receive<'a, T> {
+    type Output = Received<'a, T>;
 
     #[inline]
-    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<T> {
-        let Mailbox { sim, message, receiver, .. } = self.mailbox;
-        let mut message = message.borrow_mut();
-        if message.is_none() {
-            receiver.set(Some(sim.current_task()));
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Received<'a, T>> {
+        let Mailbox { sim, message, due, receiver } = self.mailbox;
+        let is_called = match due.get() {
+            Due::Never => {
+                receiver.set(Some(sim.current_task()));
+                false
+            }
+            Due::Now => true,
+            Due::After(timer) => !sim.timer_is_pending(timer),
+            Due::Later(at) => {
+                due.set(Due::After(sim.set_timer(at, sim.current_task())));
+                false
+            }
+        };
+        if !is_called {
             return Poll::Pending;
         }
-        match self.mailbox.is_due() {
-            true => Poll::Ready(message.take().expect("just seen")),
-            false => Poll::Pending,
-        }
+        due.set(Due::Never);
+        Poll::Ready(Received { message: message.borrow_mut() })
+    }
+}
+
+/// The message of a call, if it has one, in its mailbox, which is empty once this is dropped. A message is not moved: it is as large as a
+/// command.
+pub(crate) struct Received<'a, T> {
+    message: RefMut<'a, Option<T>>,
+}
+
+impl<T> Received<'_, T> {
+    /// The message.
+    #[inline(always)]
+    pub(crate) fn get(&mut self) -> &mut Option<T> {
+        &mut self.message
+    }
+}
+
+impl<T> Drop for Received<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        *self.message = None;
     }
 }

@@ -20,9 +20,9 @@ pub struct Workers<J: 'static> {
 
 struct Pool<J> {
     sim: Sim,
-    /// Each worker is notified that a job is in the queue for it, or gets a separate one, which begins later.
-    workers: RefCell<Vec<Rc<Mailbox<Option<J>>>>>,
-    /// Jobs that begin now, as many as notified workers.
+    /// Each worker is called for a job in the queue, or gets a separate one, which begins later.
+    workers: RefCell<Vec<Rc<Mailbox<J>>>>,
+    /// Jobs that begin now, as many as called workers.
     queue: RefCell<VecDeque<J>>,
     /// The workers without a job, by number.
     idle: RefCell<Vec<u32>>,
@@ -31,8 +31,8 @@ struct Pool<J> {
 }
 
 impl<J: 'static> Workers<J> {
-    /// A pool that does each job by awaiting `work(&mut job)`. The job stays in the worker's own future: moving it into
-    /// another one costs as much as a short job.
+    /// A pool that does each job by awaiting `work(&mut job)`. The job stays in the worker's mailbox: moving it into a future
+    /// costs as much as a short job.
     pub fn new(sim: &Sim, work: impl AsyncFn(&mut J) + 'static) -> Workers<J> {
         let work = Rc::new(work);
         let hire = move |pool: Rc<Pool<J>>, number: u32| {
@@ -40,11 +40,10 @@ impl<J: 'static> Workers<J> {
             let (sim, work) = (pool.sim.clone(), work.clone());
             sim.spawn(async move {
                 while !pool.is_closed.get() {
-                    let own = mailbox.receive().await;
-                    let mut job =
-                        own.unwrap_or_else(|| pool.queue.borrow_mut().pop_front().expect("a job for each worker"));
-                    work(&mut job).await;
-                    drop(job);
+                    let mut received = mailbox.receive().await;
+                    let next = || pool.queue.borrow_mut().pop_front().expect("a job for each worker");
+                    work(received.get().get_or_insert_with(next)).await;
+                    drop(received);
                     pool.idle.borrow_mut().push(number);
                 }
             });
@@ -64,7 +63,7 @@ impl<J: 'static> Workers<J> {
     pub fn start(&self, job: J) {
         let number = self.worker();
         self.pool.queue.borrow_mut().push_back(job);
-        self.pool.workers.borrow()[number as usize].send(None);
+        self.pool.workers.borrow()[number as usize].call();
     }
 
     /// Starts a job after `delay`; cheaper than a job that begins by waiting.
@@ -74,7 +73,7 @@ impl<J: 'static> Workers<J> {
             return self.start(job);
         }
         let number = self.worker();
-        self.pool.workers.borrow()[number as usize].send_after(delay, Some(job));
+        self.pool.workers.borrow()[number as usize].send_after(delay, job);
     }
 
     /// How many jobs have been started and not ended.
@@ -161,5 +160,20 @@ mod tests {
             .unwrap();
         assert_eq!(*done.borrow(), [(10, 10), (22, 15), (30, 30), (55, 5), (58, 1)]);
         assert_eq!((workers.pool.idle.borrow().len(), workers.pool.workers.borrow().len()), (3, 3));
+    }
+
+    #[test]
+    fn a_job_under_way_is_dropped_with_the_executor() {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let inner = sim.clone();
+        let workers = Workers::new(&sim, async move |_: &mut Rc<()>| inner.sleep(Span::from_ns(5)).await);
+        let kept = Rc::new(());
+        workers.start(kept.clone());
+        workers.start_after(Span::from_ns(1), kept.clone());
+        executor.block_on(sim.sleep(Span::from_ns(3))).unwrap();
+        assert_eq!((Rc::strong_count(&kept), workers.busy()), (3, 2));
+        drop(executor);
+        assert_eq!(Rc::strong_count(&kept), 1);
     }
 }
