@@ -376,7 +376,12 @@ impl Breakdown {
     /// All time, in the drive and in the layers above it.
     #[inline]
     pub fn total(&self) -> Span {
-        self.causes().fold(self.in_drive(), |sum, (.., span)| sum + span)
+        match self.0.as_deref() {
+            Some(Times { above: Some(above), .. }) => {
+                above.0.iter().fold(self.in_drive(), |sum, (.., span)| sum + *span)
+            }
+            _ => self.in_drive(),
+        }
     }
 }
 

@@ -74,13 +74,13 @@ impl Who {
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Wait {
     by: [Span; CAUSES],
-    /// Whether any of them is not zero.
-    some: bool,
+    /// Their sum.
+    total: Span,
 }
 
 impl Wait {
     /// No wait at all.
-    pub const ZERO: Wait = Wait { by: [Span::ZERO; CAUSES], some: false };
+    pub const ZERO: Wait = Wait { by: [Span::ZERO; CAUSES], total: Span::ZERO };
 
     /// The cause behind which most of it was spent; the one with the lowest index if there was no wait.
     pub fn main_cause(&self) -> Cause {
@@ -98,13 +98,13 @@ impl Wait {
     /// Whether there was no wait.
     #[inline]
     pub const fn is_zero(&self) -> bool {
-        !self.some
+        self.total.is_zero()
     }
 
     /// Makes it [`Wait::ZERO`].
     #[inline]
     pub fn clear(&mut self) {
-        if self.some {
+        if !self.is_zero() {
             *self = Wait::ZERO;
         }
     }
@@ -116,8 +116,8 @@ impl Wait {
 
     /// The whole wait.
     #[inline]
-    pub fn total(&self) -> Span {
-        if self.some { self.by.iter().copied().sum() } else { Span::ZERO }
+    pub const fn total(&self) -> Span {
+        self.total
     }
 
     /// Adds a wait behind `cause`.
@@ -125,7 +125,7 @@ impl Wait {
     pub fn add(&mut self, cause: Cause, span: Span) {
         if !span.is_zero() {
             self.by[cause.index()] += span;
-            self.some = true;
+            self.total += span;
         }
     }
 }
@@ -133,9 +133,9 @@ impl Wait {
 impl AddAssign<&Wait> for Wait {
     #[inline]
     fn add_assign(&mut self, other: &Wait) {
-        if other.some {
-            self.by.iter_mut().zip(other.by).for_each(|(mine, theirs)| *mine += theirs);
-            self.some = true;
+        if !other.is_zero() {
+            self.by.iter_mut().zip(&other.by).for_each(|(mine, theirs)| *mine += *theirs);
+            self.total += other.total;
         }
     }
 }
@@ -172,6 +172,21 @@ impl Blame {
         if let Some(cause) = cause {
             self.begin(now, cause);
         }
+    }
+
+    /// The same, where most often nothing changes.
+    #[inline(always)]
+    pub fn keep(&self, now: Time, cause: Option<Cause>) {
+        let next = cause.map_or(IDLE, |cause| cause.0);
+        if next != self.current.get() {
+            self.turn(now, next);
+        }
+    }
+
+    fn turn(&self, now: Time, next: u8) {
+        self.end(now);
+        self.current.set(next);
+        self.since.set(now);
     }
 
     /// From `now` on the resource, which was idle, is kept busy by `cause`.
@@ -241,13 +256,11 @@ impl Totals {
     /// The busy time since `earlier`.
     pub fn since(&self, earlier: &Totals) -> Wait {
         let mut wait = Wait::ZERO;
-        let mut all = 0;
         for ((by, now), then) in wait.by.iter_mut().zip(self.0).zip(earlier.0) {
             // Totals only grow.
             *by = Span::from_ns(now.ns().wrapping_sub(then.ns()));
-            all |= by.ns();
+            wait.total += *by;
         }
-        wait.some = all != 0;
         wait
     }
 }

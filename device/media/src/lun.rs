@@ -357,9 +357,7 @@ impl State {
     #[inline]
     pub(super) fn update_blame(&mut self, now: Time) {
         let cause = self.guest.or(self.data).or(self.cache).map(|occupant| occupant.cause);
-        if cause != self.blame.current() {
-            self.blame.switch(now, cause);
-        }
+        self.blame.keep(now, cause);
     }
 
     fn enqueue(&mut self, lun: &Lun, kind: Kind, who: Who, shares: Option<ReadTarget>, wants_wait: bool) -> Key {
