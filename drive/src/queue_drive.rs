@@ -204,8 +204,9 @@ impl QueueDrive {
         let before = state.tail;
         while !state.backlog.is_empty()
             && let Some(id) = state.free_ids.pop()
-            && let Some((submission, token)) = state.backlog.pop_front()
+            && let Some((mut submission, token)) = state.backlog.pop_front()
         {
+            submission.entry.cid = id.into();
             self.put(&mut state, id, submission, token);
         }
         let tail = state.tail;
@@ -215,9 +216,9 @@ impl QueueDrive {
         }
     }
 
+    /// Puts a command with the identifier `id` in the queue.
     #[inline(always)]
-    fn put(&self, state: &mut State, id: u16, mut submission: Submission, token: Token) {
-        submission.entry.cid = id.into();
+    fn put(&self, state: &mut State, id: u16, submission: Submission, token: Token) {
         state.tokens[usize::from(id)] = Some(token);
         self.ring.put(state.tail, submission);
         state.tail = self.ring.next(state.tail);
@@ -316,23 +317,24 @@ impl Drive for QueueDrive {
     }
 
     fn submit(&self, io: Io) {
-        let Io { command, mem, token } = io;
+        let Io { mut command, mem, token } = io;
         if self.deleted.get() {
             return token.complete(Completion::of(Status::ABORTED_SQ_DELETION));
         }
         let mut state = self.state.borrow_mut();
-        let submission = Submission { entry: command, mem, submitted: self.sim.now() };
+        let submitted = self.sim.now();
         // A command that is submitted from within a completion must not overtake the backlog, which waits for the
         // identifier that has just become free.
         let id = if state.backlog.is_empty() { state.free_ids.pop() } else { None };
         match id {
             Some(id) => {
-                self.put(&mut state, id, submission, token);
+                command.cid = id.into();
+                self.put(&mut state, id, Submission { entry: command, mem, submitted }, token);
                 let tail = state.tail;
                 drop(state);
                 self.controller.ring_submission(self.id, tail);
             }
-            None => state.backlog.push_back((submission, token)),
+            None => state.backlog.push_back((Submission { entry: command, mem, submitted }, token)),
         }
     }
 

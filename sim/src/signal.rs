@@ -12,22 +12,33 @@ pub struct Signal {
     sim: Sim,
     epoch: Cell<u64>,
     waiting: RefCell<Vec<TaskId>>,
+    is_awaited: Cell<bool>,
 }
 
 impl Signal {
     /// A signal without waiters.
     pub fn new(sim: &Sim) -> Signal {
-        Signal { sim: sim.clone(), epoch: Cell::new(0), waiting: RefCell::new(Vec::new()) }
+        Signal {
+            sim: sim.clone(),
+            epoch: Cell::new(0),
+            waiting: RefCell::new(Vec::new()),
+            is_awaited: Cell::new(false),
+        }
     }
 
     /// Wakes all waiters.
     #[inline]
     pub fn notify(&self) {
         self.epoch.set(self.epoch.get() + 1);
-        let mut waiting = self.waiting.borrow_mut();
-        if !waiting.is_empty() {
-            waiting.drain(..).for_each(|task| self.sim.wake(task));
+        if self.is_awaited.get() {
+            self.wake_all();
         }
+    }
+
+    #[inline(never)]
+    fn wake_all(&self) {
+        self.is_awaited.set(false);
+        self.waiting.borrow_mut().drain(..).for_each(|task| self.sim.wake(task));
     }
 
     /// Waits for the next [`Signal::notify`] after this call.
@@ -47,13 +58,14 @@ impl Future for Changed<'_> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        let Signal { sim, epoch, waiting } = self.signal;
+        let Signal { sim, epoch, waiting, is_awaited } = self.signal;
         if epoch.get() != self.epoch {
             return Poll::Ready(());
         }
         let (task, mut waiting) = (sim.current_task(), waiting.borrow_mut());
         if !waiting.contains(&task) {
             waiting.push(task);
+            is_awaited.set(true);
         }
         Poll::Pending
     }

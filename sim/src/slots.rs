@@ -91,6 +91,20 @@ impl<T> Slots<T> {
         self.entries.iter().map(accepted).zip(0..).find_map(|(found, index)| Some(Key { index, generation: found? }))
     }
 
+    /// Removes the entry if `ended` returns something of it, unless the key is stale.
+    #[inline]
+    pub fn remove_if<R>(&mut self, key: Key, ended: impl FnOnce(&mut T) -> Option<R>) -> Option<R> {
+        let (generation, slot) = self.entries.get_mut(key.index as usize)?;
+        if *generation != key.generation {
+            return None;
+        }
+        let left = ended(slot.as_mut()?)?;
+        *slot = None;
+        *generation = generation.wrapping_add(1);
+        self.free.push(key.index);
+        Some(left)
+    }
+
     /// Removes the entry, unless the key is stale.
     #[inline]
     pub fn remove(&mut self, key: Key) -> Option<T> {
@@ -120,10 +134,13 @@ mod tests {
         let mut slots = Slots::new();
         let old = slots.insert('a');
         assert_eq!((slots.find(|letter| *letter == 'a'), slots.find(|letter| *letter == 'b')), (Some(old), None));
-        assert_eq!(slots.remove(old), Some('a'));
+        assert_eq!(slots.remove_if(old, |_| None::<()>), None);
+        assert_eq!(slots.remove_if(old, |letter| Some(*letter)), Some('a'));
+        assert_eq!(slots.remove_if(old, |letter| Some(*letter)), None);
         let new = slots.insert('b');
         assert_eq!(slots.get(old), None);
         assert_eq!(slots.remove(old), None);
         assert_eq!((slots.get(new), slots.len()), (Some(&'b'), 1));
+        assert_eq!((slots.remove(new), slots.remove(new)), (Some('b'), None));
     }
 }

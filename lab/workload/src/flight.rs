@@ -59,8 +59,7 @@ impl<'a> Commands<'a> {
     #[inline(always)]
     pub(crate) fn of(request: &Request, info: &'a DriveInfo) -> Commands<'a> {
         let Request { direction, offset, bytes } = *request;
-        let lba_bytes = u64::from(info.lba_bytes);
-        let (block, end) = (offset / lba_bytes, (offset + bytes).div_ceil(lba_bytes));
+        let (block, end) = blocks_of(offset, bytes, info.lba_bytes);
         let step = if direction == Direction::Trim { u32::MAX.into() } else { u64::from(info.max_blocks) };
         // Divide only for large requests, which are few.
         let left = if end - block <= step { 1 } else { (end - block).div_ceil(step) as u32 };
@@ -88,6 +87,22 @@ impl<'a> Commands<'a> {
             Direction::Flush => (SubmissionEntry::io(IoOpcode::FLUSH, nsid), HostMem::none()),
         }
     }
+}
+
+/// The first logical block of a range of bytes, and the end (exclusive).
+#[inline(always)]
+fn blocks_of(offset: u64, bytes: u64, lba_bytes: u32) -> (u64, u64) {
+    if !lba_bytes.is_power_of_two() {
+        return blocks_of_odd(offset, bytes, lba_bytes.into());
+    }
+    let shift = lba_bytes.trailing_zeros();
+    (offset >> shift, (offset + bytes + u64::from(lba_bytes) - 1) >> shift)
+}
+
+/// The same where blocks have another size. Two divisions take longer than the rest of a request.
+#[cold]
+fn blocks_of_odd(offset: u64, bytes: u64, lba_bytes: u64) -> (u64, u64) {
+    (offset / lba_bytes, (offset + bytes).div_ceil(lba_bytes))
 }
 
 impl Iterator for Commands<'_> {

@@ -294,11 +294,12 @@ impl Sink for Job {
     fn complete(&self, tag: u64, completion: Completion) {
         let key = Key::from_bits(tag);
         let mut in_flight = self.in_flight.borrow_mut();
-        let Some(entry) = in_flight.get_mut(key) else { return };
-        let Some(done) = entry.part_done(completion) else { return };
-        let InFlight { request, submitted, measured, .. } = *entry;
-        in_flight.remove(key);
+        let ended = in_flight.remove_if(key, |entry| {
+            let done = entry.part_done(completion)?;
+            Some((entry.request, entry.submitted, entry.measured, done))
+        });
         drop(in_flight);
+        let Some((request, submitted, measured, done)) = ended else { return };
         self.runner.completed(&request, submitted, measured, &done);
         if !self.is_plain {
             self.ended(tag, (&request, submitted, measured), &done);
