@@ -8,7 +8,8 @@
 
 use std::rc::Rc;
 
-use nandscape_drive::{Breakdown, Stage};
+use nandscape_device_ftl_core::offers::Later;
+use nandscape_drive::{Breakdown, QueueId, Stage};
 use nandscape_sim::processors::Turn;
 use nandscape_sim::{Cause, Processors, Sim, Span};
 use nandscape_wire_nvme::SubmissionEntry;
@@ -40,13 +41,29 @@ impl Work {
         self.processors.clone().map(|(processors, config)| (processors, config.kib)).filter(|(_, kib)| !kib.is_zero())
     }
 
-    /// The work on an I/O command, and on the mapping units that its entry names.
-    pub(crate) async fn on_command(
-        &self,
-        entry: &SubmissionEntry,
-        namespace: Option<&Namespace>,
-        breakdown: &mut Breakdown,
-    ) {
+    /// The work on a command of an I/O queue, and on the mapping units that its entry names; `None` without processors, as in most drives.
+    #[inline(always)]
+    pub(crate) fn on_io<'a>(
+        &'a self,
+        (queue, entry): (QueueId, &'a SubmissionEntry),
+        namespace: Option<&'a Namespace>,
+        breakdown: &'a mut Breakdown,
+    ) -> Option<Later<'a, ()>> {
+        let works = self.processors.is_some() && queue != QueueId::ADMIN;
+        works.then(|| self.on_command_boxed(entry, namespace, breakdown))
+    }
+
+    #[cold]
+    fn on_command_boxed<'a>(
+        &'a self,
+        entry: &'a SubmissionEntry,
+        namespace: Option<&'a Namespace>,
+        breakdown: &'a mut Breakdown,
+    ) -> Later<'a, ()> {
+        Box::pin(self.on_command(entry, namespace, breakdown))
+    }
+
+    async fn on_command(&self, entry: &SubmissionEntry, namespace: Option<&Namespace>, breakdown: &mut Breakdown) {
         let Some((processors, config)) = &self.processors else { return };
         let bytes = namespace.map_or(0, |of| u64::from(entry.blocks_named()) * u64::from(of.lba_bytes));
         let work = config.command + config.unit * bytes.div_ceil(self.unit);

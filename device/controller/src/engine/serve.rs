@@ -1,10 +1,12 @@
 //! A command from its fetch to its completion.
 
+use std::future::ready;
 use std::rc::Rc;
 
+use nandscape_device_ftl_core::offers::Later;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::ring::{Posted, Submission};
-use nandscape_drive::{Breakdown, QueueId, Stage};
+use nandscape_drive::{Breakdown, HostMem, QueueId, Stage};
 use nandscape_sim::trace::Event;
 use nandscape_sim::{Cause, Span, Time};
 use nandscape_wire_nvme::opcode::Transfer;
@@ -66,35 +68,20 @@ impl CommandJob {
             waited -= time;
         }
         subsystem.power.add_wait((submitted, waited), behind, &mut breakdown);
-        // In a box: few drives have processors.
-        if subsystem.work.processors().is_some() && queue.id != QueueId::ADMIN {
-            Box::pin(subsystem.work.on_command(entry, self.namespace.as_deref(), &mut breakdown)).await;
+        if let Some(work) = subsystem.work.on_io((queue.id, entry), self.namespace.as_deref(), &mut breakdown) {
+            work.await;
         }
         let stop = controller.stop(queue, entry, power_cuts);
-        let reply = match stop.check_begin() {
-            Err(status) => Some(Err(status).into()),
-            Ok(()) if queue.id == QueueId::ADMIN => {
-                Box::pin(controller.admin_command(queue, entry, mem, &mut breakdown)).await
+        let begun = stop.check_begin();
+        let reply = match (&subsystem.set, &self.namespace, begun) {
+            (AnySet::Page(set), Some(namespace), Ok(())) if namespace.is_plain && self.is_for_set(namespace) => {
+                let command = controller.command((entry, mem), namespace, stop);
+                Some(set.serve_whole::<Directly>(&command, &mut breakdown).await)
             }
-            Ok(()) => match &self.namespace {
-                Some(namespace) => {
-                    let (link, work, settings) = (&subsystem.link, &subsystem.work, &controller.admin.settings);
-                    let command = Command { entry, namespace, mem, link, work, settings, stop };
-                    Some(match namespace.is_guarded() || always_asks(entry) {
-                        false => match &subsystem.set {
-                            AnySet::Page(set) if namespace.is_plain => {
-                                set.serve_whole::<Directly>(&command, &mut breakdown).await
-                            }
-                            set => set.serve(&command, &mut breakdown).await,
-                        },
-                        true => Box::pin(controller.serve_guarded(command, &mut breakdown)).await,
-                    })
-                }
-                None => Some(without_namespace(entry)),
-            },
+            _ => self.serve_boxed(begun, stop, &mut breakdown).await,
         };
         let is_settled = reply.as_ref().is_none_or(|reply| reply.status.is_success() && mem.is_settled());
-        let reply = if is_settled { reply } else { Box::pin(self.settle(reply, &mut breakdown)).await };
+        let reply = if is_settled { reply } else { self.settle_boxed(reply, &mut breakdown).await };
         let CommandJob { controller, submission: Submission { entry, .. }, .. } = &*self;
         let subsystem = &*controller.subsystem;
         if let Some(reply) = reply {
@@ -110,6 +97,45 @@ impl CommandJob {
         }
         controller.ended(queue, cause);
     }
+
+    /// Whether the command set serves the command, without a check of the controller before it. Commands of the admin queue have no
+    /// namespace here.
+    #[inline(always)]
+    fn is_for_set(&self, namespace: &Namespace) -> bool {
+        !namespace.is_guarded() && !always_asks(&self.submission.entry)
+    }
+
+    /// Serves what [`serve`](CommandJob::serve) does not serve itself. In boxes, so that the compiler can merge the rest with its caller.
+    #[inline(never)]
+    fn serve_boxed<'a>(
+        &'a self,
+        begun: Result<(), Status>,
+        stop: Stop<'a>,
+        breakdown: &'a mut Breakdown,
+    ) -> Later<'a, Option<Reply>> {
+        let CommandJob { controller, submission: Submission { entry, mem, .. }, queue, .. } = self;
+        if let Err(status) = begun {
+            return Box::pin(ready(Some(Err(status).into())));
+        }
+        if queue.id == QueueId::ADMIN {
+            return Box::pin(controller.admin_command(*queue, entry, mem, breakdown));
+        }
+        let Some(namespace) = &self.namespace else {
+            return Box::pin(ready(Some(without_namespace(entry))));
+        };
+        let is_for_set = self.is_for_set(namespace);
+        let command = controller.command((entry, mem), namespace, stop);
+        match is_for_set {
+            true => Box::pin(async move { Some(controller.subsystem.set.serve(&command, breakdown).await) }),
+            false => Box::pin(async move { Some(controller.serve_guarded(command, breakdown).await) }),
+        }
+    }
+
+    /// [`settle`](CommandJob::settle) in a box.
+    #[cold]
+    fn settle_boxed<'a>(&'a mut self, reply: Option<Reply>, breakdown: &'a mut Breakdown) -> Later<'a, Option<Reply>> {
+        Box::pin(self.settle(reply, breakdown))
+    }
 }
 
 impl NvmeController {
@@ -124,6 +150,18 @@ impl NvmeController {
             NSID_ALL if entry.opcode == IoOpcode::FLUSH.0 => self.namespaces.first(),
             nsid => self.namespaces.get(nsid),
         }
+    }
+
+    /// A command with what it needs of the controller.
+    #[inline(always)]
+    fn command<'a>(
+        &'a self,
+        (entry, mem): (&'a SubmissionEntry, &'a HostMem),
+        namespace: &'a Namespace,
+        stop: Stop<'a>,
+    ) -> Command<'a> {
+        let (link, work, settings) = (&self.subsystem.link, &self.subsystem.work, &self.admin.settings);
+        Command { entry, namespace, mem, link, work, settings, stop }
     }
 
     pub(crate) fn stop(&self, queue: QueueKey, entry: &SubmissionEntry, cuts: u32) -> Stop<'_> {

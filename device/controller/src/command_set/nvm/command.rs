@@ -69,9 +69,36 @@ pub(in crate::command_set) enum NvmCommand {
     BatchedRead,
 }
 
+/// What most commands are: a Read or a Write, with its extent.
+pub(in crate::command_set) enum ReadOrWrite {
+    Read(Extent),
+    Write { extent: Extent, fua: bool },
+}
+
+impl ReadOrWrite {
+    /// The Read or Write of an entry and its memory. `None` of other commands, and where [`NvmCommand::parse`] has something to refuse: it
+    /// reports what.
+    #[inline(always)]
+    pub(in crate::command_set) fn of(
+        entry: &SubmissionEntry,
+        mem: &HostMem,
+        namespace: &Namespace,
+    ) -> Option<ReadOrWrite> {
+        namespace.check_flags(entry).ok()?;
+        match IoOpcode(entry.opcode) {
+            IoOpcode::READ => Some(ReadOrWrite::Read(namespace.data_extent(entry, mem).ok()?)),
+            IoOpcode::WRITE => {
+                namespace.check_directive(entry).ok()?;
+                let extent = namespace.source_extent(entry, mem).ok()?;
+                Some(ReadOrWrite::Write { extent, fua: Cdw12::of(entry).fua() })
+            }
+            _ => None,
+        }
+    }
+}
+
 impl NvmCommand {
     /// Checks an entry of an I/O queue and its memory.
-    #[inline(always)]
     pub(in crate::command_set) fn parse(
         entry: &SubmissionEntry,
         mem: &HostMem,

@@ -60,9 +60,8 @@ use super::{Administration, Command, CommandSet, Fused, Later, Placement, Reply,
 use crate::config::{BufferMode, ControllerConfig};
 use crate::namespace::Namespace;
 use crate::notices::Tracker;
-use crate::refusal::Refusal;
 use crate::subsystem::LatencyFigures;
-use command::NvmCommand;
+use command::{NvmCommand, ReadOrWrite};
 pub(crate) use drive_log::{FlashLog, by_cause};
 use exclusive::Exclusive;
 use fdp::Fdp;
@@ -350,21 +349,19 @@ impl<F: Ftl> Nvm<F> {
     /// [`Media::read_for`](nandscape_device_media::Media::read_for).
     #[inline]
     pub(crate) async fn serve_whole<Caller>(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
-        let parsed = NvmCommand::parse(command.entry, command.mem, command.namespace);
-        if let Ok(parsed) = &parsed {
-            self.count(parsed);
-        }
-        let other = match parsed {
-            Ok(NvmCommand::Read { extent }) if !hinted::is_served_otherwise(command) => {
+        let other = match ReadOrWrite::of(command.entry, command.mem, command.namespace) {
+            Some(ReadOrWrite::Read(extent)) if !hinted::is_served_otherwise(command) => {
+                self.count(&NvmCommand::Read { extent });
                 let read = self.reader.read::<Caller>(extent, &self.to_host(command), breakdown).await;
                 return read.map_err(|error| failure(command.namespace, error)).into();
             }
-            Ok(NvmCommand::Write { extent, fua }) => {
+            Some(ReadOrWrite::Write { extent, fua }) => {
+                self.count_write();
                 let data = FromHost::<Caller>::of(command.mem);
                 let ended = self.write(command, extent, data, fua, breakdown).await;
                 return self.with_buffer_free(command, ended.into());
             }
-            other => self.serve_boxed(command, other, breakdown),
+            _ => self.serve_boxed(command, breakdown),
         };
         other.await
     }
@@ -372,12 +369,11 @@ impl<F: Ftl> Nvm<F> {
     /// The other commands: in boxes, so that they do not enlarge every command's future, and behind one `await`, so that the
     /// compiler does not take the calls of reads and writes for rare.
     #[cold]
-    fn serve_boxed<'a>(
-        &'a self,
-        command: &'a Command<'_>,
-        parsed: Result<NvmCommand, Refusal>,
-        breakdown: &'a mut Breakdown,
-    ) -> Later<'a, Reply> {
+    fn serve_boxed<'a>(&'a self, command: &'a Command<'_>, breakdown: &'a mut Breakdown) -> Later<'a, Reply> {
+        let parsed = NvmCommand::parse(command.entry, command.mem, command.namespace);
+        if let Ok(parsed) = &parsed {
+            self.count(parsed);
+        }
         match parsed {
             Err(refusal) => Box::pin(self.serve_placement(command, refusal, breakdown)),
             Ok(NvmCommand::Read { extent }) => Box::pin(self.read_hinted(command, extent, breakdown)),
