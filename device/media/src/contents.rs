@@ -403,8 +403,10 @@ impl Contents {
         }
         let per_page = geometry.units_per_page() as usize;
         let first = geometry.unit_at(page, 0).0;
-        for (unit, (tag, data)) in (first..).zip(&image.units[from..from + per_page]) {
+        for (unit, tag) in (first..).zip(&image.tags[from..from + per_page]) {
             self.tags.set(unit, *tag);
+        }
+        for (unit, data) in (first..).zip(image.data_from(from).iter().take(per_page)) {
             if let Some(data) = data {
                 self.keep(UnitId(unit), data.clone(), image.is_metadata());
             }
@@ -418,7 +420,7 @@ impl Contents {
     /// Programs the out-of-band areas of a page of an image, whose data is elsewhere.
     pub(crate) fn fill_areas(&mut self, geometry: &Geometry, page: PageId, image: &PageImage, from: usize) {
         let (per_page, first) = (geometry.units_per_page() as usize, geometry.unit_at(page, 0).0);
-        for (unit, (tag, _)) in (first..).zip(&image.units[from..from + per_page]) {
+        for (unit, tag) in (first..).zip(&image.tags[from..from + per_page]) {
             self.tags.set(unit, *tag);
         }
         for (unit, bytes) in (first..).zip(image.oob_bytes(from).iter().take(per_page)) {

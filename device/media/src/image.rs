@@ -43,7 +43,10 @@ const ERASED: u8 = 0xff;
 /// The image of a page, or of pages that are programmed together, one after the other.
 #[derive(Clone, Default, Debug)]
 pub struct PageImage {
-    pub(crate) units: SmallVec<[(u32, Option<UnitData>); 4]>,
+    /// The tag of each unit.
+    pub(crate) tags: SmallVec<[u32; 4]>,
+    /// The data of the first units. The others have none: most drives keep no data, and pages of tags alone cost less.
+    data: SmallVec<[Option<UnitData>; 4]>,
     /// Parts that only some images have.
     rare: Option<Box<Rare>>,
 }
@@ -64,12 +67,16 @@ impl PageImage {
     /// Adds the next unit.
     #[inline]
     pub fn push(&mut self, tag: u32, data: Option<UnitData>) {
-        self.units.push((tag, data));
+        if data.is_some() {
+            self.data.resize(self.tags.len(), None);
+            self.data.push(data);
+        }
+        self.tags.push(tag);
     }
 
     /// Adds the next units, which have no data.
     pub(crate) fn push_all(&mut self, tags: impl Iterator<Item = u32>) {
-        self.units.extend(tags.map(|tag| (tag, None)));
+        self.tags.extend(tags);
     }
 
     /// Adds the next unit with all of its out-of-band area.
@@ -84,25 +91,27 @@ impl PageImage {
     /// Adds units without data until there are `units`.
     pub fn pad(&mut self, units: usize, tag: u32) {
         for _ in self.len()..units {
-            self.push(tag, None);
+            self.tags.push(tag);
         }
     }
 
     /// Number of units so far.
     pub fn len(&self) -> usize {
-        self.units.len()
+        self.tags.len()
     }
 
     /// Whether there is no unit yet.
     pub fn is_empty(&self) -> bool {
-        self.units.is_empty()
+        self.tags.is_empty()
     }
 
     /// The `units` units from `from` on, each of `size` bytes, as far as they belong to a part. The rest reads as erased.
     pub(crate) fn part(&self, from: usize, units: usize, size: usize, part: Part) -> PageImage {
         let mut left = if self.is_metadata() { PageImage::metadata() } else { PageImage::default() };
         let areas = self.oob_bytes(from);
-        for (number, (tag, data)) in self.units[from..from + units].iter().enumerate() {
+        let all = self.data_from(from);
+        for (number, tag) in self.tags[from..from + units].iter().enumerate() {
+            let data = all.get(number).and_then(Option::as_ref);
             let (bytes, has_area) = match part {
                 Part::All => (usize::MAX, true),
                 Part::First(bytes) => (bytes.saturating_sub(number * size), bytes >= (number + 1) * size),
@@ -114,9 +123,15 @@ impl PageImage {
                 false => Oob { tag: u32::MAX, bytes: [ERASED; 12] },
             };
             let cell = |(at, byte): (usize, &u8)| if at < bytes { *byte } else { ERASED };
-            left.push_with_oob(oob, data.as_ref().map(|data| data.iter().enumerate().map(cell).collect()));
+            left.push_with_oob(oob, data.map(|data| data.iter().enumerate().map(cell).collect()));
         }
         left
+    }
+
+    /// The data of the units from `first` on. Units beyond its end have none.
+    #[inline]
+    pub(crate) fn data_from(&self, first: usize) -> &[Option<UnitData>] {
+        self.data.get(first..).unwrap_or_default()
     }
 
     pub(crate) fn is_metadata(&self) -> bool {

@@ -326,10 +326,10 @@ impl Media {
         let remote = self.elsewhere();
         let (per_page, size) = (self.geometry.units_per_page() as usize, self.geometry.unit_size() as usize);
         let mut ended = Ok(());
-        for (page, units) in pages.iter().zip(image.units.chunks(per_page)) {
-            let mut bytes = Vec::with_capacity(per_page * size);
-            for (number, (_, data)) in units.iter().enumerate() {
-                let data = data.as_deref().unwrap_or_default();
+        for (from, page) in (0..).step_by(per_page).zip(pages) {
+            let (mut bytes, all) = (Vec::with_capacity(per_page * size), image.data_from(from));
+            for number in 0..per_page {
+                let data = all.get(number).and_then(Option::as_deref).unwrap_or_default();
                 bytes.extend_from_slice(&data[..data.len().min(size)]);
                 bytes.resize((number + 1) * size, 0);
             }
@@ -396,9 +396,11 @@ impl Media {
         let per_page = self.geometry.units_per_page() as usize;
         for (number, page) in pages.iter().enumerate() {
             contents.fill_areas(&self.geometry, *page, image, number * per_page);
-            for (unit, (_, data)) in image.units[number * per_page..][..per_page].iter().enumerate() {
+            let all = image.data_from(number * per_page);
+            for unit in 0..per_page {
+                let data = all.get(unit).and_then(Option::as_deref);
                 let unit = self.geometry.unit_at(*page, unit as u32);
-                match data.as_deref().and_then(|data| data.get(size..)).filter(|rest| !rest.is_empty()) {
+                match data.and_then(|data| data.get(size..)).filter(|rest| !rest.is_empty()) {
                     Some(rest) => _ = metadata.insert(unit, rest.into()),
                     None => _ = metadata.remove(&unit),
                 }

@@ -183,13 +183,11 @@ impl State {
         owners.extend(copied.map(&lpn));
         owners.extend(moves.units.iter().map(|unit| lpn(*unit)));
         owners.iter().for_each(|owner| self.tables.map.prefetch(*owner));
-        let mut owner = owners.iter();
-        for &(from, to) in &moves.copybacks {
-            for (number, owner) in (0..per_page).zip(owner.by_ref()) {
-                self.relocated(*owner, geometry.unit_at(from, number), geometry.unit_at(to, number));
-            }
-            self.page_programmed(to);
+        let of_copybacks = moves.copybacks.len() * per_page as usize;
+        if of_copybacks > 0 {
+            self.commit_copybacks(moves, &owners[..of_copybacks]);
         }
+        let mut owner = owners[of_copybacks..].iter();
         for (page, group) in moves.packed(per_page) {
             for ((from, owner), number) in group.iter().zip(owner.by_ref()).zip(0..) {
                 self.relocated(*owner, *from, geometry.unit_at(page, number));
@@ -198,6 +196,18 @@ impl State {
         }
         owners.clear();
         self.owners = owners;
+    }
+
+    /// The pages among them that were copied within their plane.
+    #[inline(never)]
+    fn commit_copybacks(&mut self, moves: &Moves, owners: &[Lpn]) {
+        let (per_page, geometry) = (self.geometry.units_per_page(), self.geometry);
+        for (&(from, to), owners) in moves.copybacks.iter().zip(owners.chunks(per_page as usize)) {
+            for (number, owner) in (0..per_page).zip(owners) {
+                self.relocated(*owner, geometry.unit_at(from, number), geometry.unit_at(to, number));
+            }
+            self.page_programmed(to);
+        }
     }
 
     /// Counts the programs of a collection for `cause`.

@@ -116,7 +116,15 @@ impl State {
             && !self.turns.is_in_force()
             && !self.orders.set_pace()
             && self.collectors.is_collecting(plane)
-            && self.free_units(plane) + earned() + limit < target
+            && self.has_less_than(target, plane, limit, earned)
+    }
+
+    /// Whether a plane's free units, with those that its collector has earned and `more`, are less than `target`.
+    #[inline]
+    fn has_less_than(&self, target: u64, plane: PlaneId, more: u64, earned: impl FnOnce() -> u64) -> bool {
+        // With that many free units, the rest is unnecessary.
+        let free = self.free_units(plane) + more;
+        free < target && free + earned() < target
     }
 
     /// Moves were done in a plane. Returns whether the host may get pages of it again.

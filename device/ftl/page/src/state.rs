@@ -229,6 +229,7 @@ impl State {
     }
 
     /// A collector has copied the data at `from` to `to`. If it is still current, what refers to it is changed.
+    #[inline(always)]
     pub(super) fn relocated(&mut self, lpn: Lpn, from: UnitId, to: UnitId) {
         if !self.tables.blocks.is_valid(from) {
             return;

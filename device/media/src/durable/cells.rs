@@ -252,10 +252,11 @@ impl FileCells {
     /// Programs a page with the units of an image from `from` on.
     pub(crate) fn program(&mut self, page: PageId, image: &PageImage, from: usize) -> Result<(), MediaError> {
         let keeps = self.keeps_data || image.is_metadata();
-        let oob = image.oob_bytes(from);
-        let units = image.units[from..from + self.geometry.units_per_page() as usize].iter().enumerate();
-        let units = units.map(|(number, (tag, data))| {
-            let data = data.as_deref().filter(|_| keeps);
+        let (oob, all) = (image.oob_bytes(from), image.data_from(from));
+        let data_of = |number: usize| all.get(number).and_then(Option::as_deref);
+        let tags = image.tags[from..from + self.geometry.units_per_page() as usize].iter().enumerate();
+        let units = tags.map(|(number, tag)| {
+            let data = data_of(number).filter(|_| keeps);
             let sum = data.map_or(0, crc32fast::hash);
             let len = data.map_or(0, <[u8]>::len) as u32;
             UnitRecord { tag: *tag, oob: oob.get(number).copied().unwrap_or_default(), len, sum }
@@ -263,8 +264,7 @@ impl FileCells {
         let units: SmallVec<[UnitRecord; 4]> = units.collect();
         self.begin_page(page)?;
         if keeps {
-            let data = image.units[from..].iter().map(|(_, data)| data.as_deref());
-            self.put_data(page, data.take(units.len()))?;
+            self.put_data(page, (0..units.len()).map(data_of))?;
         }
         self.put_record(page, PageStatus::Programmed, units)
     }
