@@ -12,8 +12,8 @@ use nandscape_drive::io::Sink;
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Token};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Span, Time};
-use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::{BUSY, PREDICT_ONLY};
+use nandscape_wire_nvme::{Status, vendor};
 
 use crate::accuracy::Accuracy;
 use crate::backlog::Backlog;
@@ -166,6 +166,7 @@ impl BlockLayer {
         command.cdw3 = match (self.config.predictor, request.deadline) {
             // The drive decides, and also receives the default deadline of reads without one.
             (PredictorKind::None, Some(deadline)) => us(deadline).into(),
+            (PredictorKind::None, None) => command.cdw3,
             _ => 0.into(),
         };
         self.count(&request);
@@ -263,7 +264,8 @@ impl BlockLayer {
             let mut flights = self.flights.borrow_mut();
             // A command that was rejected or cancelled meanwhile has no entry.
             let Some(flight) = flights.get_mut(key) else { return };
-            let Some((entry, mem)) = flight.entry(flight.is_asked) else { return };
+            let Some((mut entry, mem)) = flight.entry(flight.is_asked) else { return };
+            vendor::has_waited(&mut entry, (self.sim.now() - flight.request.arrived).ns());
             if !flight.is_sent {
                 self.unwatch(key, flight);
                 self.goes(key, flight);

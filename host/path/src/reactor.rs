@@ -89,7 +89,7 @@ impl Reactor {
         self.work(thread, user, (stage::THREAD, &mut legs)).await;
         self.work(thread, driver, (stage::DRIVER, &mut legs)).await;
         // The drive may complete it at once: it is outstanding before.
-        let key = self.path.reserve(thread.cpu(), (self.ended.clone(), false), (command, mem));
+        let key = self.path.reserve((thread.cpu(), legs.arrived), (self.ended.clone(), false), (command, mem));
         self.outstanding.borrow_mut().push((key, token, legs));
         self.path.send_or_wait(key);
     }

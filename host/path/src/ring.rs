@@ -219,7 +219,7 @@ impl Ring {
         let copy = if is_to_drive { Span::ZERO } else { copy };
         let is_armed = self.kind != RingKind::Iopoll;
         // The drive may complete it at once: it is outstanding before.
-        let key = self.path.reserve(thread.cpu(), (self.ended.clone(), is_armed), (command, mem));
+        let key = self.path.reserve((thread.cpu(), legs.arrived), (self.ended.clone(), is_armed), (command, mem));
         self.outstanding.borrow_mut().push(Outstanding { key, token, legs, copy });
         self.path.send_or_wait(key);
         drop(held);

@@ -236,6 +236,8 @@ impl<'a> Stages<'a> {
 
 /// The parts of a request's time, each from the end of the one before.
 pub(crate) struct Legs {
+    /// When the request came.
+    pub(crate) arrived: Time,
     pub(crate) at: Time,
     spent: Spent,
 }
@@ -243,7 +245,7 @@ pub(crate) struct Legs {
 impl Legs {
     /// A request that came at `arrived` and is seen now; the thread was idle, and this is its account since.
     pub(crate) fn begin(arrived: Time, now: Time, idle: Option<&Account>) -> Legs {
-        let mut legs = Legs { at: arrived, spent: Spent::default() };
+        let mut legs = Legs { arrived, at: arrived, spent: Spent::default() };
         match idle {
             Some(since) => legs.resumed(since, now),
             None => legs.pass(stage::THREAD, now),

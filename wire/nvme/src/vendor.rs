@@ -38,6 +38,7 @@
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::command::SubmissionEntry;
 use crate::opcode::{AdminOpcode, IoOpcode};
 use crate::status::Status;
 
@@ -47,6 +48,16 @@ use crate::status::Status;
 pub const PCI_VENDOR: u16 = 0x1234;
 /// PCI Device ID and Subsystem ID of such a function.
 pub const PCI_DEVICE: u16 = 0x4e53;
+
+/// A Read or Write has waited for `ns` before it goes on to what is below: its deadline (CDW3) is that much shorter, so that a command has
+/// one due time whatever it passes. An overdue command is due in a microsecond, because 0 is none.
+pub fn has_waited(entry: &mut SubmissionEntry, ns: u64) {
+    let (us, opcode) = (u64::from(entry.cdw3.get()), IoOpcode(entry.opcode));
+    if us > 0 && ns > 0 && [IoOpcode::READ, IoOpcode::WRITE].contains(&opcode) {
+        let left = (us * 1_000).saturating_sub(ns) / 1_000;
+        entry.cdw3 = (left.max(1) as u32).into();
+    }
+}
 
 /// CDW2 of a Read or Write.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
@@ -548,6 +559,23 @@ pub const MAGIC: [u8; 4] = *b"NAND";
 mod tests {
     use super::*;
     use crate::opcode::Transfer;
+
+    #[test]
+    fn a_deadline_is_shorter_by_what_a_command_has_waited() {
+        let left = |opcode, us: u32, ns| {
+            let mut entry = SubmissionEntry { cdw3: us.into(), ..SubmissionEntry::blocks(opcode, 1, 0, 8) };
+            has_waited(&mut entry, ns);
+            entry.cdw3.get()
+        };
+        for (us, ns, expected) in
+            [(0, 5_000, 0), (300, 0, 300), (300, 1, 299), (300, 100_000, 200), (300, 299_500, 1), (300, u64::MAX, 1)]
+        {
+            assert_eq!(left(IoOpcode::READ, us, ns), expected, "{us} us, {ns} ns");
+            assert_eq!(left(IoOpcode::WRITE, us, ns), expected, "{us} us, {ns} ns");
+            assert_eq!(left(IoOpcode::COPY, us, ns), us, "CDW3 of a Copy is another field");
+        }
+        assert_eq!(left(IoOpcode::READ, u32::MAX, 1_000), u32::MAX - 1);
+    }
 
     #[test]
     fn vendor_opcodes_state_their_data_direction_and_do_not_collide() {

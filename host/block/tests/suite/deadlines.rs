@@ -1,6 +1,6 @@
 //! Reads with deadlines next to a neighbour that writes.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_device_media::Priority;
@@ -297,4 +297,36 @@ fn a_drive_that_tells_its_own_work_is_asked_first() {
             assert_eq!(layer.counted().rejected, rejected);
         })
         .unwrap();
+}
+
+/// Reads that wait in a layer without a predictor, above one that has one: what is left of their deadlines decides.
+#[test]
+fn a_deadline_goes_on_while_a_read_waits_in_a_layer_above() {
+    const DEADLINE: u32 = 300;
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ended = executor.block_on(async {
+        let ssd = ssd(&sim, &[]);
+        let (low, _) = layer(&sim, &ssd, &[], Priority::Fifo);
+        let top = BlockLayer::new(&sim, config(&["block.depth=1"]), None);
+        let drive = top.over(low.over(queue(&sim, &ssd, 1)));
+        fill(&sim, &*drive, 4_096).await;
+        let ended = Rc::new(RefCell::new(Vec::new()));
+        for number in 0..32 {
+            let (sim, drive, ended) = (sim.clone(), drive.clone(), ended.clone());
+            sim.clone().spawn(async move {
+                let (issuer, begun) = (Issuer::new(&sim), sim.now());
+                let done = issuer.execute(&*drive, read(number * 8, DEADLINE), HostMem::zeroed(4_096)).await;
+                ended.borrow_mut().push((done.status.meaning() == BUSY, sim.now() - begun));
+            });
+        }
+        sim.sleep(Span::from_ms(50)).await;
+        ended.take()
+    });
+    let ended = ended.unwrap();
+    let (rejected, served): (Vec<_>, Vec<_>) = ended.iter().partition(|(is_rejected, _)| *is_rejected);
+    assert_eq!(ended.len(), 32);
+    assert!(!served.is_empty() && rejected.len() > 20, "{ended:?}");
+    let longest = served.iter().map(|(_, took)| *took).max().unwrap();
+    assert!(longest <= Span::from_us(u64::from(DEADLINE) + 20), "{longest}");
 }

@@ -8,7 +8,7 @@ use nandscape_host_machine::{Context, Event, Waits};
 use nandscape_sim::executor::TaskId;
 use nandscape_sim::slots::Key;
 use nandscape_sim::{Span, Time};
-use nandscape_wire_nvme::SubmissionEntry;
+use nandscape_wire_nvme::{SubmissionEntry, vendor};
 
 use super::Path;
 use crate::policy::Notice;
@@ -22,6 +22,8 @@ pub(crate) struct Flight {
     /// Where it is issued; `None` of a command for several ports.
     pub(crate) port: Option<usize>,
     pub(crate) cpu: usize,
+    /// When the thread that issues it was given the request.
+    arrived: Time,
     /// The command, until it is issued.
     unsent: Option<(SubmissionEntry, HostMem)>,
     /// When it was issued.
@@ -94,7 +96,7 @@ impl Path {
     /// An I/O that is about to be issued on a processor.
     pub(super) fn insert(
         &self,
-        cpu: usize,
+        (cpu, arrived): (usize, Time),
         (notice, is_armed): (Notice, bool),
         taker: Taker,
         (mut command, mem): (SubmissionEntry, HostMem),
@@ -109,6 +111,7 @@ impl Path {
             queue,
             port,
             cpu,
+            arrived,
             unsent: Some((command, mem)),
             issued: None,
             has_tag: false,
@@ -130,11 +133,11 @@ impl Path {
     /// The same for a ring, which takes it when it has ended. Its completion raises an interrupt if it is armed.
     pub(crate) fn reserve(
         &self,
-        cpu: usize,
+        at: (usize, Time),
         (taker, is_armed): (Rc<Ended>, bool),
         command: (SubmissionEntry, HostMem),
     ) -> Key {
-        self.insert(cpu, (Notice::Interrupt, is_armed), Taker::Ring(taker), command).0
+        self.insert(at, (Notice::Interrupt, is_armed), Taker::Ring(taker), command).0
     }
 
     /// The port of a command of a processor, which then names the addresses of that port; `None` of a command for several.
@@ -157,9 +160,11 @@ impl Path {
     /// Issues a command, with a tag that was taken for it, or none. Returns whether it was still there.
     pub(crate) fn send(&self, key: Key, has_tag: bool) -> bool {
         let mut flights = self.flights.borrow_mut();
+        let now = self.sim.now();
         let unsent = flights.get_mut(key).and_then(|flight| {
-            let unsent = flight.unsent.take()?;
-            (flight.issued, flight.has_tag) = (Some(self.sim.now()), has_tag);
+            let mut unsent = flight.unsent.take()?;
+            vendor::has_waited(&mut unsent.0, (now - flight.arrived).ns());
+            (flight.issued, flight.has_tag) = (Some(now), has_tag);
             Some((flight.port, unsent))
         });
         drop(flights);

@@ -250,12 +250,12 @@ impl Path {
         self.block_layer_in(thread, &command, |stage| stages.end(stage)).await;
         let (flight, mut completion);
         if let Some(strategy) = self.config.path.strategy() {
-            flight = self.begin(thread, (command, lba_bytes), mem);
+            flight = self.begin((thread, arrived), (command, lba_bytes), mem);
             completion = flight.by_strategy(thread, strategy, &mut stages).await;
         } else {
             let held = self.lock_controller(thread, &mut |stage| stages.end(stage)).await;
             self.work(thread, (driver, Mode::Kernel), stage::DRIVER, &mut stages).await;
-            flight = self.begin(thread, (command, lba_bytes), mem);
+            flight = self.begin((thread, arrived), (command, lba_bytes), mem);
             self.send_or_wait(flight.key);
             drop(held);
             completion = match flight.notice {
@@ -292,7 +292,12 @@ impl Path {
     }
 
     /// A command of a thread that is to be issued.
-    fn begin(&self, thread: &Context, (mut command, lba_bytes): (SubmissionEntry, u32), mem: HostMem) -> InFlight<'_> {
+    fn begin(
+        &self,
+        (thread, arrived): (&Context, Time),
+        (mut command, lba_bytes): (SubmissionEntry, u32),
+        mem: HostMem,
+    ) -> InFlight<'_> {
         let cpu = thread.cpu();
         let others = self.under_way[cpu].get() + self.machine.waiting(cpu);
         let sizes = (lba_bytes, self.info().unit_bytes);
@@ -302,7 +307,7 @@ impl Path {
         }
         let notice = self.policy.notice(&of);
         let is_armed = matches!(notice, Notice::Interrupt | Notice::Announced(_));
-        let (key, event) = self.insert(cpu, (notice, is_armed), Taker::Thread(thread.key()), (command, mem));
+        let (key, event) = self.insert((cpu, arrived), (notice, is_armed), Taker::Thread(thread.key()), (command, mem));
         InFlight { path: self, key, notice, event, of }
     }
 }

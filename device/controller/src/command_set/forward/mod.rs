@@ -31,7 +31,7 @@ use nandscape_wire_nvme::io::{Cdw12, DEAC, FUA, LIMITED_RETRY};
 use nandscape_wire_nvme::log::CommandsAndEffects;
 use nandscape_wire_nvme::opcode::Transfer;
 use nandscape_wire_nvme::vendor::Attributes;
-use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry, vendor};
 
 use super::nvm::command::NvmCommand;
 use super::{Command, CommandSet, Culprit, Later, Reply, SetInfo, Storage};
@@ -220,9 +220,10 @@ impl Forward {
     async fn execute(
         &self,
         command: &Command<'_>,
-        (entry, mem): (SubmissionEntry, HostMem),
+        (mut entry, mem): (SubmissionEntry, HostMem),
         breakdown: &mut Breakdown,
     ) -> Result<Completion, Status> {
+        vendor::has_waited(&mut entry, breakdown.total().ns());
         let mut execution = self.issuer.execute(&*self.drive, entry, mem);
         match command.stop.or_stopped(&mut execution).await {
             Ok(completion) => {
