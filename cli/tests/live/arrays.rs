@@ -659,7 +659,10 @@ fn an_array_with_a_damaged_file_says_how_it_opens() {
     }
     let server = in_files(folder, &["--array-degraded"]);
     fio(&server, &VERIFY_ONLY);
-    let folder = ended(server);
+    let (stopped, folder) = server.end_keeping();
+    let line = "note: drive small: member-3 is left out, and is no spare: ";
+    let reason = stopped.err.lines().find_map(|text| text.strip_prefix(line));
+    assert!(stopped.code == Some(0) && reason.is_some_and(|why| why.contains("it is truncated")), "{stopped:?}");
     std::fs::remove_file(&file).unwrap();
     let server = in_files(folder, &["--set", "array.rebuild_rate=0"]);
     until(&server, "it is rebuilt", |figures| number(figures, "/drives/0/counters/array_members_missing") == 0.0);

@@ -145,8 +145,14 @@ impl LiveDrive {
         }
     }
 
-    /// What the command line does not describe.
-    pub fn note(&self) -> Option<String> {
+    /// What the command line does not describe: the drive, and each drive that its array was opened without.
+    pub fn notes(&self) -> Vec<String> {
+        let arrays = self.tree.drives.iter().filter_map(Lowest::array);
+        let left_out = arrays.flat_map(|array| array.left_out());
+        self.note().into_iter().chain(left_out.map(|line| format!("drive {}: {line}", self.name()))).collect()
+    }
+
+    fn note(&self) -> Option<String> {
         let (name, own, mut above) = (self.name(), self.note_of_drive(), self.spec.chain.clone());
         if self.tree.only().is_none() {
             let (layers, size) = (above.in_words(), size(self));
@@ -189,9 +195,7 @@ impl LiveDrive {
             Place::Remote(far) => {
                 Some(format!("drive {name} is {}: {}; {}", far.url(), far.connection().identity(), size(self)))
             }
-            Place::Array(array) => {
-                Some(format!("drive {name} is an array: {}{}; {}", array.describe(), array.left_out(), size(&**array)))
-            }
+            Place::Array(array) => Some(format!("drive {name} is an array: {}; {}", array.describe(), size(&**array))),
         }
     }
 }
