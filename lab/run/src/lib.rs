@@ -140,7 +140,7 @@ pub use remote::{RemoteError, RemoteExport, RemoteSpec};
 pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, ReplayedGroup, WhatIf};
 pub use report::{Flash, Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
-pub use saved::{Begin, HeldLayers, History, Settled, Start, StateError, StateFile, check_can_write};
+pub use saved::{Begin, FromState, HeldLayers, History, Settled, Start, StateError, StateFile, check_can_write};
 #[cfg(target_os = "linux")]
 pub use served_array::{ArrayExport, ArraySpec};
 pub use simulation::{Observer, Phase, Progress, RunError, Simulation};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use nandscape_device_controller::{MAX_NAMESPACES, Offers};
@@ -24,7 +24,7 @@ use crate::chain::{Chain, drives_below};
 use crate::damage::Fault;
 use crate::inside;
 use crate::live_drive::{LiveDrive, LiveSpec, LowestSpec};
-use crate::saved::{self, History, StateError};
+use crate::saved::{self, FromState, History, StateError};
 use crate::simulation::Progress;
 
 /// The forwarded commands that a model takes. Deallocated blocks read as zeros.
@@ -61,7 +61,7 @@ pub struct DriveSpec {
     pub precondition: Precondition,
     /// The file that this state is taken from; `None` if the drive is brought into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from_state: Option<PathBuf>,
+    pub from_state: Option<FromState>,
     /// Whether several controllers reach it, one of them a PCI function ([`Subsystem::report_several`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_shared: bool,

@@ -36,7 +36,7 @@ use crate::build::Precondition;
 use crate::chain::{self, Chain, Named, Opening};
 use crate::live::{BuildError, DriveSpec};
 use crate::remote::RemoteSpec;
-use crate::saved::{History, StateFile};
+use crate::saved::History;
 use crate::served_array::ArraySpec;
 use crate::simulation::Progress;
 
@@ -265,10 +265,10 @@ impl LiveSpec {
     /// What the models begin in: the state of the file that the first of them names.
     fn begun(&self, layers: &[Named]) -> Result<Begun, BuildError> {
         let models: Vec<&DriveSpec> = self.drives.iter().filter_map(LowestSpec::model).collect();
-        let Some(path) = models.first().and_then(|spec| spec.from_state.as_deref()) else {
+        let Some(from) = models.first().and_then(|spec| spec.from_state.as_ref()) else {
             return Ok(Begun::default());
         };
-        let state = StateFile::open(path)?;
+        let state = from.open()?;
         let profiles = models.iter().map(|spec| spec.resolve()).collect::<Result<Vec<Resolved>, _>>()?;
         state.check_fits_layers(layers, &profiles.iter().collect::<Vec<_>>())?;
         let saved = state.load_all()?.into_iter().map(|saved| (saved, state.history().clone()));

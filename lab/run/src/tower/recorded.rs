@@ -15,6 +15,7 @@ use super::{Below, TowerError};
 use crate::build::Precondition;
 use crate::live::{DriveSpec, LiveDrives};
 use crate::rig::RigDrive;
+use crate::saved::FromState;
 
 /// Begins the recording of commands to what is at the top, which is `info`, if one is wanted.
 pub(super) fn begin(
@@ -48,8 +49,7 @@ fn failed(path: &Path, error: &std::io::Error) -> TowerError {
 fn described(below: &Below, drives: &[RigDrive], seed: u64) -> Result<LiveDrives, TowerError> {
     let precondition = below.from.as_ref().map_or(Precondition::None, |file| file.history().precondition);
     // A recording is replayed from any folder.
-    let from_state = below.from.as_ref().map(|file| std::path::absolute(file.path())).transpose();
-    let from_state = from_state.map_err(|error| TowerError::Record(format!("--from-state: {error}")))?;
+    let from_state = below.from.as_ref().map(|file| FromState::anywhere(file)).transpose()?;
     let spec = |(number, drive): (u64, &RigDrive)| DriveSpec {
         name: drive.name.clone(),
         number,
