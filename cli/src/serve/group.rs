@@ -87,7 +87,7 @@ impl ServeArgs {
         }
         let of_drives: Vec<(&str, &[String])> = decided.iter().map(|(name, notes)| (&**name, &**notes)).collect();
         notes_of_each(&of_drives).iter().for_each(|note| crate::output::note(note));
-        let mut drive = LiveSpec { name: group.name.clone(), drives: lowest, chain };
+        let mut drive = LiveSpec { name: group.name.clone(), drives: lowest, chain, is_engine: false };
         memory::tell_if_too_large(if stores.contains(&StoreArg::Ram) { drives::memory(&drive) } else { 0 });
         let shared = self.shared(1)?;
         drive.set_shared(shared[0]);

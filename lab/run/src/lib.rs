@@ -144,7 +144,7 @@ pub use saved::{Begin, FromState, HeldLayers, History, Settled, Start, StateErro
 #[cfg(target_os = "linux")]
 pub use served_array::{ArrayExport, ArraySpec};
 pub use simulation::{Observer, Phase, Progress, RunError, Simulation};
-pub use tower::{Below, DriveFigures, EngineLoad, Needs, Ran, Top, TowerError};
+pub use tower::{Below, DriveFigures, EngineLoad, Needs, Ran, Recording, Top, TowerError};
 pub use upkeep::{Recoveries, Upkeep};
 pub use watched::{LiveDriveReport, LiveReport, LiveWatch};
 pub use watched_group::GroupFinished;

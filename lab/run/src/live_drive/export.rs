@@ -156,9 +156,12 @@ impl LiveDrive {
         let (name, own, mut above) = (self.name(), self.note_of_drive(), self.spec.chain.clone());
         if self.tree.only().is_none() {
             let (layers, size) = (above.in_words(), size(self));
+            let drives = match self.spec.drives.len() {
+                1 => "one drive".to_owned(),
+                count => format!("{count} drives"),
+            };
             return Some(format!(
-                "drive {name} is {layers} over {} drives of {}, from the bottom up; {size}; what it holds ends with this process",
-                self.spec.drives.len(),
+                "drive {name} is {layers} over {drives} of {}, from the bottom up; {size}; what it holds ends with this process",
                 self.made_from(),
             ));
         }

@@ -52,6 +52,8 @@ pub struct LiveSpec {
     pub drives: Vec<LowestSpec>,
     /// The layers, the lowest first.
     pub chain: Chain,
+    /// Whether an engine uses the layers, in a replay of its commands: without controllers in front.
+    pub is_engine: bool,
 }
 
 /// What lies below the layers of a served drive.
@@ -119,7 +121,7 @@ impl LowestSpec {
 impl From<LowestSpec> for LiveSpec {
     /// Without layers.
     fn from(lowest: LowestSpec) -> LiveSpec {
-        LiveSpec { name: lowest.name().to_owned(), drives: vec![lowest], chain: Chain::default() }
+        LiveSpec { name: lowest.name().to_owned(), drives: vec![lowest], chain: Chain::default(), is_engine: false }
     }
 }
 
@@ -134,9 +136,9 @@ impl LiveSpec {
         self.drives.first()?.model()
     }
 
-    /// Its only drive, if it has one.
+    /// Its only drive, if it has one that is no member of an array among the layers.
     pub fn only(&self) -> Option<&LowestSpec> {
-        if let [only] = &self.drives[..] { Some(only) } else { None }
+        if let [only] = &self.drives[..] { Some(only).filter(|_| !self.chain.has_array()) } else { None }
     }
 
     /// The remote drive, if it is one that clients or an array reach by blocks.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_device_controller::Offers;
-use nandscape_drive::{Drive, DriveInfo, Node, Role, Use, node};
+use nandscape_drive::{DriveInfo, Node, node};
 use nandscape_host_block::BlockLayer;
 use nandscape_layers_array::{Array, Schedule};
 use nandscape_sim::{Executor, Sim};
@@ -39,9 +39,9 @@ impl Tree {
         Tree { drives, layers, top }
     }
 
-    /// The only drive, if there is one.
+    /// The only drive, if there is one and it is no member of an array among the layers.
     pub(crate) fn only(&self) -> Option<&Lowest> {
-        if let [only] = &self.drives[..] { Some(only) } else { None }
+        if let [only] = &self.drives[..] { Some(only).filter(|_| self.arrays().next().is_none()) } else { None }
     }
 
     /// The model that takes blocks, if it is the only drive.
@@ -63,12 +63,6 @@ impl Tree {
     /// What is at the top.
     pub(crate) fn info(&self) -> DriveInfo {
         self.top.info()
-    }
-
-    /// A connection to the top.
-    pub(super) fn connect(&self) -> Result<Rc<dyn Drive>, String> {
-        let connected = self.top.connect(Use { role: Role::Any, entries: u32::MAX });
-        connected.map_err(|refused| refused.to_string())
     }
 
     /// The commands that the top takes.
