@@ -6,7 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nandscape_device_ssd::Resolved;
+use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_drive::{Drive, HostMem, Issuer};
 use nandscape_lab_run::chain::{Chain, is_over_chunks};
 use nandscape_lab_run::{
@@ -175,6 +175,22 @@ fn a_recorded_engine_replays_to_the_nanosecond_and_on_changed_drives() {
         let wanted = Wanted { details: true, trace: false };
         let both = Below { wanted, ..recorded.clone() }.run(&drive, (seed(), &load()), work).expect(text);
         assert!(both.report.is_some() && both.outcome == alone, "{text}: a report next to a recording");
+    }
+}
+
+/// A queue of two entries has one command at a time: a replay by fewer queues would take longer.
+#[test]
+fn a_replay_has_as_many_queues_as_the_engine() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = Profile::parse("default", &profile().to_toml()).expect("a profile").keys;
+    let mut small = Profile::of_keys("default", keys);
+    small.set("controller.queue_entries=2").expect("a valid change");
+    let drive = small.resolve().expect("a possible drive");
+    for text in ["", "block", "cache,memory=64KiB"] {
+        let path = folder.path().join("engine.rec");
+        let recorded = Below { record: recording(&path), ..below(text).1 };
+        let times = recorded.run(&drive, (seed(), &load()), work).expect(text).outcome;
+        assert_eq!(replayed(&path, None), sorted(times), "{text}");
     }
 }
 
