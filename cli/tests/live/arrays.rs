@@ -163,7 +163,7 @@ fn an_array_of_one_drive_is_recorded_as_an_array() {
     let own = ["--nbd", "unix:n.sock", "--control", "control", "--check", "--json", "--record", "run.rec"];
     let server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &own].concat());
     fio(&server, &["--rw=randrw", "--bs=4k", "--iodepth=8", "--io_size=1m", "--size=8m"]);
-    let slow = ["ctl", "fault", "add", "control", "member-0=slow by=2"];
+    let slow = ["ctl", "fault", "add", "control", "member-0=slow by=40us"];
     let ordered = nandscape(server.folder.path(), &slow);
     assert_eq!(ordered.code, Some(0), "{ordered:?}");
     let (ended, folder) = server.end_keeping();
@@ -172,7 +172,8 @@ fn an_array_of_one_drive_is_recorded_as_an_array() {
     let figures: Value = serde_json::from_str(&ended.out).unwrap();
     let part = |place: &str| number(&figures, &format!("/drives/0/parts/{place}"));
     assert!(part("member-0/array_member_reads_total") > 0.0, "{figures:#}");
-    assert_eq!(part("member-0/array_member_writes_total"), part("small/array_writes_sent_total"), "{figures:#}");
+    let (member, array) = (part("member-0/array_member_writes_total"), part("small/array_writes_sent_total"));
+    assert!(member >= array && array > 0.0, "{figures:#}");
     let replayed = sim(folder.path(), &["--replay", "run.rec", "--json", "--check"]);
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
     let replayed: Value = serde_json::from_str(&replayed.out).unwrap();
@@ -521,7 +522,8 @@ fn an_array_of_drives_of_several_sizes_is_opened_again_and_without_one_that_is_d
     let dead = Server::start(again.keep_folder(), &[&args[..], &["--fault", "b=dead"]].concat());
     fio(&dead, &[&VERIFY[..], &["--verify_only=1"]].concat());
     let ended = dead.end();
-    assert!(ended.code == Some(0) && ended.err.contains("the records of b cannot be read"), "{ended:?}");
+    let line = "note: drive small: b is left out, and is no spare: its records cannot be read (";
+    assert!(ended.code == Some(0) && ended.err.contains(line), "{ended:?}");
 }
 
 /// Serves the array of four drives in files over NBD.

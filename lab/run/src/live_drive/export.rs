@@ -47,8 +47,8 @@ impl LiveDrive {
 
     /// The model, if it is the only drive.
     pub(crate) fn only(&self) -> Option<Only<'_>> {
-        match (&self.tree.drives[..], &self.spec.drives[..]) {
-            ([Lowest { at: Place::Model(model), .. }], [LowestSpec::Model(spec)]) => Some((model, spec)),
+        match (&self.tree.only()?.at, self.spec.only()?) {
+            (Place::Model(model), LowestSpec::Model(spec)) => Some((model, spec)),
             _ => None,
         }
     }
