@@ -270,7 +270,7 @@ fn in_process(
         layers.without_delay();
     }
     let (version, drives) = (env!("CARGO_PKG_VERSION").to_owned(), (0..count as u64).map(drive).collect());
-    let drives = LiveDrives { version, seed: args.seed, drives, layers, assign: Vec::new() };
+    let drives = LiveDrives { version, seed: args.seed, drives, layers, is_engine: false, assign: Vec::new() };
     let started = InProcess::start(drives, args.poll.into(), args.out.is_some(), completion);
     started.map(Some).map_err(|problem| Failure::Input(anyhow::anyhow!("--to {}: {problem}", args.to)))
 }

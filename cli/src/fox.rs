@@ -159,7 +159,7 @@ fn measured(args: &FoxArgs, job: Job) -> Result<(String, Result<Measured, Failur
     let set = resolved.set.clone();
     let load = |faults: &[FaultWord]| resolve_with(args.drive.as_deref().unwrap_or_default(), &set, faults);
     let (profile, mut below) = args.below.below(resolved, args.drive.as_deref(), load)?;
-    below.record.clone_from(&args.record);
+    below.record = store_layers::recording(args.record.as_deref());
     profile.notes.iter().for_each(|note| output::note(note));
     args.below.check_trace()?;
     let described = EngineLoad { name: format!("fox {}", args.what), lines: Vec::new() };

@@ -1,11 +1,11 @@
 //! What lies below a store in simulated time, and what a run leaves besides its figures: the state in which its operations begin
 //! (`--save-state`), the report of the drives (`--out`), a recording of its commands (`--record`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use nandscape_device_ssd::Resolved;
-use nandscape_lab_run::{Below, LiveReport, Ran, TowerError};
+use nandscape_lab_run::{Below, LiveReport, Ran, Recording, TowerError};
 
 use crate::below_words::{BelowWords, ResolvedBelow};
 use crate::failure::Failure;
@@ -61,7 +61,7 @@ impl StoreLayers {
     ) -> Result<(Resolved, Below), Failure> {
         let (drive, mut below) = self.below.below(resolved, given, load)?;
         below.wanted.details = self.out.is_some();
-        (below.save, below.record) = (self.save_state.clone(), self.record.clone());
+        (below.save, below.record) = (self.save_state.clone(), recording(self.record.as_deref()));
         Ok((drive, below))
     }
 
@@ -114,9 +114,15 @@ impl StoreLayers {
     }
 }
 
-fn write_page(folder: &std::path::Path, report: &mut LiveReport) -> anyhow::Result<()> {
+fn write_page(folder: &Path, report: &mut LiveReport) -> anyhow::Result<()> {
     pages::note_command(report);
     pages::write(folder, &[Page::of(report)])
+}
+
+/// The recording that an option asks for.
+pub(crate) fn recording(path: Option<&Path>) -> Option<Recording> {
+    let warn = |text: &str| output::note(&format!("WARNING: --record: {text}"));
+    path.map(|path| Recording { path: path.to_owned(), warn })
 }
 
 /// Why there is nothing below a store, as the failure of a command.

@@ -1,6 +1,7 @@
 //! The options of `nandscape serve`, and the plan of drives and reactors that they describe.
 
 use std::cell::RefCell;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum};
@@ -159,8 +160,9 @@ pub(crate) struct ServeArgs {
     /// state. Use --from-state to start from a saved state
     #[arg(long, value_name = "none|full|steady", value_parser = live_state, default_value = "none")]
     precondition: Precondition,
-    /// Start a drive in a state saved by `nandscape sim --save-state`; with several drives, name one.
-    /// Its profile may differ in policies, times, buffer and faults. May be repeated
+    /// Start a drive in a state saved by `nandscape sim --save-state`; with several drives, name one. Several arrays, or a
+    /// recorded one, start in the state of all their drives. Profiles may differ in policies, times, buffer and faults. May
+    /// be repeated
     #[arg(long, value_name = "[NAME=]FILE")]
     pub(super) from_state: Vec<String>,
     /// At the end, save the state of a drive to a file, for --from-state; with several drives, name one. May be repeated
@@ -354,12 +356,15 @@ impl ServeArgs {
                     let resolved = resolve_with(profile, &set, &faults[number])?;
                     if let Some(layer) = &ftl {
                         self.check_ftl(&name, layer, &resolved, &stores[number])?;
-                        let spec = spec(name.clone(), resolved, (number as u64, &stores[number]));
-                        let spec = states::begins_in(spec, states[number].as_deref(), &[layer.clone().into()])?;
+                        let mut spec = [spec(name.clone(), resolved, (number as u64, &stores[number]))];
+                        states::begin_in(&mut spec, states[number].as_deref(), &[layer.clone().into()])?;
+                        let [spec] = spec;
                         return Ok(hosted(LowestSpec::Model(spec), layer));
                     }
-                    let spec = spec(name, resolved, (number as u64, &stores[number]));
-                    Ok(LowestSpec::Model(states::begins_in(spec, states[number].as_deref(), &[])?).into())
+                    let mut spec = [spec(name, resolved, (number as u64, &stores[number]))];
+                    states::begin_in(&mut spec, states[number].as_deref(), &[])?;
+                    let [spec] = spec;
+                    Ok(LowestSpec::Model(spec).into())
                 }
                 (Named::Stored(drive), _) => {
                     let profile = Profile::of_keys(&drive.profile_name, drive.keys);
@@ -630,9 +635,12 @@ impl ServeArgs {
         (spec, notes)
     }
 
-    /// The files that states are taken from.
+    /// The files that states are taken from: one of each drive, or one of all that a group has.
     pub(super) fn state_files(&self) -> Result<Vec<PathBuf>, Failure> {
-        let names: Vec<String> = self.named()?.into_iter().map(|(name, _)| name).collect();
+        let names = match &self.group {
+            Some(group) => vec![group.name.clone()],
+            None => self.named()?.into_iter().map(|(name, _)| name).collect(),
+        };
         Ok(states::of_each("--from-state", &self.from_state, &names)?.into_iter().flatten().collect())
     }
 
@@ -666,13 +674,19 @@ impl ServeArgs {
                     "--from-state {name}={state}: the drive is in {path} and has the state of that file; leave one of the two out"
                 ));
             }
-            if self.precondition != Precondition::None {
-                return input(format!(
-                    "--from-state {name}={state}: the drive begins in the state of the file; leave out --precondition"
-                ));
-            }
+            self.check_only_state((name, state))?;
         }
         Ok(())
+    }
+
+    /// A state that is given is the only one.
+    pub(super) fn check_only_state(&self, (name, state): (&str, impl Display)) -> Result<(), Failure> {
+        match self.precondition {
+            Precondition::None => Ok(()),
+            _ => input(format!(
+                "--from-state {name}={state}: the drive begins in the state of the file; leave out --precondition"
+            )),
+        }
     }
 
     /// The files that its drives' profiles are read from.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nandscape_lab_run::{DriveSpec, LiveSpec, LowestSpec, StateFile};
+use nandscape_lab_run::{DriveSpec, LiveSpec, LowestSpec};
 use nandscape_layers_array::Config;
 
 use super::args::input;
@@ -71,14 +71,14 @@ pub(super) fn check_member(spec: &LiveSpec, array: &ArrayArg, config: &Config) -
     check_windows(config, (&spec.name, &model.resolve().map_err(Failure::input)?))?;
     // A new array takes its drives to hold zeros, which its parity fits.
     if model.keeps_data
-        && let Some(path) = &model.from_state
-        && StateFile::open(path).map_err(Failure::input)?.keeps_data()
+        && let Some(from) = &model.from_state
+        && from.open().map_err(Failure::input)?.keeps_data()
     {
         return Err(array.refused(format!(
             "the state of drive {} in {} has data, which the array's parity would not fit; give --store none, which leaves it out, or \
              a state without data",
             spec.name,
-            path.display()
+            from.path.display()
         )));
     }
     Ok(())

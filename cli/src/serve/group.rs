@@ -7,7 +7,7 @@ use nandscape_lab_run::{LiveSpec, LowestSpec};
 use super::args::{ServeArgs, input};
 use super::plan::{Named, Part};
 use super::stores::StoreArg;
-use super::{assign, drives, faults, layers, memory};
+use super::{assign, drives, faults, layers, memory, states};
 use crate::failure::Failure;
 use crate::sim::resolve_with;
 use crate::sim_layers::check_live;
@@ -83,11 +83,16 @@ impl ServeArgs {
             check_live(&layers, (&name, &resolved))?;
             let (spec, notes) = self.spec(name, resolved, (number as u64, &stores[number]));
             decided.push((spec.name.clone(), notes));
-            lowest.push(LowestSpec::Model(spec));
+            lowest.push(spec);
+        }
+        if let Some(path) = self.state_files()?.first() {
+            self.check_only_state((&group.name, path.display()))?;
+            states::begin_in(&mut lowest, Some(path), &layers)?;
         }
         let of_drives: Vec<(&str, &[String])> = decided.iter().map(|(name, notes)| (&**name, &**notes)).collect();
         notes_of_each(&of_drives).iter().for_each(|note| crate::output::note(note));
-        let mut drive = LiveSpec { name: group.name.clone(), drives: lowest, chain };
+        let drives = lowest.into_iter().map(LowestSpec::Model).collect();
+        let mut drive = LiveSpec { name: group.name.clone(), drives, chain, is_engine: false };
         memory::tell_if_too_large(if stores.contains(&StoreArg::Ram) { drives::memory(&drive) } else { 0 });
         let shared = self.shared(1)?;
         drive.set_shared(shared[0]);
@@ -104,7 +109,6 @@ impl ServeArgs {
             return input(format!("--reactors {}: one drive is served, on one thread; 1 is valid", self.reactors));
         }
         let given = [
-            ("--from-state", !self.from_state.is_empty(), "`nandscape sim --from-state` begins in states of arrays"),
             ("--save-state", !self.save_state.is_empty(), "`nandscape sim --save-state` saves states of arrays"),
             ("--array-create", self.array_create, "the arrays are new and keep no records"),
             ("--array-degraded", self.array_degraded, "the arrays are new and keep no records"),

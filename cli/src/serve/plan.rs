@@ -49,6 +49,7 @@ impl Part {
             seed: self.seed,
             drives: self.drives.iter().flat_map(|drive| drive.models()).flatten().cloned().collect(),
             layers: self.drives.first().map(|drive| drive.chain.clone()).unwrap_or_default(),
+            is_engine: false,
             assign: self.assign.clone(),
         }
     }

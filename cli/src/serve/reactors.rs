@@ -222,7 +222,7 @@ fn serve(
     }
     let names = part.names();
     let notes = wishes.notes.clone();
-    drives.iter().filter_map(|drive| drive.note()).for_each(|note| notes.say(&note));
+    drives.iter().flat_map(|drive| drive.notes()).for_each(|note| notes.say(&note));
     for drive in &drives {
         let (name, notes) = (drive.name().to_owned(), notes.clone());
         drive.on_member_event(move |text| notes.say(&format!("drive {name}: {text}")));

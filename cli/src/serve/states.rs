@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use nandscape_lab_run::chain::Named;
-use nandscape_lab_run::{DriveSpec, LiveSpec, StateFile};
+use nandscape_lab_run::{DriveSpec, FromState, LiveSpec, StateFile};
 
 use super::drives;
 use crate::failure::Failure;
@@ -40,20 +40,24 @@ pub(super) fn check_save(drive: &LiveSpec, store: Option<&Path>, path: &Path) ->
     drives::check_save(drive, store, path).map_err(failed)
 }
 
-/// A drive that begins in the state of a file, if there is one. Checks that the state fits the drive under the lowest of its layers,
-/// and describes the drive accordingly.
-pub(super) fn begins_in(mut spec: DriveSpec, path: Option<&Path>, lowest: &[Named]) -> Result<DriveSpec, Failure> {
-    let Some(path) = path else { return Ok(spec) };
+/// Drives that begin in the state of a file, if there is one. Checks that the state fits the drives under these layers, the lowest of
+/// those over a single drive, and describes the drives accordingly.
+pub(super) fn begin_in(specs: &mut [DriveSpec], path: Option<&Path>, layers: &[Named]) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
     let failed = |error| Failure::Input(anyhow!("--from-state {error}"));
     let state = StateFile::open(path).map_err(failed)?;
-    state.check_fits_layers(lowest, &[&spec.resolve().map_err(Failure::input)?]).map_err(failed)?;
-    if state.keeps_data() && !spec.keeps_data {
-        crate::output::note(&format!("drive {} keeps no data, and that of {} is left out", spec.name, path.display()));
-    }
-    spec.precondition = state.history().precondition;
+    let profiles = specs.iter().map(DriveSpec::resolve).collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
+    state.check_fits_layers(layers, &profiles.iter().collect::<Vec<_>>()).map_err(failed)?;
     // A recording is replayed from any folder.
-    spec.from_state = Some(std::path::absolute(path).map_err(Failure::input)?);
-    Ok(spec)
+    let from = FromState::anywhere(&state).map_err(failed)?;
+    for spec in specs {
+        if state.keeps_data() && !spec.keeps_data {
+            let (name, path) = (&spec.name, path.display());
+            crate::output::note(&format!("drive {name} keeps no data, and that of {path} is left out"));
+        }
+        (spec.precondition, spec.from_state) = (state.history().precondition, Some(from.clone()));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -132,6 +132,32 @@ fn an_array_is_opened_without_a_drive_that_is_out_of_reach_if_that_is_asked() {
     until(&again, "a member is missing", |figures| number(figures, "/drives/0/counters/array_members_missing") == 1.0);
     let ended = again.end();
     assert!(ended.code == Some(0) && ended.err.contains("it is degraded, member 1 is missing"), "{ended:?}");
+    let url = members[1].url();
+    let line = format!("note: drive small: m1 is left out, and is no spare: {url}: ");
+    assert!(ended.err.contains(&line), "{}", ended.err);
+}
+
+/// Without a healthy member, the next start would take it for outdated.
+#[test]
+fn a_member_whose_layer_does_not_fit_is_not_left_out() {
+    let far = Server::start(tempfile::tempdir().unwrap(), &[&SMALL[..12], &["--nvme-tcp", "127.0.0.1:0"]].concat());
+    let url = format!("b={}", far.url());
+    let drives = ["--drive", "a=default", "--store", "a=file:a.nand", "--drive", &url];
+    let array = |over: &[&str], more: &[&str]| {
+        [&SMALL[2..12], &drives, over, &["--over", "small=raid1:2", "--nbd", "unix:n.sock"], more].concat().join(" ")
+    };
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let first = words(&array(&[], &["--array-create"]));
+    let first: Vec<&str> = first.iter().map(String::as_str).collect();
+    let (ended, folder) = Server::start(tempfile::tempdir().unwrap(), &first).end_keeping();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let again = words(&array(&["--over", "block,predictor=ssd"], &["--array-degraded"]));
+    let again: Vec<&str> = again.iter().map(String::as_str).collect();
+    let refused = refuse(folder.path(), &again);
+    let problem =
+        "drive b: block: block.predictor: ssd knows the flash or the disk directly below it, and there is none";
+    assert!(refused.code == Some(2) && refused.err.contains(problem), "{refused:?}");
+    assert_eq!(far.end().code, Some(0));
 }
 
 #[test]

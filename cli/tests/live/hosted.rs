@@ -96,6 +96,41 @@ fn fio_verifies_the_layer_ftl_over_a_remote_drive_and_over_a_model() {
     assert_eq!(first.end().code, Some(0));
 }
 
+/// The drives of a server differ in their NQNs, which their hosts know them by, also where they have equal FTLs.
+#[test]
+fn drives_with_equal_ftls_of_the_host_are_served_together() {
+    let flash = [first(&[]), first(&[])];
+    let [a, b] = [("a", &flash[0]), ("b", &flash[1])].map(|(name, of)| format!("{name}={}", of.url()));
+    let remote = ["--drive", &*a, "--drive", &*b, "--no-delay"];
+    let models = [&["--drive", "a=dfc-mlc", "--drive", "b=dfc-mlc"], &CHUNKS[2..]].concat();
+    for drives in [&remote[..], &models] {
+        let over = ["--over", "ftl,buffer.size=1MiB", "--nvme-tcp", "127.0.0.1:0"];
+        let server = Server::start(tempfile::tempdir().unwrap(), &[drives, &over].concat());
+        let (a, b) = (server.url().to_owned(), server.next_place("serving b at "));
+        let nqn = |url: &str| url.rsplit('/').next().unwrap().to_owned();
+        assert_ne!(nqn(&a), nqn(&b), "{a} and {b}");
+        assert_eq!(server.end().code, Some(0));
+    }
+    flash.into_iter().for_each(|server| assert_eq!(server.end().code, Some(0)));
+}
+
+/// A recorded mirror of two FTLs has the traffic of both in its figures, and that of each in its parts.
+#[test]
+fn the_figures_of_a_recorded_array_have_the_ftls_below_it() {
+    let drive: Vec<&str> = ["--drive", "small=dfc-mlc"].into_iter().chain(CHUNKS[2..].iter().copied()).collect();
+    let over = ["--over", "ftl,buffer.size=1MiB", "--over", "small=raid1:2", "--record", "run.rec"];
+    let here = ["--nbd", "unix:n.sock", "--check", "--json"];
+    let server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &over, &here].concat());
+    fio(&server, &["--rw=randwrite", "--bs=4k", "--iodepth=8", "--size=8m", "--verify=crc32c"]);
+    let figures = figures(&server.end());
+    for counter in ["flash_link_written_bytes_total", "host_written_bytes_total"] {
+        let of = |place: &str| number(&figures, &format!("/drives/0/{place}/{counter}"));
+        let each = ["parts/small-0", "parts/small-1"].map(of);
+        assert!(each[0] >= 8.0 * 1_048_576.0 / 2.0 && each[1] > 0.0, "{counter}: {figures:#}");
+        assert_eq!(of("counters"), each[0] + each[1], "{counter}: {figures:#}");
+    }
+}
+
 /// Over a model of the server, the state of the drive and of its FTL is saved together, with the pages of a cache above.
 #[test]
 fn an_ftl_over_a_model_is_saved_and_served_again_with_its_data() {

@@ -55,6 +55,42 @@ fn a_drive_under_layers_is_saved_with_the_pages_of_its_cache() {
     assert!(text.code == Some(0) && text.out.contains("cache (32MiB) over block"), "{text:?}");
 }
 
+/// Drives under layers begin in a state that a simulation of them has saved. Their recording names the content of the state: its replay
+/// begins in no other.
+#[test]
+fn an_array_begins_in_a_simulated_state_and_its_recording_in_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives = ["--set", "capacity=64MiB", "--set", "geometry.channels=2"];
+    let layers = ["--over", "raid1:2", "--over", "small=raid0:2"];
+    let save = |folder: &tempfile::TempDir, seed: &str| {
+        let load = ["--drive", "default", "--precondition", "steady", "--rw", "randread", "--io-count", "10"];
+        let saved = sim(folder.path(), &[&load[..], &drives, &layers, &["--seed", seed, "--save-state", "s"]].concat());
+        assert_eq!(saved.code, Some(0), "{saved:?}");
+    };
+    save(&folder, "1");
+    let own = ["--drive", "member=default", "--from-state", "s", "--nbd", "unix:n.sock", "--check", "--json"];
+    let refused = refuse(folder.path(), &[&own[..], &drives, &["--over", "raid1:2", "--record", "r"]].concat());
+    assert!(refused.code == Some(2) && refused.err.contains("--from-state s: it is of drives under"), "{refused:?}");
+    let twice = refuse(folder.path(), &[&own[..], &drives, &layers, &["--precondition", "full"]].concat());
+    assert!(twice.err.contains("--from-state small=s: the drive begins in the state of the file"), "{twice:?}");
+    let files = ["--record", "run.rec", "--chrome-trace", "live.json"];
+    let server = Server::start(folder, &[&own[..], &drives, &layers, &files].concat());
+    fio(&server, &["--rw=randrw", "--bs=4k", "--iodepth=8", "--io_size=4m", "--size=16m"]);
+    let (ended, folder) = server.end_keeping();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let figures: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    let moved = crate::server::number(&figures, "/drives/0/counters/gc_moved_bytes_total");
+    assert!(moved > 0.0, "drives in a steady state collect garbage: {figures:#}");
+    let replay = ["--replay", "run.rec", "--chrome-trace", "again.json", "--check"];
+    let again = sim(folder.path(), &replay);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let file = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert!(file("live.json") == file("again.json"), "the traces differ");
+    save(&folder, "2");
+    let other = sim(folder.path(), &replay);
+    assert!(other.code == Some(2) && other.err.contains("/s: its content has changed"), "{other:?}");
+}
+
 #[test]
 fn states_that_cannot_be_saved_are_refused_before_anything_is_served() {
     let folder = tempfile::tempdir().unwrap();

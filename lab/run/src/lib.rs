@@ -140,11 +140,11 @@ pub use remote::{RemoteError, RemoteExport, RemoteSpec};
 pub use replay::{Lag, Replay, ReplayError, ReplayReport, Replayed, ReplayedDrive, ReplayedGroup, WhatIf};
 pub use report::{Flash, Gc, Host, Report};
 pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
-pub use saved::{Begin, HeldLayers, History, Settled, Start, StateError, StateFile, check_can_write};
+pub use saved::{Begin, FromState, HeldLayers, History, Settled, Start, StateError, StateFile, check_can_write};
 #[cfg(target_os = "linux")]
 pub use served_array::{ArrayExport, ArraySpec};
 pub use simulation::{Observer, Phase, Progress, RunError, Simulation};
-pub use tower::{Below, DriveFigures, EngineLoad, Needs, Ran, Top, TowerError};
+pub use tower::{Below, DriveFigures, EngineLoad, Needs, Ran, Recording, Top, TowerError};
 pub use upkeep::{Recoveries, Upkeep};
 pub use watched::{LiveDriveReport, LiveReport, LiveWatch};
 pub use watched_group::GroupFinished;

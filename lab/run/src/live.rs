@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use nandscape_device_controller::{MAX_NAMESPACES, Offers};
@@ -24,7 +24,7 @@ use crate::chain::{Chain, drives_below};
 use crate::damage::Fault;
 use crate::inside;
 use crate::live_drive::{LiveDrive, LiveSpec, LowestSpec};
-use crate::saved::{self, History, StateError};
+use crate::saved::{self, FromState, History, StateError};
 use crate::simulation::Progress;
 
 /// The forwarded commands that a model takes. Deallocated blocks read as zeros.
@@ -61,7 +61,7 @@ pub struct DriveSpec {
     pub precondition: Precondition,
     /// The file that this state is taken from; `None` if the drive is brought into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from_state: Option<PathBuf>,
+    pub from_state: Option<FromState>,
     /// Whether several controllers reach it, one of them a PCI function ([`Subsystem::report_several`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_shared: bool,
@@ -185,6 +185,9 @@ pub struct LiveDrives {
     /// Layers of a host over each of them, or over all of them where layers take several. The lowest may be the FTL of a host, if the drives are open-channel drives.
     #[serde(default, skip_serializing_if = "Chain::is_empty")]
     pub layers: Chain,
+    /// Whether the commands are those of an engine, which has used the layers without controllers in front.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_engine: bool,
     /// The rules of each drive that clients connect to, for class and tenant of their commands; drives beyond the last have none. The
     /// clients' names are among the arrivals, so that a replay gives the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -221,11 +224,12 @@ impl Rules {
 impl LiveDrives {
     /// What clients connect to: each drive under its layers, or all of them as one if the layers take several.
     pub fn specs(&self) -> Vec<LiveSpec> {
-        let takes = self.layers.resolve().map_or(1, |layers| drives_below(&layers));
+        let (chain, is_engine) = (self.layers.clone(), self.is_engine);
+        let takes = chain.resolve().map_or(1, |layers| drives_below(&layers));
         let models = self.drives.iter().cloned().map(LowestSpec::Model);
-        match takes > 1 {
-            true => vec![LiveSpec { name: "array".to_owned(), drives: models.collect(), chain: self.layers.clone() }],
-            false => models.map(|model| LiveSpec { chain: self.layers.clone(), ..model.into() }).collect(),
+        match takes > 1 || chain.has_array() {
+            true => vec![LiveSpec { name: "array".to_owned(), drives: models.collect(), chain, is_engine }],
+            false => models.map(|model| LiveSpec { chain: chain.clone(), is_engine, ..model.into() }).collect(),
         }
     }
 

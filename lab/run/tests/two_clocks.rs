@@ -60,6 +60,7 @@ fn drives(mode: &str, seed: u64) -> LiveDrives {
         seed,
         drives: NAMES.iter().zip(0..).map(drive).collect(),
         layers: Chain::default(),
+        is_engine: false,
         assign: Vec::new(),
     }
 }

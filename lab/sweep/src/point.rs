@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use nandscape_device_ssd::{Profile, ProfileKeys, Resolved};
 use nandscape_host_path::Profile as HostProfile;
-use nandscape_lab_run::{Percentile, Phase, Precondition, Progress, Simulation};
+use nandscape_lab_run::{FromState, Percentile, Phase, Precondition, Progress, Simulation};
 use nandscape_lab_workload::{Workload, parse_table};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::layers::LayerInputs;
-use crate::start::{self, FromState, Load};
+use crate::start::{self, Load};
 use crate::stored::{Stored, this_program};
 use crate::trace_keys::TraceKeys;
 

@@ -14,15 +14,6 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::point::Inputs;
 use crate::stored::this_program;
 
-/// The file with the state that a drive begins in.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct FromState {
-    /// The file.
-    pub path: String,
-    /// The digest of its content when the sweep was planned.
-    pub digest: String,
-}
-
 /// The load that a drive is preconditioned under, where it is not the workload itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Load {
@@ -30,20 +21,6 @@ pub struct Load {
     pub name: String,
     /// The text of its file.
     pub text: String,
-}
-
-impl FromState {
-    pub(crate) fn of(file: &StateFile) -> FromState {
-        FromState { path: file.path().display().to_string(), digest: format!("{:016x}", file.digest()) }
-    }
-
-    fn open(&self) -> Result<StateFile, String> {
-        let file = StateFile::open(Path::new(&self.path)).map_err(|error| format!("from_state: {error}"))?;
-        match FromState::of(&file) == *self {
-            true => Ok(file),
-            false => Err(format!("from_state {}: the file has changed since the sweep was planned", self.path)),
-        }
-    }
 }
 
 impl Inputs {
@@ -59,7 +36,8 @@ impl Inputs {
     /// Where the run of the point begins.
     fn start(&self, workload: &Workload) -> Result<Start, String> {
         if let Some(state) = &self.from_state {
-            return Ok(Start::File(Box::new(state.open()?)));
+            let file = state.open().map_err(|error| format!("from_state: {error}"))?;
+            return Ok(Start::File(Box::new(file)));
         }
         match (&self.precondition_workload, self.precondition) {
             (Some(Load { name, text }), Precondition::Load) => {

@@ -146,5 +146,5 @@ fn points_begin_in_the_state_of_a_file() {
     save(&another.plan().unwrap(), &file);
     assert_ne!(digest, StateFile::open(&file).unwrap().digest());
     let problem = inputs.measure(|_| ()).unwrap_err();
-    assert!(problem.contains("has changed since the sweep was planned"), "{problem}");
+    assert!(problem.contains("its content has changed"), "{problem}");
 }

@@ -219,6 +219,11 @@ impl Chain {
         self.layers.first().is_some_and(|words| words.kind == ftl::WORD)
     }
 
+    /// Whether an array is among them: what lies below it are its members, be there one.
+    pub(crate) fn has_array(&self) -> bool {
+        self.layers.iter().any(|words| words.kind.starts_with(LEVEL))
+    }
+
     /// The firmware of FTLs of the host takes no time.
     pub fn without_delay(&mut self) {
         let ftls = self.layers.iter_mut().filter(|words| words.kind == ftl::WORD);

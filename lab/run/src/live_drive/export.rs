@@ -47,8 +47,8 @@ impl LiveDrive {
 
     /// The model, if it is the only drive.
     pub(crate) fn only(&self) -> Option<Only<'_>> {
-        match (&self.tree.drives[..], &self.spec.drives[..]) {
-            ([Lowest { at: Place::Model(model), .. }], [LowestSpec::Model(spec)]) => Some((model, spec)),
+        match (&self.tree.only()?.at, self.spec.only()?) {
+            (Place::Model(model), LowestSpec::Model(spec)) => Some((model, spec)),
             _ => None,
         }
     }
@@ -145,14 +145,23 @@ impl LiveDrive {
         }
     }
 
-    /// What the command line does not describe.
-    pub fn note(&self) -> Option<String> {
+    /// What the command line does not describe: the drive, and each drive that its array was opened without.
+    pub fn notes(&self) -> Vec<String> {
+        let arrays = self.tree.drives.iter().filter_map(Lowest::array);
+        let left_out = arrays.flat_map(|array| array.left_out());
+        self.note().into_iter().chain(left_out.map(|line| format!("drive {}: {line}", self.name()))).collect()
+    }
+
+    fn note(&self) -> Option<String> {
         let (name, own, mut above) = (self.name(), self.note_of_drive(), self.spec.chain.clone());
         if self.tree.only().is_none() {
             let (layers, size) = (above.in_words(), size(self));
+            let drives = match self.spec.drives.len() {
+                1 => "one drive".to_owned(),
+                count => format!("{count} drives"),
+            };
             return Some(format!(
-                "drive {name} is {layers} over {} drives of {}, from the bottom up; {size}; what it holds ends with this process",
-                self.spec.drives.len(),
+                "drive {name} is {layers} over {drives} of {}, from the bottom up; {size}; what it holds ends with this process",
                 self.made_from(),
             ));
         }
@@ -189,9 +198,7 @@ impl LiveDrive {
             Place::Remote(far) => {
                 Some(format!("drive {name} is {}: {}; {}", far.url(), far.connection().identity(), size(self)))
             }
-            Place::Array(array) => {
-                Some(format!("drive {name} is an array: {}{}; {}", array.describe(), array.left_out(), size(&**array)))
-            }
+            Place::Array(array) => Some(format!("drive {name} is an array: {}; {}", array.describe(), size(&**array))),
         }
     }
 }

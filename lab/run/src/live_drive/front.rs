@@ -1,9 +1,10 @@
-//! What clients connect to: a drive itself where no layer lies over it, or controllers in front of the layers.
+//! What clients connect to: a drive itself where no layer lies over it, or controllers in front of the layers. The engine of a recording
+//! connects to the layers themselves, by as many queues as it did.
 
 use std::rc::Rc;
 
 use nandscape_device_controller::Offers;
-use nandscape_drive::{Drive, DriveInfo, Names, Subsystem};
+use nandscape_drive::{Drive, DriveInfo, Names, Node, Refused, Role, Subsystem, Use};
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::{Connect, Pairs};
 use nandscape_wire_nvme::Status;
@@ -19,10 +20,13 @@ type Front = (Rc<dyn Connect>, Offers);
 
 /// The front of a drive.
 pub(super) fn of(sim: &Sim, spec: &LiveSpec, tree: &Tree, names: Names) -> Result<Front, String> {
+    if spec.is_engine && !tree.layers.is_empty() {
+        return Ok((Rc::new(OfEngine(tree.top.clone())), tree.offers()));
+    }
     if let Some(own) = own(sim, spec, tree)? {
         return Ok((own, tree.offers()));
     }
-    let front = Forwarded::new(sim, tree.connect()?, tree.offers(), names)?;
+    let front = Forwarded::new(sim, connect(&*tree.top).map_err(|refused| refused.to_string())?, tree.offers(), names)?;
     Ok((Rc::new(front), tree.offers()))
 }
 
@@ -42,6 +46,24 @@ fn own(sim: &Sim, spec: &LiveSpec, tree: &Tree) -> Result<Option<Rc<dyn Connect>
         }
         (Place::Remote(_) | Place::Flash(..), _) => None,
     })
+}
+
+/// A connection to the top of layers.
+fn connect(top: &dyn Node) -> Result<Rc<dyn Drive>, Refused> {
+    top.connect(Use { role: Role::Any, entries: u32::MAX })
+}
+
+/// Layers as an engine uses them.
+struct OfEngine(Rc<dyn Node>);
+
+impl Connect for OfEngine {
+    fn info(&self) -> DriveInfo {
+        self.0.info()
+    }
+
+    fn connect(&self) -> Result<Rc<dyn Drive>, Status> {
+        connect(&*self.0).map_err(|refused| refused.status)
+    }
 }
 
 /// An FTL of a host. As in a simulation, the time of a command is that of the layer but for what it takes in the drive below.

@@ -36,7 +36,7 @@ use crate::build::Precondition;
 use crate::chain::{self, Chain, Named, Opening};
 use crate::live::{BuildError, DriveSpec};
 use crate::remote::RemoteSpec;
-use crate::saved::{History, StateFile};
+use crate::saved::History;
 use crate::served_array::ArraySpec;
 use crate::simulation::Progress;
 
@@ -52,6 +52,8 @@ pub struct LiveSpec {
     pub drives: Vec<LowestSpec>,
     /// The layers, the lowest first.
     pub chain: Chain,
+    /// Whether an engine uses the layers, in a replay of its commands: without controllers in front.
+    pub is_engine: bool,
 }
 
 /// What lies below the layers of a served drive.
@@ -119,7 +121,7 @@ impl LowestSpec {
 impl From<LowestSpec> for LiveSpec {
     /// Without layers.
     fn from(lowest: LowestSpec) -> LiveSpec {
-        LiveSpec { name: lowest.name().to_owned(), drives: vec![lowest], chain: Chain::default() }
+        LiveSpec { name: lowest.name().to_owned(), drives: vec![lowest], chain: Chain::default(), is_engine: false }
     }
 }
 
@@ -134,9 +136,9 @@ impl LiveSpec {
         self.drives.first()?.model()
     }
 
-    /// Its only drive, if it has one.
+    /// Its only drive, if it has one that is no member of an array among the layers.
     pub fn only(&self) -> Option<&LowestSpec> {
-        if let [only] = &self.drives[..] { Some(only) } else { None }
+        if let [only] = &self.drives[..] { Some(only).filter(|_| !self.chain.has_array()) } else { None }
     }
 
     /// The remote drive, if it is one that clients or an array reach by blocks.
@@ -265,10 +267,10 @@ impl LiveSpec {
     /// What the models begin in: the state of the file that the first of them names.
     fn begun(&self, layers: &[Named]) -> Result<Begun, BuildError> {
         let models: Vec<&DriveSpec> = self.drives.iter().filter_map(LowestSpec::model).collect();
-        let Some(path) = models.first().and_then(|spec| spec.from_state.as_deref()) else {
+        let Some(from) = models.first().and_then(|spec| spec.from_state.as_ref()) else {
             return Ok(Begun::default());
         };
-        let state = StateFile::open(path)?;
+        let state = from.open()?;
         let profiles = models.iter().map(|spec| spec.resolve()).collect::<Result<Vec<Resolved>, _>>()?;
         state.check_fits_layers(layers, &profiles.iter().collect::<Vec<_>>())?;
         let saved = state.load_all()?.into_iter().map(|saved| (saved, state.history().clone()));

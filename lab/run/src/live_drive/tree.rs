@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_device_controller::Offers;
-use nandscape_drive::{Drive, DriveInfo, Node, Role, Use, node};
+use nandscape_drive::{DriveInfo, Node, node};
 use nandscape_host_block::BlockLayer;
 use nandscape_layers_array::{Array, Schedule};
 use nandscape_sim::{Executor, Sim};
@@ -31,16 +31,17 @@ pub(crate) struct Tree {
 impl Tree {
     /// Of layers that are open over these drives, and what is at the top.
     pub(super) fn new(sim: &Sim, mut drives: Vec<Lowest>, (layers, top): (Vec<Instance>, Rc<dyn Node>)) -> Tree {
-        for (drive, layer) in drives.iter_mut().zip(&layers) {
+        for drive in &mut drives {
             let made = |ftl: &chain::FtlNode| SsdExport::new(sim, ftl.ssd().clone(), ftl.profile().clone(), None);
-            drive.ftl = layer.node.ftl().map(|ftl| Rc::new(made(ftl)));
+            let ftl = ftl_over(&layers, &drive.name).and_then(|layer| layer.node.ftl());
+            drive.ftl = ftl.map(|ftl| Rc::new(made(ftl)));
         }
         Tree { drives, layers, top }
     }
 
-    /// The only drive, if there is one.
+    /// The only drive, if there is one and it is no member of an array among the layers.
     pub(crate) fn only(&self) -> Option<&Lowest> {
-        if let [only] = &self.drives[..] { Some(only) } else { None }
+        if let [only] = &self.drives[..] { Some(only).filter(|_| self.arrays().next().is_none()) } else { None }
     }
 
     /// The model that takes blocks, if it is the only drive.
@@ -62,12 +63,6 @@ impl Tree {
     /// What is at the top.
     pub(crate) fn info(&self) -> DriveInfo {
         self.top.info()
-    }
-
-    /// A connection to the top.
-    pub(super) fn connect(&self) -> Result<Rc<dyn Drive>, String> {
-        let connected = self.top.connect(Use { role: Role::Any, entries: u32::MAX });
-        connected.map_err(|refused| refused.to_string())
     }
 
     /// The commands that the top takes.
@@ -131,17 +126,24 @@ impl Tree {
     /// are parts.
     pub(crate) fn counters(&self) -> Counters {
         let mut all = Counters::new();
-        for (name, value) in self.drives.iter().flat_map(Lowest::counters) {
+        for (name, value) in self.drives.iter().flat_map(|drive| self.of_drive(drive)) {
             *all.entry(name).or_insert(0.0) += value;
         }
         self.layers.iter().filter(|_| self.only().is_some()).for_each(|layer| all.extend(counters(layer)));
         all
     }
 
+    /// Of a drive, with the traffic between it and an FTL of a host.
+    fn of_drive(&self, drive: &Lowest) -> Counters {
+        let mut all = drive.counters();
+        all.extend(ftl_over(&self.layers, &drive.name).into_iter().flat_map(counters));
+        all
+    }
+
     /// Those of each drive and layer, or of the parts of an only drive.
     pub(crate) fn parts(&self) -> Vec<(String, Counters)> {
         let of_drive = |drive: &Lowest| {
-            let mut all = drive.counters();
+            let mut all = self.of_drive(drive);
             all.extend(figures::of_reads(&drive.heard.tail));
             (drive.name.clone(), all)
         };
@@ -235,6 +237,11 @@ impl Tree {
             None => self.drives.iter().flat_map(|drive| settings_of(&drive.name, drive.settings())).collect(),
         }
     }
+}
+
+/// The FTL of a host over a drive of this name.
+fn ftl_over<'a>(layers: &'a [Instance], drive: &str) -> Option<&'a Instance> {
+    layers.iter().find(|layer| layer.node.ftl().is_some() && layer.over == [drive])
 }
 
 /// What a layer has counted, by the names of metrics.

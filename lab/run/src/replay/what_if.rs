@@ -118,7 +118,7 @@ mod tests {
         };
         let layers: Chain = if layers.is_empty() { Chain::default() } else { layers.parse().unwrap() };
         let assign = vec![Rules("class=8".parse().unwrap())];
-        LiveDrives { version: "test".to_owned(), seed: 1, drives: vec![drive], layers, assign }
+        LiveDrives { version: "test".to_owned(), seed: 1, drives: vec![drive], layers, is_engine: false, assign }
     }
 
     /// The rules for clients, and those of the drive's profile.

@@ -7,6 +7,7 @@
 //! | `write`, `read` | files |
 //! | `settle` | preconditioning under a load until write amplification settles |
 //! | `start` | the drive of a run, from any state |
+//! | `from_state` | a file by its path and its content |
 //! | `after` | the state after a run |
 //!
 //! A state is a drive at rest, so that no operation in progress needs to be saved. A run that saves its state continues
@@ -15,6 +16,7 @@
 
 mod after;
 mod directory;
+mod from_state;
 mod history;
 mod read;
 mod settle;
@@ -26,6 +28,7 @@ use std::path::PathBuf;
 use crate::chain::Chain;
 
 pub(crate) use after::{at_rest, check_can_rest, held, save, save_all};
+pub use from_state::FromState;
 pub use history::{History, Settled};
 pub use read::StateFile;
 pub(crate) use settle::without_faults;

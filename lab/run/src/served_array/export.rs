@@ -98,22 +98,15 @@ impl ArrayExport {
         text
     }
 
-    /// The drives that were left out when the array was opened, in words.
-    pub fn left_out(&self) -> String {
-        let told = |(number, status): (usize, Status)| {
+    /// The drives that were left out when the array was opened, each with the reason.
+    pub fn left_out(&self) -> Vec<String> {
+        let line = |(number, status): (usize, Status)| {
             let drive = &self.under[number];
-            match drive.is_out_of_reach() {
-                true => format!("; {} is out of reach or damaged: it is left out, and no spare", drive.name()),
-                false => {
-                    let problem = status.name();
-                    format!(
-                        "; the records of {} cannot be read ({problem}): it is left out, and no spare",
-                        drive.name()
-                    )
-                }
-            }
+            let unread = || format!("its records cannot be read ({})", status.name());
+            let why = drive.problem().map_or_else(unread, str::to_owned);
+            format!("{} is left out, and is no spare: {why}", drive.name())
         };
-        self.array.unread().into_iter().map(told).collect()
+        self.array.unread().into_iter().map(line).collect()
     }
 
     /// Ends the array in order, so that it opens without a member, too. Drives of other servers get a few seconds for it; where they do not
@@ -185,7 +178,7 @@ impl ArrayExport {
         if let Some((number, own)) = of_one(&self.names(), setting) {
             return self.under[number].order(&Order::Set(own.to_owned()));
         }
-        let is_absent = |number: usize| self.under[number].is_out_of_reach();
+        let is_absent = |number: usize| self.under[number].problem().is_some();
         let obeyed = obey(&self.array, &self.names(), is_absent, setting);
         obeyed.unwrap_or_else(|| self.to_models(&Order::Set(setting.to_owned())))
     }

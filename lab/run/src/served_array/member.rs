@@ -25,8 +25,8 @@ use crate::tap::{Tail, Tap};
 /// Such a drive at work.
 pub(super) struct Under {
     spec: LiveSpec,
-    /// It, or what one that could not be reached is taken to be.
-    at: Result<Tree, DriveInfo>,
+    /// It, or what one that cannot be used is taken to be, and why.
+    at: Result<Tree, (DriveInfo, String)>,
     tail: Rc<Tail>,
 }
 
@@ -43,9 +43,9 @@ pub(super) fn build(
 }
 
 impl Under {
-    /// In the place of a drive that could not be reached, and is taken to be like this.
-    pub(super) fn absent(spec: &LiveSpec, info: DriveInfo) -> Under {
-        Under { spec: spec.clone(), at: Err(info), tail: Rc::default() }
+    /// In the place of a drive that cannot be used for this reason, and is taken to be like this.
+    pub(super) fn absent(spec: &LiveSpec, info: DriveInfo, why: String) -> Under {
+        Under { spec: spec.clone(), at: Err((info, why)), tail: Rc::default() }
     }
 
     fn tree(&self) -> Option<&Tree> {
@@ -61,12 +61,12 @@ impl Under {
 
     /// What the drive is.
     pub(super) fn info(&self) -> DriveInfo {
-        self.at.as_ref().map_or_else(|info| *info, Tree::info)
+        self.at.as_ref().map_or_else(|(info, _)| *info, Tree::info)
     }
 
-    /// Whether it could not be reached when the array was opened.
-    pub(super) fn is_out_of_reach(&self) -> bool {
-        self.at.is_err()
+    /// Why it could not be used when the array was opened; `None` of one that is used.
+    pub(super) fn problem(&self) -> Option<&str> {
+        self.at.as_ref().err().map(|(_, why)| &**why)
     }
 
     /// Whether it holds data; known of models only.
@@ -113,7 +113,7 @@ impl Under {
     pub(super) fn member(&self, sim: &Sim) -> Result<Member, String> {
         let tree = match &self.at {
             Ok(tree) => tree,
-            Err(info) => return Ok(Member { io: Rc::new(Absent(*info)), reads: None, admin: None }),
+            Err((info, _)) => return Ok(Member { io: Rc::new(Absent(*info)), reads: None, admin: None }),
         };
         let member = chain::member(&*tree.top, true).map_err(|problem| format!("drive {}: {problem}", self.name()))?;
         let tap = |drive: Rc<dyn Drive>| -> Rc<dyn Drive> { Tap::over(sim, drive, self.tail.clone()) };

@@ -187,7 +187,9 @@ impl ArraySpec {
                 Ok(drive) => under.push(drive),
                 // The drive is healthy: without it, another start would take it for outdated.
                 Err(BuildError::Layers(problem)) => return Err(problem),
-                Err(_) if self.is_degraded && opening == Opening::Again => lacking.push(number),
+                Err(problem) if self.is_degraded && opening == Opening::Again => {
+                    lacking.push((number, problem.to_string()))
+                }
                 Err(problem) if opening == Opening::Again => {
                     let member = &self.members[number];
                     let rebuilt = match member.remote().is_some() || member.is_over_chunks() {
@@ -203,9 +205,9 @@ impl ArraySpec {
         }
         // Its size is not known: records lie where the smallest drive has its last blocks.
         let smallest = under.iter().map(Under::info).min_by_key(|info| info.blocks);
-        for number in lacking {
-            let like = smallest.ok_or("none of its drives can be used")?;
-            under.insert(number, Under::absent(&self.members[number], like));
+        for (number, why) in lacking {
+            let like = smallest.ok_or_else(|| format!("none of its drives can be used: {why}"))?;
+            under.insert(number, Under::absent(&self.members[number], like, why));
         }
         Ok(under)
     }
@@ -223,7 +225,7 @@ impl ArraySpec {
 
 /// The problem of an array that is opened without some of its drives.
 fn without(under: &[Under], problem: String) -> String {
-    let absent: Vec<&str> = under.iter().filter(|drive| drive.is_out_of_reach()).map(Under::name).collect();
+    let absent: Vec<&str> = under.iter().filter(|drive| drive.problem().is_some()).map(Under::name).collect();
     match absent.is_empty() {
         true => problem,
         false => format!(

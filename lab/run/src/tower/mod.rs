@@ -38,6 +38,7 @@ use crate::tap::{self, Tally, Tap};
 use crate::watched::LiveReport;
 
 pub use figures::DriveFigures;
+pub use recorded::Recording;
 pub use watch::EngineLoad;
 
 /// Why an engine has no drive, or its run was not saved.
@@ -107,7 +108,7 @@ pub struct Below {
     /// Where the state after the run is saved.
     pub save_after: Option<PathBuf>,
     /// Where the commands of the engine are recorded.
-    pub record: Option<PathBuf>,
+    pub record: Option<Recording>,
 }
 
 /// What a run of an engine leaves.
@@ -206,8 +207,8 @@ impl Below {
         let outcome = tower.rig.run(body(tower.top.clone())).map_err(TowerError::from)??;
         let report = tower.top.watch.as_ref().and_then(|watch| watch.take_report());
         let trace = self.wanted.trace.then(|| tower.rig.chrome_json());
-        if let Some((tape, path)) = tower.top.tape.as_ref().zip(self.record.as_deref()) {
-            recorded::end(tape, path)?;
+        if let Some((tape, recording)) = tower.top.tape.as_ref().zip(self.record.as_ref()) {
+            recorded::end(tape, recording)?;
         }
         if let Some(path) = &self.save_after {
             tower.save((path, &self.chain), (seed, load))?;
@@ -325,7 +326,7 @@ impl Tower {
         let watch = below.wanted.details.then(|| Watch::new(&rig, watching()));
         let (sim, ssds) = (rig.sim().clone(), rig.ssds().cloned().collect());
         let given: Vec<RigDrive> = rig.drives().iter().map(|drive| drive.given.clone()).collect();
-        let tape = recorded::begin(below, (&sim, seed), &given, &node.info())?;
+        let tape = recorded::begin(below, (&sim, seed), &given)?;
         let top = Rc::new(Top { sim, ssds, node, gates: RefCell::default(), tape, watch });
         Ok(Tower { rig, opened, top })
     }

@@ -3,11 +3,9 @@
 //!
 //! The data of writes is not recorded. Left out: admin commands.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use nandscape_device_controller::Forward;
-use nandscape_drive::DriveInfo;
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::recording::{Kept, Recorder, Tape};
 
@@ -15,28 +13,32 @@ use super::{Below, TowerError};
 use crate::build::Precondition;
 use crate::live::{DriveSpec, LiveDrives};
 use crate::rig::RigDrive;
+use crate::saved::FromState;
 
-/// Begins the recording of commands to what is at the top, which is `info`, if one is wanted.
+/// A recording that is wanted.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// The file.
+    pub path: PathBuf,
+    /// Is called with a sentence if the recording ends before the run: its host has cancelled a command.
+    pub warn: fn(&str),
+}
+
+/// Begins the recording of commands to what is at the top, if one is wanted.
 pub(super) fn begin(
     below: &Below,
     (sim, seed): (&Sim, u64),
     drives: &[RigDrive],
-    info: &DriveInfo,
 ) -> Result<Option<Rc<Tape>>, TowerError> {
-    let Some(path) = &below.record else { return Ok(None) };
-    // A replay has a controller in front of layers.
-    let most = match below.layers.is_empty() {
-        true => u64::MAX,
-        false => Forward::config(info).map_err(TowerError::Layers)?.max_transfer.into(),
-    };
+    let Some(Recording { path, warn }) = &below.record else { return Ok(None) };
     let live = described(below, drives, seed)?;
     let header = serde_json::to_string(&live).expect("plain data");
     let recorder = Recorder::create(path, &header).map_err(|error| failed(path, &error))?.keeping(Kept::Timing);
-    Ok(Some(Tape::new(sim, recorder, most)))
+    Ok(Some(Tape::new(sim, recorder, *warn)))
 }
 
 /// Ends it.
-pub(super) fn end(tape: &Tape, path: &Path) -> Result<(), TowerError> {
+pub(super) fn end(tape: &Tape, Recording { path, .. }: &Recording) -> Result<(), TowerError> {
     tape.end().map_err(|error| failed(path, &error))
 }
 
@@ -48,8 +50,7 @@ fn failed(path: &Path, error: &std::io::Error) -> TowerError {
 fn described(below: &Below, drives: &[RigDrive], seed: u64) -> Result<LiveDrives, TowerError> {
     let precondition = below.from.as_ref().map_or(Precondition::None, |file| file.history().precondition);
     // A recording is replayed from any folder.
-    let from_state = below.from.as_ref().map(|file| std::path::absolute(file.path())).transpose();
-    let from_state = from_state.map_err(|error| TowerError::Record(format!("--from-state: {error}")))?;
+    let from_state = below.from.as_ref().map(|file| FromState::anywhere(file)).transpose()?;
     let spec = |(number, drive): (u64, &RigDrive)| DriveSpec {
         name: drive.name.clone(),
         number,
@@ -66,6 +67,7 @@ fn described(below: &Below, drives: &[RigDrive], seed: u64) -> Result<LiveDrives
         seed,
         drives: (0..).zip(drives).map(spec).collect(),
         layers: below.chain.clone(),
+        is_engine: true,
         assign: Vec::new(),
     })
 }

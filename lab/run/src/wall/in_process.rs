@@ -220,6 +220,7 @@ mod tests {
             seed: 1,
             drives: vec![drive],
             layers: Chain::default(),
+            is_engine: false,
             assign: Vec::new(),
         }
     }

@@ -47,7 +47,8 @@ fn drives(seed: u64) -> LiveDrives {
         is_shared: false,
         own_seed: None,
     };
-    LiveDrives { version: "test".to_owned(), seed, drives: vec![spec], layers: Chain::default(), assign: Vec::new() }
+    let (version, layers) = ("test".to_owned(), Chain::default());
+    LiveDrives { version, seed, drives: vec![spec], layers, is_engine: false, assign: Vec::new() }
 }
 
 /// Records a run and replays it.

@@ -6,10 +6,12 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nandscape_device_ssd::Resolved;
+use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_drive::{Drive, HostMem, Issuer};
 use nandscape_lab_run::chain::{Chain, is_over_chunks};
-use nandscape_lab_run::{Below, EngineLoad, LiveReport, Observer, Replay, StateFile, Top, TowerError, Wanted, WhatIf};
+use nandscape_lab_run::{
+    Below, EngineLoad, LiveReport, Observer, Recording, Replay, StateFile, Top, TowerError, Wanted, WhatIf,
+};
 use nandscape_lab_workload::{Direction, Served};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Rng, Seed, Time};
@@ -29,28 +31,27 @@ type Times = Vec<(Time, Time)>;
 /// What the tasks of an engine share.
 struct Engine {
     issuer: Issuer,
-    drive: Rc<dyn Drive>,
     times: RefCell<Times>,
     left: Cell<u64>,
     ended: Signal,
 }
 
 impl Engine {
-    async fn command(&self, top: &Top, entry: SubmissionEntry, mem: HostMem) {
+    async fn command(&self, (top, drive): (&Top, &dyn Drive), entry: SubmissionEntry, mem: HostMem) {
         let begun = top.sim().now();
-        let ended = self.issuer.execute(&*self.drive, entry, mem).await;
+        let ended = self.issuer.execute(drive, entry, mem).await;
         assert!(ended.status.is_success(), "{ended:?}");
         self.times.borrow_mut().push((begun, top.sim().now()));
     }
 
-    async fn blocks(&self, top: &Top, opcode: IoOpcode, slba: u64, mem: HostMem) {
-        let blocks = mem.len() / self.drive.info().lba_bytes as usize;
-        self.command(top, SubmissionEntry::blocks(opcode, 1, slba, blocks as u32), mem).await;
+    async fn blocks(&self, at: (&Top, &dyn Drive), opcode: IoOpcode, slba: u64, mem: HostMem) {
+        let blocks = mem.len() / at.1.info().lba_bytes as usize;
+        self.command(at, SubmissionEntry::blocks(opcode, 1, slba, blocks as u32), mem).await;
     }
 
     /// Writes and reads of a task, each block filled with its number and that of its last write.
-    async fn task(&self, top: &Top, number: u64, mut rng: Rng) {
-        let bytes = self.drive.info().lba_bytes as usize;
+    async fn task(&self, at: (&Top, &dyn Drive), number: u64, mut rng: Rng) {
+        let bytes = at.1.info().lba_bytes as usize;
         let mut written = [0_u8; OWN as usize];
         for count in 0..COMMANDS {
             let place = rng.below(OWN);
@@ -58,14 +59,14 @@ impl Engine {
             match count % 3 {
                 0 => {
                     *last = count as u8 + 1;
-                    self.blocks(top, IoOpcode::WRITE, slba, HostMem::from_bytes(&vec![*last; bytes])).await;
+                    self.blocks(at, IoOpcode::WRITE, slba, HostMem::from_bytes(&vec![*last; bytes])).await;
                 }
                 1 => {
                     let mem = HostMem::zeroed(bytes);
-                    self.blocks(top, IoOpcode::READ, slba, mem.clone()).await;
+                    self.blocks(at, IoOpcode::READ, slba, mem.clone()).await;
                     assert_eq!(mem.to_vec(), vec![*last; bytes], "block {slba}");
                 }
-                _ => self.command(top, SubmissionEntry::io(IoOpcode::FLUSH, 1), HostMem::none()).await,
+                _ => self.command(at, SubmissionEntry::io(IoOpcode::FLUSH, 1), HostMem::none()).await,
             }
         }
         self.left.set(self.left.get() - 1);
@@ -77,12 +78,10 @@ fn load() -> EngineLoad {
     EngineLoad { name: "an engine".to_owned(), lines: vec!["four tasks".to_owned()] }
 }
 
-/// Runs the tasks as the measured phase.
+/// Runs the tasks as the measured phase, each with its own queue.
 async fn work(top: Rc<Top>) -> Result<Times, TowerError> {
-    let drive = top.connect(64).expect("a queue pair");
     let engine = Rc::new(Engine {
         issuer: Issuer::new(top.sim()),
-        drive,
         times: RefCell::default(),
         left: Cell::new(TASKS),
         ended: Signal::new(top.sim()),
@@ -90,8 +89,8 @@ async fn work(top: Rc<Top>) -> Result<Times, TowerError> {
     top.begin();
     for number in 0..TASKS {
         let (engine, top, rng) = (engine.clone(), top.clone(), Seed::new(seed()).nth(number).rng());
-        let sim = top.sim().clone();
-        sim.spawn(async move { engine.task(&top, number, rng).await });
+        let (sim, drive) = (top.sim().clone(), top.connect(64).expect("a queue pair"));
+        sim.spawn(async move { engine.task((&top, &*drive), number, rng).await });
     }
     while engine.left.get() > 0 {
         engine.ended.changed().await;
@@ -146,13 +145,23 @@ fn replayed(recording: &Path, what_if: Option<WhatIf>) -> Times {
     sorted(seen.0.take())
 }
 
+thread_local! {
+    /// What runs of this thread have warned of.
+    static WARNED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+fn recording(path: &Path) -> Option<Recording> {
+    let warn = |text: &str| WARNED.with_borrow_mut(|warned| warned.push(text.to_owned()));
+    Some(Recording { path: path.to_owned(), warn })
+}
+
 #[test]
 fn a_recorded_engine_replays_to_the_nanosecond_and_on_changed_drives() {
     let folder = tempfile::tempdir().expect("a folder");
     for text in CHAINS {
         let (drive, plain) = below(text);
         let path = folder.path().join("engine.rec");
-        let recorded = Below { record: Some(path.clone()), ..plain.clone() };
+        let recorded = Below { record: recording(&path), ..plain.clone() };
         let run = |below: &Below| below.run(&drive, (seed(), &load()), work).expect(text).outcome;
         let (alone, times) = (run(&plain), run(&recorded));
         assert_eq!(times.len() as u64, TASKS * COMMANDS, "{text}");
@@ -166,6 +175,57 @@ fn a_recorded_engine_replays_to_the_nanosecond_and_on_changed_drives() {
         let wanted = Wanted { details: true, trace: false };
         let both = Below { wanted, ..recorded.clone() }.run(&drive, (seed(), &load()), work).expect(text);
         assert!(both.report.is_some() && both.outcome == alone, "{text}: a report next to a recording");
+    }
+}
+
+/// A queue of two entries has one command at a time: a replay by fewer queues would take longer.
+#[test]
+fn a_replay_has_as_many_queues_as_the_engine() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keys = Profile::parse("default", &profile().to_toml()).expect("a profile").keys;
+    let mut small = Profile::of_keys("default", keys);
+    small.set("controller.queue_entries=2").expect("a valid change");
+    let drive = small.resolve().expect("a possible drive");
+    for text in ["", "block", "cache,memory=64KiB"] {
+        let path = folder.path().join("engine.rec");
+        let recorded = Below { record: recording(&path), ..below(text).1 };
+        let times = recorded.run(&drive, (seed(), &load()), work).expect(text).outcome;
+        assert_eq!(replayed(&path, None), sorted(times), "{text}");
+    }
+}
+
+/// Reads through a queue of two entries, and cancels one that waits. Returns the times of the reads before.
+async fn cancel(top: Rc<Top>) -> Result<Times, TowerError> {
+    let (drive, issuer) = (top.connect(2).expect("a queue pair"), Issuer::new(top.sim()));
+    let read = |slba| issuer.execute(&*drive, SubmissionEntry::blocks(IoOpcode::READ, 1, slba, 1), HostMem::none());
+    let mut times = Times::new();
+    for slba in 0..8 {
+        let begun = top.sim().now();
+        assert!(read(slba).await.status.is_success());
+        times.push((begun, top.sim().now()));
+    }
+    let several: Vec<_> = (0..4).map(read).collect();
+    assert!(several[3].cancel(&*drive), "it waits in the host");
+    let warned = WARNED.take();
+    assert!(warned.len() == 1 && warned[0].contains("its host has cancelled a command"), "{warned:?}");
+    for read in several {
+        let _ = read.await;
+    }
+    assert!(read(9).await.status.is_success(), "the run continues");
+    Ok(times)
+}
+
+/// A replay cannot repeat a cancel: the recording ends with it, and is valid up to there.
+#[test]
+fn a_recording_ends_with_the_first_cancel_and_is_replayed_up_to_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for text in ["", "block"] {
+        let (drive, plain) = below(text);
+        let path = folder.path().join("engine.rec");
+        let recorded = Below { record: recording(&path), ..plain };
+        let before = recorded.run(&drive, (seed(), &load()), cancel).expect(text).outcome;
+        assert_eq!(replayed(&path, None), before, "{text}");
+        assert_eq!(WARNED.take(), [""; 0], "{text}: one warning");
     }
 }
 

@@ -260,7 +260,7 @@ fn group(words: &[&str]) -> LiveSpec {
     let profile = if is_over_chunks(&layers) { profile_of_chunks() } else { profile() };
     let drives =
         (0..crate::kinds::takes(words) as u64).map(|number| LowestSpec::Model(spec(number, &profile))).collect();
-    LiveSpec { name: "array".to_owned(), drives, chain }
+    LiveSpec { name: "array".to_owned(), drives, chain, is_engine: false }
 }
 
 fn every_opcode(words: &[&str]) {

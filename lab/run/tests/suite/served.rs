@@ -185,6 +185,11 @@ fn over(chain: &Chain, number: u64) -> LiveSpec {
     LiveSpec { chain: chain.clone(), ..LowestSpec::Model(spec(number)).into() }
 }
 
+/// Layers that take several drives.
+fn top(drives: Vec<LowestSpec>, chain: &Chain) -> LiveSpec {
+    LiveSpec { name: "top".to_owned(), drives, chain: chain.clone(), is_engine: false }
+}
+
 fn array_over(chain: &Chain) -> ArraySpec {
     ArraySpec {
         name: "array".to_owned(),
@@ -254,7 +259,7 @@ fn served_chains_account_for_time_as_simulated_ones() {
         let drives = drives_below(&chain.resolve().unwrap()) as u64;
         let profile = below(&chain).to_toml();
         let model = |number| LowestSpec::Model(DriveSpec { profile: profile.clone(), ..spec(number) });
-        let live = LiveSpec { name: "top".to_owned(), drives: (0..drives).map(model).collect(), chain: chain.clone() };
+        let live = top((0..drives).map(model).collect(), &chain);
         let mut executor = Executor::new();
         let export = live.build(&mut executor, SEED, Vec::new(), &()).unwrap();
         let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap(), load())).unwrap();

@@ -1,7 +1,7 @@
 //! The commands of a host that shares the clock of its drive, recorded as a port records those of a client: a replay has the same
 //! arrivals at the same times. A recording changes nothing in the run.
 //!
-//! Left out: admin commands, hosts with their own queues, and cancels: a recording with one fails at its end.
+//! Left out: admin commands, hosts with their own queues, and cancels: with the first one the recording ends.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -24,24 +24,21 @@ pub struct Tape {
     connections: Cell<u32>,
     /// The last stamp.
     stamped: Cell<Option<Time>>,
-    /// Bytes that a command moves at most in a replay, and how many the first larger one has.
-    most_bytes: u64,
-    larger: Cell<Option<u64>>,
-    /// Whether a command has been cancelled.
-    cancelled: Cell<bool>,
+    warn: fn(&str),
+    /// Why it could not be written whole, if it has ended early.
+    failed: Cell<Option<io::Error>>,
 }
 
 impl Tape {
-    /// Records with this recorder. The controller of a replay takes commands of `most_bytes` bytes at most.
-    pub fn new(sim: &Sim, recorder: Recorder, most_bytes: u64) -> Rc<Tape> {
+    /// Records with this recorder. Calls `warn` with a sentence if the recording ends before the run.
+    pub fn new(sim: &Sim, recorder: Recorder, warn: fn(&str)) -> Rc<Tape> {
         Rc::new(Tape {
             sim: sim.clone(),
             recorder: RefCell::new(Some(recorder)),
             connections: Cell::new(0),
             stamped: Cell::new(None),
-            most_bytes,
-            larger: Cell::new(None),
-            cancelled: Cell::new(false),
+            warn,
+            failed: Cell::new(None),
         })
     }
 
@@ -54,24 +51,28 @@ impl Tape {
         Rc::new(Taped { tape: self.clone(), id, lba_bytes: drive.info().lba_bytes, below: drive })
     }
 
-    /// Ends the recording at this time.
+    /// Ends the recording at this time, unless it has ended early.
     ///
     /// # Errors
-    /// When it could not be written whole, or has a command that no replay takes.
+    /// When it could not be written whole.
     pub fn end(&self) -> io::Result<()> {
-        let Some(mut recorder) = self.recorder.take() else { return Ok(()) };
+        let Some(mut recorder) = self.recorder.take() else { return self.failed.take().map_or(Ok(()), Err) };
         let now = self.sim.now();
         recorder.turn(DRIVE, now, None);
-        recorder.end(now)?;
-        match self.larger.get() {
-            None if self.cancelled.get() => {
-                Err(io::Error::other("the host has cancelled a command, which a recording of it cannot repeat"))
+        recorder.end(now)
+    }
+
+    /// Ends it before the run. What is recorded stays valid.
+    fn end_early(&self, why: &str) {
+        if self.recorder.borrow().is_none() {
+            return;
+        }
+        let at = self.sim.now().since(Time::ZERO);
+        match self.end() {
+            Ok(()) => {
+                (self.warn)(&format!("the recording ends at {at} of simulated time, and the run continues: {why}"))
             }
-            None => Ok(()),
-            Some(bytes) => Err(io::Error::other(format!(
-                "a command of {bytes} bytes is too large for the controller of a replay, which takes {} at most",
-                self.most_bytes
-            ))),
+            Err(error) => self.failed.set(Some(error)),
         }
     }
 
@@ -100,17 +101,15 @@ impl Drive for Taped {
     }
 
     fn submit(&self, io: Io) {
-        let bytes = io.mem.len() as u64;
-        if bytes > self.tape.most_bytes && self.tape.larger.get().is_none() {
-            self.tape.larger.set(Some(bytes));
-        }
         self.tape.write(|recorder| recorder.command((self.id, DRIVE, self.lba_bytes), &io.command, &io.mem));
         self.below.submit(io);
     }
 
     fn cancel(&self, command: CommandRef) -> bool {
         let found = self.below.cancel(command);
-        self.tape.cancelled.set(self.tape.cancelled.get() || found);
+        if found {
+            self.tape.end_early("its host has cancelled a command, which a replay does not repeat");
+        }
         found
     }
 }
