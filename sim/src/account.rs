@@ -174,7 +174,7 @@ impl Blame {
         }
     }
 
-    /// The same, where most often nothing changes.
+    /// As [`Blame::switch`], for calls that mostly keep the cause. The interval of a cause that stays is not begun anew.
     #[inline(always)]
     pub fn keep(&self, now: Time, cause: Option<Cause>) {
         let next = cause.map_or(IDLE, |cause| cause.0);

@@ -166,8 +166,9 @@ impl BlockLayer {
         command.cdw3 = match (self.config.predictor, request.deadline) {
             // The drive decides, and also receives the default deadline of reads without one.
             (PredictorKind::None, Some(deadline)) => us(deadline).into(),
-            (PredictorKind::None, None) => command.cdw3,
-            _ => 0.into(),
+            (_, Some(_)) => 0.into(),
+            // Of a Write, which no predictor judges, or another field.
+            (_, None) => command.cdw3,
         };
         self.count(&request);
         let prediction = self.predicted(&request);
@@ -399,8 +400,8 @@ impl BlockLayer {
     fn asks_again(self: &Rc<Self>, key: Key, completion: &Completion) -> bool {
         let mut flights = self.flights.borrow_mut();
         let Some(flight) = flights.get_mut(key).filter(|flight| flight.is_asked) else { return false };
-        let told = Span::from_us(completion.dw0.into());
-        let may_wait = flight.request.deadline.is_some_and(|deadline| told <= deadline + self.config.hop);
+        let ends = Span::from_us(completion.dw0.into()) + (self.sim.now() - flight.request.arrived);
+        let may_wait = flight.request.deadline.is_some_and(|deadline| ends <= deadline + self.config.hop);
         if completion.status.meaning() != BUSY || !may_wait {
             return false;
         }

@@ -49,8 +49,8 @@ pub const PCI_VENDOR: u16 = 0x1234;
 /// PCI Device ID and Subsystem ID of such a function.
 pub const PCI_DEVICE: u16 = 0x4e53;
 
-/// A Read or Write has waited for `ns` before it goes on to what is below: its deadline (CDW3) is that much shorter, so that a command has
-/// one due time whatever it passes. An overdue command is due in a microsecond, because 0 is none.
+/// Shortens the deadline (CDW3) of a Read or Write by the `ns` that a layer has kept the command: the due time stays the same in the layers
+/// below. An overdue command is due in a microsecond, because 0 is none.
 pub fn has_waited(entry: &mut SubmissionEntry, ns: u64) {
     let (us, opcode) = (u64::from(entry.cdw3.get()), IoOpcode(entry.opcode));
     if us > 0 && ns > 0 && [IoOpcode::READ, IoOpcode::WRITE].contains(&opcode) {

@@ -301,7 +301,7 @@ fn a_drive_that_tells_its_own_work_is_asked_first() {
 
 /// Reads that wait in a layer without a predictor, above one that has one: what is left of their deadlines decides.
 #[test]
-fn a_deadline_goes_on_while_a_read_waits_in_a_layer_above() {
+fn a_read_keeps_its_due_time_while_it_waits_in_a_layer_above() {
     const DEADLINE: u32 = 300;
     let mut executor = Executor::new();
     let sim = executor.sim();

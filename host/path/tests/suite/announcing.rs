@@ -7,7 +7,7 @@ use std::rc::{Rc, Weak};
 use nandscape_drive::io::Sink;
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Token};
 use nandscape_sim::slots::{Key, Slots};
-use nandscape_sim::{Sim, Span};
+use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::IoOpcode;
 use nandscape_wire_nvme::vendor::{Hints, NOTICE};
 
@@ -24,19 +24,23 @@ pub(crate) struct Lead {
     pub(crate) free: u32,
 }
 
+/// The deadlines (CDW3) of submitted commands, and when each was submitted.
+pub(crate) type Deadlines = Rc<RefCell<Vec<(u32, Time)>>>;
+
 /// See the file.
 pub(crate) struct Announcing {
     me: Weak<Announcing>,
     sim: Sim,
     below: Rc<dyn Drive>,
     lead: Rc<Cell<Lead>>,
+    deadlines: Deadlines,
     passing: RefCell<Slots<Token>>,
 }
 
 impl Announcing {
-    pub(crate) fn over(sim: &Sim, below: Rc<dyn Drive>, lead: &Rc<Cell<Lead>>) -> Rc<dyn Drive> {
-        let (sim, lead) = (sim.clone(), lead.clone());
-        Rc::new_cyclic(|me| Announcing { me: me.clone(), sim, below, lead, passing: RefCell::default() })
+    pub(crate) fn over(sim: &Sim, below: Rc<dyn Drive>, lead: &Rc<Cell<Lead>>, deadlines: &Deadlines) -> Rc<dyn Drive> {
+        let (sim, lead, deadlines) = (sim.clone(), lead.clone(), deadlines.clone());
+        Rc::new_cyclic(|me| Announcing { me: me.clone(), sim, below, lead, deadlines, passing: RefCell::default() })
     }
 }
 
@@ -47,6 +51,7 @@ impl Drive for Announcing {
 
     fn submit(&self, io: Io) {
         let Io { command, mem, token } = io;
+        self.deadlines.borrow_mut().push((command.cdw3.get(), self.sim.now()));
         let asks = command.cdw2.get() & NOTICE != 0;
         let key = self.passing.borrow_mut().insert(token);
         let me = self.me.upgrade().expect("a drive in use is alive");

@@ -12,10 +12,13 @@ use nandscape_host_path::{Config, LAYER, Path, Queues, Stripe, stage};
 use nandscape_sim::{Executor, Sim, Span, Time};
 use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
-use crate::announcing::{Announcing, Lead};
+use crate::announcing::{Announcing, Deadlines, Lead};
 
 /// The drive's time for each command, in microseconds.
 pub(crate) const DRIVE_US: u64 = 100;
+
+/// The deadline of the reads of threads.
+pub(crate) const DEADLINE_US: u32 = 10_000;
 
 pub(crate) struct Rig {
     pub(crate) executor: Executor,
@@ -24,6 +27,8 @@ pub(crate) struct Rig {
     pub(crate) drive: Rc<FakeDrive<Span>>,
     /// How the drive announces, to hosts that ask.
     pub(crate) lead: Rc<Cell<Lead>>,
+    /// Of the commands that the drive got.
+    pub(crate) deadlines: Deadlines,
 }
 
 /// A machine with round costs, a power of two each, so that a sum shows its parts; in units of a microsecond.
@@ -62,14 +67,15 @@ pub(crate) fn rig_on(
     let drive = FakeDrive::new(&sim, INFO, Servers::Unlimited, Span::from_us(DRIVE_US));
     let us = Span::from_us(50);
     let lead = Rc::new(Cell::new(Lead { before: Some(us), predicts: us, free: 0 }));
-    let connect = |_| Announcing::over(&sim, drive.connect() as Rc<dyn Drive>, &lead);
+    let deadlines = Deadlines::default();
+    let connect = |_| Announcing::over(&sim, drive.connect() as Rc<dyn Drive>, &lead, &deadlines);
     let drives: Vec<Rc<dyn Drive>> = (0..count).map(connect).collect();
     let stripe = chunk_blocks.map(|chunk_blocks| {
-        let whole = Announcing::over(&sim, drive.connect() as Rc<dyn Drive>, &lead);
+        let whole = Announcing::over(&sim, drive.connect() as Rc<dyn Drive>, &lead, &deadlines);
         Stripe { whole, chunk_blocks }
     });
     let path = Path::new(&sim, config, Queues { drives, tags, stripe }).unwrap();
-    Rig { executor, sim, path, drive, lead }
+    Rig { executor, sim, path, drive, lead, deadlines }
 }
 
 pub(crate) fn rig(config: Config) -> Rig {
@@ -93,7 +99,8 @@ impl Rig {
     /// One read of a thread; its latency and breakdown.
     pub(crate) async fn read(path: &Rc<Path>, sim: &Sim, thread: &Context) -> (Span, Completion) {
         let begun = sim.now();
-        let completion = path.io(thread, begun, (read(), path.info().lba_bytes), HostMem::none()).await;
+        let read = SubmissionEntry { cdw3: DEADLINE_US.into(), ..read() };
+        let completion = path.io(thread, begun, (read, path.info().lba_bytes), HostMem::none()).await;
         (sim.now() - begun, completion)
     }
 

@@ -5,7 +5,7 @@ use nandscape_host_machine::Kind;
 use nandscape_host_path::stage;
 use nandscape_sim::{Executor, Span};
 
-use crate::rig::{DRIVE_US, Rig, config, rig, rig_on, stages};
+use crate::rig::{BEGINNING, DEADLINE_US, DRIVE_US, Rig, config, rig, rig_on, stages};
 
 /// The first switch to the thread, the system call, the block layer and the driver.
 const IN: u64 = 16 + 10 + 5 + 3;
@@ -60,6 +60,25 @@ fn a_request_without_a_tag_is_issued_by_the_context_that_frees_one() {
             stages(&ended[1].1.breakdown)
         );
         assert_eq!(longest_us(&rig), handler, "{path}");
+    }
+}
+
+#[test]
+fn the_deadline_of_a_request_is_shorter_by_its_time_in_the_host() {
+    for changes in [["host.path=nvme", "host.queues=1"], ["host.path=lazy", "host.queues=1"]] {
+        let mut rig = rig_on(config(2, &changes), Executor::with_spurious_polls(), (1, 1, None));
+        rig.reads(&[0, 1]);
+        let deadlines = rig.deadlines.take();
+        assert_eq!(deadlines.len(), 2, "{changes:?}");
+        for (left, at) in &deadlines {
+            assert_eq!(
+                u64::from(*left),
+                u64::from(DEADLINE_US) - (*at - BEGINNING).ns().div_ceil(1_000),
+                "{changes:?}"
+            );
+        }
+        // The second one has waited for the tag of the first.
+        assert!(deadlines[1].0 + DRIVE_US as u32 <= deadlines[0].0, "{changes:?}: {deadlines:?}");
     }
 }
 

@@ -219,7 +219,7 @@ impl Chain {
         self.layers.first().is_some_and(|words| words.kind == ftl::WORD)
     }
 
-    /// Whether an array is among them: what lies below it are its members, be there one.
+    /// Whether an array is among them: what lies below it are its members, even a single drive.
     pub(crate) fn has_array(&self) -> bool {
         self.layers.iter().any(|words| words.kind.starts_with(LEVEL))
     }

@@ -60,7 +60,7 @@ impl FromState {
             Some(wanted) if *wanted != digest(&file) => Err(StateError::Unusable {
                 path: self.path.clone(),
                 problem: format!(
-                    "its content has changed: its digest is {}; the file with digest {wanted} is valid",
+                    "its content has changed since the run was planned or recorded: its digest is {}; the file with digest {wanted} is valid",
                     digest(&file)
                 ),
             }),

@@ -98,7 +98,7 @@ impl ArrayExport {
         text
     }
 
-    /// The drives that were left out when the array was opened, each with the reason.
+    /// The drives that were left out when the array was opened, and why.
     pub fn left_out(&self) -> Vec<String> {
         let line = |(number, status): (usize, Status)| {
             let drive = &self.under[number];

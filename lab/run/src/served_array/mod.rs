@@ -205,8 +205,11 @@ impl ArraySpec {
         }
         // Its size is not known: records lie where the smallest drive has its last blocks.
         let smallest = under.iter().map(Under::info).min_by_key(|info| info.blocks);
+        let Some(like) = smallest else {
+            let whys = lacking.iter().map(|(number, why)| format!("{}: {why}", self.members[*number].name));
+            return Err(format!("none of its drives can be used: {}", whys.collect::<Vec<_>>().join("; ")));
+        };
         for (number, why) in lacking {
-            let like = smallest.ok_or_else(|| format!("none of its drives can be used: {why}"))?;
             under.insert(number, Under::absent(&self.members[number], like, why));
         }
         Ok(under)

@@ -1,13 +1,14 @@
 //! Reading values, with a deadline for the drive.
 
 use nandscape_drive::{Completion, HostMem};
-use nandscape_wire_nvme::vendor::BUSY;
+use nandscape_wire_nvme::vendor::{self, BUSY};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use super::Core;
 use super::form::Record;
 use super::index::Place;
 use crate::cancel::Cancel;
+use nandscape_sim::Time;
 use nandscape_sim::race::race;
 
 /// A value.
@@ -49,11 +50,12 @@ pub enum GetError {
 
 impl Core {
     pub(super) async fn get(&self, key: &[u8], deadline_us: u32, cancel: &Cancel) -> Result<Option<Found>, GetError> {
+        let begun = self.sim.now();
         loop {
             let Some(place) = self.index.borrow().get(key) else { return Ok(None) };
             let slba = self.shape.segment_slba(place.segment) + u64::from(place.block);
             let mem = HostMem::zeroed(place.blocks as usize * self.shape.lba_bytes as usize);
-            let read = self.read_record(slba, place.blocks, deadline_us, &mem, cancel).await;
+            let read = self.read_record((slba, place.blocks), (deadline_us, begun), &mem, cancel).await;
             if let Err(GetError::Busy { .. }) = read {
                 self.stats.borrow_mut().busy += 1;
             }
@@ -78,12 +80,11 @@ impl Core {
         Some(record.value.to_vec())
     }
 
-    /// Reads a record, in as many commands as the drive wants. If one is rejected, so is the whole.
+    /// Reads a record, in as many commands as the drive wants, with a deadline that counts from `begun`. If one is rejected, so is the whole.
     async fn read_record(
         &self,
-        slba: u64,
-        blocks: u32,
-        deadline_us: u32,
+        (slba, blocks): (u64, u32),
+        (deadline_us, begun): (u32, Time),
         mem: &HostMem,
         cancel: &Cancel,
     ) -> Result<(), GetError> {
@@ -94,6 +95,7 @@ impl Core {
                 let at = slba + u64::from(first);
                 let mut entry = SubmissionEntry::blocks(IoOpcode::READ, self.info.nsid, at, len);
                 entry.cdw3 = deadline_us.into();
+                vendor::has_waited(&mut entry, (self.sim.now() - begun).ns());
                 let lba_bytes = self.shape.lba_bytes;
                 let part = mem.part((first * lba_bytes) as usize, (len * lba_bytes) as usize);
                 (at, self.issuer.execute(&*self.drive, entry, part))
@@ -124,7 +126,7 @@ impl Core {
     pub(super) async fn read(&self, slba: u64, blocks: u32) -> Result<Vec<u8>, (u64, Status)> {
         let mem = HostMem::zeroed(blocks as usize * self.shape.lba_bytes as usize);
         let never = Cancel::never(&self.sim);
-        match self.read_record(slba, blocks, 0, &mem, &never).await {
+        match self.read_record((slba, blocks), (0, self.sim.now()), &mem, &never).await {
             Ok(()) => Ok(mem.to_vec()),
             Err(GetError::Drive { slba, status }) => Err((slba, status)),
             Err(_) => Err((slba, BUSY)),
