@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgGroup, Args, ValueEnum};
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved};
-use nandscape_lab_run::chain::{Chain, FtlLayer, check_over};
+use nandscape_lab_run::chain::{Chain, FtlLayer, LayerWords, check_over};
 use nandscape_lab_run::{DriveSpec, LiveSpec, LowestSpec, Precondition, RemoteSpec, notes_of_each};
 use nandscape_layers_array::Config;
 use nandscape_transport_nbd::Address;
@@ -331,6 +331,7 @@ impl ServeArgs {
         let over = |problem: String| Failure::Input(anyhow::anyhow!("--over: {problem}"));
         // A block layer that settings have put there is the lowest.
         let below = if self.under.is_empty() { 0 } else { chain.layers.len() - self.over.len() };
+        let name_of_ftl = chain.layers.first().filter(|_| chain.has_ftl()).and_then(|words| words.name.clone());
         let ftl = chain.take_ftl().map_err(over)?;
         let below = chain.take_lowest(below.saturating_sub(usize::from(ftl.is_some()))).map_err(over)?;
         let states = states::of_each("--from-state", &self.from_state, &names)?;
@@ -343,7 +344,7 @@ impl ServeArgs {
             spec
         };
         let hosted = |lowest: LowestSpec, layer: &FtlLayer| LiveSpec {
-            chain: Chain { layers: vec![layer.words()] },
+            chain: Chain { layers: vec![LayerWords { name: name_of_ftl.clone(), ..layer.words() }] },
             ..lowest.into()
         };
         let plan = |(number, (name, what)): (usize, (String, Named<'_>))| -> Result<LiveSpec, Failure> {

@@ -156,7 +156,7 @@ fn an_ftl_over_a_model_is_saved_and_served_again_with_its_data() {
 /// The recording of an FTL over a model has the drive and the layers. Its replay has the same events, to the byte.
 #[test]
 fn the_recording_of_an_ftl_over_a_model_replays_to_the_byte() {
-    let over = ["--over", "ftl,buffer.size=1MiB", "--nbd", "unix:n.sock", "--record", "run.rec", "--check"];
+    let over = ["--over", "low=ftl,buffer.size=1MiB", "--nbd", "unix:n.sock", "--record", "run.rec", "--check"];
     // Its name is that of the drive that clients ask for.
     let drive: Vec<&str> =
         ["--drive", "small=dfc-mlc"].into_iter().chain(CHUNKS[2..CHUNKS.len() - 1].iter().copied()).collect();
@@ -172,11 +172,11 @@ fn the_recording_of_an_ftl_over_a_model_replays_to_the_byte() {
     let trace = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
     assert!(trace("live.json") == trace("again.json"), "the traces differ");
     let ftl = &report["chain"][0];
-    assert!(ftl["layer"] == "host_ftl" && ftl["ftl"]["precondition"] == "full", "{ftl:#}");
+    assert!(ftl["layer"] == "low" && ftl["ftl"]["precondition"] == "full", "{ftl:#}");
     let layers = report["layers_us"]["read"].as_object().unwrap();
     let sum: f64 = layers.values().filter_map(Value::as_f64).sum();
     assert!((sum - number(&report, "/latency_us/read/mean")).abs() < 1e-6, "{layers:?}");
-    assert!(layers["host_ftl"].as_f64() > Some(0.0) && layers["drive"].as_f64() > Some(0.0), "{layers:?}");
+    assert!(layers["low"].as_f64() > Some(0.0) && layers["drive"].as_f64() > Some(0.0), "{layers:?}");
 }
 
 #[test]

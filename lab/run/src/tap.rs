@@ -102,7 +102,7 @@ pub(crate) struct Tap {
 }
 
 /// A remote drive, with its network, as a layer in breakdowns.
-const REMOTE: &str = "remote";
+pub(crate) const REMOTE: &str = "remote";
 
 /// Whose the time of a command is.
 #[derive(Copy, Clone)]

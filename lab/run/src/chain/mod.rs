@@ -63,7 +63,7 @@ pub use model::ModelNode;
 pub(crate) use section::names_of_members;
 pub use section::{Part, Section, drives_of_members, stacked};
 use tree::Top;
-pub(crate) use tree::{drives_of, structure};
+pub(crate) use tree::{drives_of, instance, structure};
 pub use words::{Chain, LayerWords};
 
 /// How a layer is opened.

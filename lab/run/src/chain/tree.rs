@@ -71,7 +71,7 @@ pub(super) fn groups(one: &Named, tops: &[Top]) -> Result<Vec<Vec<usize>>, Strin
 }
 
 /// The name of an instance of a layer.
-pub(super) fn instance(name: &str, number: usize, all: usize) -> String {
+pub(crate) fn instance(name: &str, number: usize, all: usize) -> String {
     if all > 1 { format!("{name}/{number}") } else { name.to_owned() }
 }
 

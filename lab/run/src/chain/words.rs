@@ -4,12 +4,16 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use nandscape_device_controller::command_set::forward::BELOW;
 use nandscape_host_block::Config as BlockConfig;
+use nandscape_host_path::LAYER as HOST;
 use nandscape_layers_array::{Config as ArrayConfig, Shape};
 use nandscape_layers_cache::Config as CacheConfig;
 use serde::{Deserialize, Serialize};
 
 use super::{AhciLayer, ArrayLayer, BlockOver, CacheLayer, FtlLayer, Layer, Named, ftl, names, tree};
+use crate::host_report::DRIVE;
+use crate::tap::REMOTE;
 
 /// Layers, the lowest first.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -36,6 +40,8 @@ pub struct LayerWords {
 const KINDS: &str = "block, cache, ftl, ahci:N, raid0:N, raid1:N, raid5:N, raid6:N and raid10:N";
 /// Before the names of the drives and layers that a layer lies over.
 const OVER: &str = "over=";
+/// What breakdowns list next to the layers: a layer of such a name would merge with it.
+const OTHERS: [&str; 4] = [DRIVE, HOST, REMOTE, BELOW];
 /// Levels of arrays begin so.
 const LEVEL: &str = "raid";
 
@@ -57,6 +63,12 @@ impl FromStr for LayerWords {
             over.iter().flat_map(|part| part[OVER.len()..].split('+')).map(|name| name.trim().to_owned()).collect();
         if let Some(name) = name.as_ref().filter(|name| tree::is_drive_name(name)) {
             return Err(format!("{word:?}: {name:?} is the name of a drive; another one is valid"));
+        }
+        if let Some(name) = name.as_ref().filter(|name| OTHERS.contains(&name.as_str())) {
+            return Err(format!(
+                "{word:?}: {name:?} is the name of another time in reports, as are {}; any other name is valid",
+                OTHERS.join(", ")
+            ));
         }
         let set: Vec<String> = set.into_iter().map(str::to_owned).collect();
         if let Some(bad) = set.iter().find(|change| !change.contains('=')) {
@@ -320,6 +332,8 @@ mod tests {
             ("cache,memory=1", "a size of a page"),
             ("a.b=cache", "no name of a layer"),
             ("drive-1=cache", "is the name of a drive"),
+            ("drive=cache", "is the name of another time in reports, as are drive, host, remote, below; any other"),
+            ("host=block", "\"host\" is the name of another time"),
             ("block,deadline=soon", "deadline"),
         ] {
             let error = word.parse::<LayerWords>().unwrap_err();

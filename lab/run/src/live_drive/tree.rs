@@ -152,7 +152,7 @@ impl Tree {
             None => self.drives.iter().map(of_drive).collect(),
         };
         if self.only().is_none() || self.layers.len() > 1 {
-            parts.extend(self.layers.iter().map(|layer| (layer.name.clone(), counters(layer))));
+            parts.extend(self.parts_of_layers());
         }
         for (name, counters) in &mut parts {
             let place = |(layer, array): (&Instance, Rc<Array>)| {
@@ -162,6 +162,11 @@ impl Tree {
             above.iter().for_each(|(number, array)| counters.extend(figures::of_drive(array, *number)));
         }
         parts
+    }
+
+    /// Those of each layer.
+    pub(crate) fn parts_of_layers(&self) -> impl Iterator<Item = (String, Counters)> {
+        self.layers.iter().map(|layer| (layer.name.clone(), counters(layer)))
     }
 
     pub(crate) fn read_only(&self) -> Option<String> {

@@ -201,7 +201,8 @@ impl Export for ArrayExport {
             counters.extend(figures::of_drive(&self.array, number));
             (drive.name().to_owned(), counters)
         };
-        self.under.iter().enumerate().map(part).collect()
+        let of_layers = self.under.iter().enumerate().flat_map(|(number, drive)| drive.parts(number, self.under.len()));
+        self.under.iter().enumerate().map(part).chain(of_layers).collect()
     }
 
     fn read_only(&self) -> Option<String> {

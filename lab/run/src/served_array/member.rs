@@ -134,6 +134,12 @@ impl Under {
         counters
     }
 
+    /// The counters of each of its layers, if it has several. It is drive `number` of `all`: instances have the names of a simulation.
+    pub(super) fn parts(&self, number: usize, all: usize) -> Vec<(String, BTreeMap<&'static str, f64>)> {
+        let layers = self.tree().filter(|tree| tree.layers.len() > 1).into_iter().flat_map(Tree::parts_of_layers);
+        layers.map(|(layer, counters)| (chain::instance(&layer, number, all), counters)).collect()
+    }
+
     pub(super) fn order(&self, order: &Order) -> Result<(), String> {
         let tree = self.tree().ok_or_else(|| format!("drive {} is out of reach", self.name()))?;
         tree.order(order).map_err(|problem| match self.connection() {

@@ -1,6 +1,7 @@
 //! A layer behind controllers of a server takes the same times as in a simulation, and accounts for them in the same way: stages,
 //! waits by cause, and layers.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
@@ -219,13 +220,53 @@ fn layers_below_a_served_array_account_for_all_time() {
     assert!(parts.iter().all(|(_, counters)| counters["block_reads_total"] > 0.0), "{parts:?}");
 }
 
-/// Chains in which a layer of each kind lies over one of another, and a tree.
-const CHAINS: [&str; 4] = [
+/// Two layers of a kind below a served array count each for itself, by the names that they have in a simulation.
+#[test]
+fn layers_of_a_kind_below_a_served_array_are_parts() {
+    let chain: Chain = "block,depth=1 cache,memory=64KiB block".parse().unwrap();
+    let mut executor = Executor::new();
+    let export = array_over(&chain).build(&mut executor, SEED, (0..MEMBERS).map(|_| None).collect(), &()).unwrap();
+    let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap(), load())).unwrap();
+    let parts: BTreeMap<_, _> = export.parts().into_iter().collect();
+    let names: Vec<&str> = parts.keys().map(String::as_str).collect();
+    let of = |layer: &str| (0..MEMBERS).map(|number| format!("{layer}/{number}")).collect::<Vec<_>>();
+    let drives = (0..MEMBERS).map(|number| format!("drive-{number}"));
+    assert_eq!(names, [of("block-1"), of("block-2"), of("cache"), drives.collect()].concat());
+    for number in 0..MEMBERS {
+        let reads = |layer: &str| parts[&format!("{layer}/{number}")]["block_reads_total"];
+        // The cache between them reads the pages that it misses.
+        assert!(reads("block-1") > 0.0 && reads("block-2") > 0.0, "{parts:?}");
+    }
+    assert!(layers_of(&served, Direction::Read).contains(&"block-1"), "{:?}", layers_of(&served, Direction::Read));
+}
+
+/// Two layers of a kind on one path, in both of which commands wait.
+const TWICE: &str = "block,depth=1 raid5:3 block,depth=4";
+
+/// Chains in which a layer of each kind lies over one of another, layers in which commands wait in order, and a tree.
+const CHAINS: [&str; 8] = [
     "block raid5:3",
     "ftl block",
     "raid5:3 cache,memory=64KiB",
+    "ahci:3 cache,memory=64KiB",
+    "cache,memory=64KiB raid1:2 cache,memory=64KiB",
+    "block,depth=1",
+    TWICE,
     "safe=raid1:2,over=drive-0+drive-1 fast=cache,memory=64KiB,over=drive-2 raid0:2,over=safe+fast",
 ];
+
+/// Layers that choose among the commands that wait, with the share by which the mean latencies of a direction may differ, and that of
+/// all requests. Where the next request of a job competes with commands that wait, a simulated job sends it as the place becomes free; a
+/// served one sends it a turn of the controller later, when another command has the place. The work is the same, its order is not.
+const CHOOSING: [(&str, f64, f64); 4] = [
+    ("ahci:3,slots=2", 0.001, 0.001),
+    ("block,scheduler=cfq,depth=4", 0.05, 0.03),
+    ("block,scheduler=cfq,depth=1", 0.05, 0.03),
+    ("block,scheduler=ssd,depth=2", 0.3, 0.01),
+];
+
+/// Chains that are drawn.
+const DRAWN: usize = 5;
 
 /// The profile of the drives below a chain.
 fn below(chain: &Chain) -> Resolved {
@@ -233,7 +274,7 @@ fn below(chain: &Chain) -> Resolved {
 }
 
 /// A load on a chain in a simulation.
-fn simulated(chain: &Chain, drives: u64) -> Outcome {
+fn simulated(chain: &Chain, drives: u64, load: Workload) -> Outcome {
     let mut executor = Executor::new();
     let (sim, profile) = (executor.sim(), below(chain));
     let precondition = if chain.has_ftl() { Precondition::None } else { Precondition::Steady };
@@ -249,31 +290,90 @@ fn simulated(chain: &Chain, drives: u64) -> Outcome {
     let how = Opening { seed, precondition: Precondition::Steady, ..Opening::new(&sim, "") };
     let opened = open_in(&how, &chain.resolve().unwrap(), nodes, &[]).unwrap();
     let top = opened.tops[0].connect(Use { role: Role::Any, entries: u32::MAX }).unwrap();
-    executor.block_on(outcome(sim, top, load())).unwrap()
+    executor.block_on(outcome(sim, top, load)).unwrap()
+}
+
+/// The same load on the same chain that is served, and in a simulation.
+fn served_and_simulated(chain: &Chain, load: fn() -> Workload) -> [Outcome; 2] {
+    let drives = drives_below(&chain.resolve().unwrap()) as u64;
+    let profile = below(chain).to_toml();
+    let model = |number| LowestSpec::Model(DriveSpec { profile: profile.clone(), ..spec(number) });
+    let live = top((0..drives).map(model).collect(), chain);
+    let mut executor = Executor::new();
+    let export = live.build(&mut executor, SEED, Vec::new(), &()).unwrap();
+    let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap(), load())).unwrap();
+    [served, simulated(chain, drives, load())]
+}
+
+fn layers_of(outcome: &Outcome, way: Direction) -> Vec<&'static str> {
+    outcome.tally(way).breakdown.layers().map(|(name, _)| name).collect()
+}
+
+/// Where a load on a chain that is served differs from the same in a simulation.
+fn difference(words: &str, load: fn() -> Workload) -> Option<String> {
+    let [served, simulated] = served_and_simulated(&words.parse().unwrap(), load);
+    let differs = |way: Direction| {
+        let (served, simulated) = (served.tally(way), simulated.tally(way));
+        let (here, there) = (served.latency.mean_ns(), simulated.latency.mean_ns());
+        let is_same = here == there && served.breakdown == simulated.breakdown;
+        (!is_same).then(|| format!("{words}: {way:?}: {here} ns served, {there} simulated"))
+    };
+    [Direction::Read, Direction::Write].into_iter().find_map(differs)
 }
 
 #[test]
 fn served_chains_account_for_time_as_simulated_ones() {
     for words in CHAINS {
-        let chain: Chain = words.parse().unwrap();
-        let drives = drives_below(&chain.resolve().unwrap()) as u64;
-        let profile = below(&chain).to_toml();
-        let model = |number| LowestSpec::Model(DriveSpec { profile: profile.clone(), ..spec(number) });
-        let live = top((0..drives).map(model).collect(), &chain);
-        let mut executor = Executor::new();
-        let export = live.build(&mut executor, SEED, Vec::new(), &()).unwrap();
-        let served = executor.block_on(outcome(executor.sim(), export.connect().unwrap(), load())).unwrap();
-        let simulated = simulated(&chain, drives);
-        for way in [Direction::Read, Direction::Write] {
-            let (served, simulated) = (served.tally(way), simulated.tally(way));
-            assert_eq!(served.latency.mean_ns(), simulated.latency.mean_ns(), "{words}: {way:?}");
-            assert_eq!(served.breakdown, simulated.breakdown, "{words}: {way:?}");
+        assert_eq!(difference(words, load), None);
+    }
+}
+
+/// As [`load`], at half the depth: layers of drawn chains have a place for each command, and none chooses among several.
+fn shallow() -> Workload {
+    let mut workload = Workload { limit: Limit::Requests(2_000), ..load() };
+    workload.jobs.iter_mut().for_each(|job| job.iodepth /= 2);
+    workload
+}
+
+#[test]
+fn served_chains_that_are_drawn_account_for_time_as_simulated_ones() {
+    let mut rng = Seed::new(crate::chains::seed()).child("served").rng();
+    for _ in 0..DRAWN {
+        let words = crate::kinds::drawn(&mut rng, None).join(" ");
+        assert_eq!(difference(&words, shallow), None, "seed {}", crate::chains::seed());
+    }
+}
+
+#[test]
+fn times_of_two_layers_of_a_kind_are_told_apart() {
+    let [served, simulated] = served_and_simulated(&TWICE.parse().unwrap(), load);
+    for outcome in [served, simulated] {
+        assert_eq!(layers_of(&outcome, Direction::Write), ["block-1", "block-2"]);
+    }
+}
+
+#[test]
+fn served_layers_that_choose_differ_by_a_turn_of_the_controller() {
+    for (words, of_each, of_all) in CHOOSING {
+        let both = served_and_simulated(&words.parse().unwrap(), load);
+        let mean = |ways: &[Direction]| {
+            both.each_ref().map(|outcome| {
+                let all = ways.iter().map(|way| outcome.tally(*way));
+                let (sum, count) = all.fold((0, 0), |(sum, count), one| {
+                    assert_eq!(one.breakdown.total().ns() as f64, one.latency.sum_ns() as f64, "{words}");
+                    (sum + one.latency.sum_ns(), count + one.latency.count())
+                });
+                sum as f64 / count as f64
+            })
+        };
+        let (read, write) = ([Direction::Read], [Direction::Write]);
+        let both_ways = [Direction::Read, Direction::Write];
+        for (ways, within) in [(&read[..], of_each), (&write, of_each), (&both_ways, of_all)] {
+            let [served, simulated] = mean(ways);
+            assert!(
+                (served / simulated - 1.0).abs() < within,
+                "{words}: {ways:?}: {served} ns served, {simulated} simulated"
+            );
         }
-        let names: Vec<&str> = served.tally(Direction::Read).breakdown.layers().map(|(name, _)| name).collect();
-        assert_eq!(
-            names.is_empty(),
-            words == CHAINS[0],
-            "arrays and block layers pass reads on at once: {words}: {names:?}"
-        );
     }
 }
