@@ -122,7 +122,7 @@ impl Hard {
         let chain = Chain { layers: words.iter().map(|word| word.parse().expect("a valid layer")).collect() };
         let layers = chain.resolve().expect("valid layers");
         // Parity of an array without records fits only what no volatile cache loses.
-        let is_volatile = hardship == Hardship::Cuts && seed % 2 == 0;
+        let is_volatile = hardship == Hardship::Cuts && seed.is_multiple_of(2);
         let profile = if is_over_chunks(&layers) { profile_of_chunks() } else { cached(is_volatile) };
         let ssd = |number: usize| Ssd::new(sim, &profile, StoreKind::Ram, Seed::new(seed).nth(number as u64));
         let ssds: Vec<Rc<Ssd>> =
@@ -292,7 +292,8 @@ impl Subject for Hard {
 
     fn cut(&self, host: &Rc<Host>, what: Cut) {
         if what == Cut::All {
-            (host.is_dead.set(true), host.is_over.set(true));
+            host.is_dead.set(true);
+            host.is_over.set(true);
             self.nodes.iter().for_each(|node| node.kill());
         }
         if self.hardship != Hardship::Faults {
@@ -342,7 +343,7 @@ fn each(hardship: Hardship) {
     for seed in seed()..seed() + seeds {
         let mut rng = Seed::new(seed).child("hard chains").rng();
         for number in 0..chains {
-            let has_ftl = hardship == Hardship::Faults && number % 4 == 0;
+            let has_ftl = hardship == Hardship::Faults && u64::is_multiple_of(number, 4);
             let words = drawn(&mut rng, has_ftl.then_some(FTL));
             let ended = endures(&words, hardship, seed * 100 + number, None);
             struck += ended.unwrap_or_else(|what| {
