@@ -39,13 +39,23 @@ impl<K: Ord + Clone + Debug> Possible<K> {
     /// # Errors
     /// If it cannot have it: an acknowledged version was lost, or an old one is present again.
     pub fn found(&self, item: &K, version: u64) -> Result<(), String> {
-        let mut all = self.of.borrow_mut();
-        let of = all.entry(item.clone()).or_insert_with(|| BTreeSet::from([0]));
-        if !of.contains(&version) {
-            return Err(format!("{item:?} has version {version}, which is none of {of:?}"));
-        }
-        *of = BTreeSet::from([version]);
+        self.allows(item, version)?;
+        self.acknowledge([item.clone()], version);
         Ok(())
+    }
+
+    /// An item has this version now, and may have another later: copies of a change that was not acknowledged may differ.
+    ///
+    /// # Errors
+    /// If it cannot have it: an acknowledged version was lost, or an old one is present again.
+    pub fn allows(&self, item: &K, version: u64) -> Result<(), String> {
+        let (all, none) = (self.of.borrow(), BTreeSet::from([0]));
+        let of = all.get(item).unwrap_or(&none);
+        if of.contains(&version) {
+            Ok(())
+        } else {
+            Err(format!("{item:?} has version {version}, which is none of {of:?}"))
+        }
     }
 
     /// All items that a change was begun of.
@@ -66,6 +76,7 @@ mod tests {
         possible.acknowledge(["a"], 1);
         possible.begin(["a"], 2);
         assert_eq!(possible.found(&"a", 0), Err("\"a\" has version 0, which is none of {1, 2}".to_owned()));
+        assert!(possible.allows(&"a", 1).is_ok() && possible.allows(&"a", 2).is_ok(), "copies may differ");
         assert!(possible.found(&"b", 0).is_ok() && possible.found(&"a", 2).is_ok());
         assert!(possible.found(&"b", 1).is_err(), "what was not present does not appear");
         assert!(possible.found(&"a", 1).is_err(), "an old version does not come back");

@@ -51,7 +51,7 @@ impl Core {
         }
         count();
         let paths = self.paths.clone();
-        if self.info.volatile_cache { self.flush(&paths).await.map(drop) } else { Ok(()) }
+        if self.info.volatile_cache { self.flush(&paths, 0).await.map(drop) } else { Ok(()) }
     }
 
     /// In a stripe that may be inconsistent and lacks some of its data, the parity is condemned: reads of the missing

@@ -69,7 +69,7 @@ impl Core {
         let mem = match self.level.role(stripe, member) {
             Role::Data(index) => {
                 let paths = self.paths.clone();
-                let loaded = self.load(&paths, (stripe, reach), &[index], 1 << member, 0).await;
+                let loaded = self.load(&paths, (stripe, reach), &[index], 1 << member, self.background(stripe)).await;
                 let Ok(columns) = loaded else { return };
                 columns.chunks[index]
                     .as_deref()
@@ -80,7 +80,7 @@ impl Core {
         };
         let writes: SubWrites = SubWrites::from_iter([SubWrite { member, reach, mem: Some(mem), is_rebuild: false }]);
         let paths = self.paths.clone();
-        if self.carry_out(&paths, stripe, &writes, 0, 0).await.is_ok() {
+        if self.carry_out(&paths, stripe, &writes, 0, self.background(stripe)).await.is_ok() {
             self.stats.borrow_mut().repairs += 1;
         }
     }

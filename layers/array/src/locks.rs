@@ -76,6 +76,11 @@ impl StripeLocks {
         &self.versions[(stripe % GROUPS as u64) as usize]
     }
 
+    /// Whether someone waits for the lock of a stripe.
+    pub(crate) fn is_awaited(&self, stripe: u64) -> bool {
+        self.inner.borrow().stripes.get(&stripe).is_some_and(|entry| !entry.queue.is_empty())
+    }
+
     /// The present state of a stripe.
     pub(crate) fn seen(&self, stripe: u64) -> Seen {
         let pending = self.inner.borrow().stripes.get(&stripe).map_or(0, |entry| entry.pending);

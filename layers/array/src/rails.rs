@@ -1,6 +1,6 @@
 //! Flash on Rails (Li 3.4.2): two drives with the same data, one of which is read while the other is written. After a
 //! time the drives change roles. The host's memory keeps the writes that the read drive has missed until then. They
-//! are then written to it during new writes.
+//! are then written to it during new writes, in the idle class.
 //!
 //! A write ends when the written drive has it. Blocks that the read drive has missed are read from the host's memory.
 //! Reads therefore meet no writes on a drive, except those under way at its change of role, and collections that it
@@ -20,6 +20,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::array::ArrayError;
 use crate::flight::{Flight, Sent, all, longer};
+use crate::serve::{BACKGROUND, PASSED};
 
 /// The most blocks of missed writes that one command carries over.
 const RUN: u64 = 64;
@@ -137,20 +138,21 @@ type Ended = Result<Breakdown, Status>;
 impl Core {
     async fn execute(&self, paths: &[Rc<dyn Drive>; 2], command: Command, io: &Io) -> Ended {
         let bytes = |extent: Extent| extent.blocks as usize * self.info.lba_bytes as usize;
+        let attributes = io.command.cdw2.get() & PASSED;
         match command {
-            Command::Read(extent) => self.read(paths, extent, &io.mem).await,
+            Command::Read(extent) => self.read(paths, extent, &io.mem, attributes).await,
             Command::Verify(extent) => {
                 let mut sum = Breakdown::new();
                 for at in (0..extent.blocks).step_by(self.info.max_blocks as usize) {
                     let blocks = (extent.blocks - at).min(self.info.max_blocks);
                     let part = Extent { slba: extent.slba + u64::from(at), blocks };
-                    sum += &self.read(paths, part, &self.memory(bytes(part))).await?;
+                    sum += &self.read(paths, part, &self.memory(bytes(part)), attributes).await?;
                 }
                 Ok(sum)
             }
             Command::Compare(extent) => {
                 let found = self.memory(bytes(extent));
-                let read = self.read(paths, extent, &found).await?;
+                let read = self.read(paths, extent, &found, attributes).await?;
                 let is_same = io.mem.part(0, bytes(extent)).to_vec() == found.to_vec();
                 if is_same { Ok(read) } else { Err(Status::COMPARE_FAILURE) }
             }
@@ -159,7 +161,8 @@ impl Core {
             // Copies must agree, so a deallocated range would have to be zeros: it keeps its data.
             Command::Deallocate(_) | Command::Hints => Ok(Breakdown::new()),
             Command::Flush => {
-                let entry = SubmissionEntry::io(IoOpcode::FLUSH, self.info.nsid);
+                let mut entry = SubmissionEntry::io(IoOpcode::FLUSH, self.info.nsid);
+                entry.cdw2 = attributes.into();
                 self.both(paths, entry, &HostMem::none(), [true, true]).await
             }
         }
@@ -174,7 +177,7 @@ impl Core {
     }
 
     /// Reads missed blocks from memory, and the rest from the drive that is read.
-    async fn read(&self, paths: &[Rc<dyn Drive>; 2], extent: Extent, mem: &HostMem) -> Ended {
+    async fn read(&self, paths: &[Rc<dyn Drive>; 2], extent: Extent, mem: &HostMem, attributes: u32) -> Ended {
         let (end, lba) = (extent.slba + u64::from(extent.blocks), self.info.lba_bytes as usize);
         let offset = |block: u64| (block - extent.slba) as usize * lba;
         let mut flight = Flight::new(&self.sim, &self.issuer);
@@ -186,7 +189,8 @@ impl Core {
             if next > at {
                 let blocks = (next - at) as u32;
                 let part = if mem.is_none() { HostMem::none() } else { mem.part(offset(at), blocks as usize * lba) };
-                let entry = SubmissionEntry::blocks(IoOpcode::READ, self.info.nsid, at, blocks);
+                let mut entry = SubmissionEntry::blocks(IoOpcode::READ, self.info.nsid, at, blocks);
+                entry.cdw2 = attributes.into();
                 flight.send(Sent { member: reader, drive: reader }, &*paths[reader], entry, part);
             }
             at = next + 1;
@@ -213,6 +217,7 @@ impl Core {
         self.begin_write(start, end).await;
         let entry = SubmissionEntry {
             cdw12: command.cdw12,
+            cdw2: (command.cdw2.get() & PASSED).into(),
             ..SubmissionEntry::blocks(IoOpcode(command.opcode), self.info.nsid, start, extent.blocks)
         };
         let writer = 1 - self.reader.get();
@@ -314,7 +319,8 @@ impl Core {
             }
             let mem = if self.info.keeps_data { HostMem::from_bytes(&bytes) } else { HostMem::none() };
             let blocks = (end - start) as u32;
-            let entry = SubmissionEntry::blocks(IoOpcode::WRITE, self.info.nsid, start, blocks);
+            let mut entry = SubmissionEntry::blocks(IoOpcode::WRITE, self.info.nsid, start, blocks);
+            entry.cdw2 = BACKGROUND.into();
             let mut to = [false; 2];
             to[drive] = true;
             // A failed write is retried with the next runs.

@@ -1,6 +1,6 @@
 //! Rebuilds of members on spares, and scrubs. Both run stripe by stripe, with its lock held, and give way to host
 //! commands. After each stripe they wait as long as the rate requires, and for a limited time for the commands under
-//! way.
+//! way. Their sub-I/Os have the idle class until a command waits for the lock.
 
 use std::rc::Rc;
 
@@ -16,6 +16,7 @@ use crate::level::Role;
 use crate::member::is_interrupted;
 use crate::news::News;
 use crate::parity::{p_of, q_of, recover};
+use crate::serve::BACKGROUND;
 use crate::write::{SubWrite, SubWrites};
 
 /// The result of a scrub.
@@ -148,7 +149,7 @@ impl Core {
         }
         // The record of members marks the spare as whole.
         let (paths, end) = (self.paths.clone(), self.geometry.stripes);
-        while self.info.volatile_cache && self.is_at(spare, end) && self.flush(&paths).await.is_err() {
+        while self.info.volatile_cache && self.is_at(spare, end) && self.flush(&paths, BACKGROUND).await.is_err() {
             self.sim.sleep(RETRY).await;
         }
         if !self.is_at(spare, end) {
@@ -184,7 +185,7 @@ impl Core {
         };
         let write = SubWrite { member, reach: self.whole_chunk(), mem: Some(mem), is_rebuild: true };
         let (writes, paths) = (SubWrites::from_iter([write]), self.paths.clone());
-        match self.carry_out(&paths, stripe, &writes, 0, 0).await {
+        match self.carry_out(&paths, stripe, &writes, 0, self.background(stripe)).await {
             Ok(_) => self.stats.borrow_mut().rebuilt += 1,
             Err(status) => return !is_interrupted(status),
         }
@@ -218,7 +219,7 @@ impl Core {
             Role::P => ((0..data).collect(), data),
             Role::Q => ((0..data).collect(), data + 1),
         };
-        let mut columns = self.load(&paths, (stripe, reach), &wanted, 1 << member, 0).await?;
+        let mut columns = self.load(&paths, (stripe, reach), &wanted, 1 << member, self.background(stripe)).await?;
         if !self.info.keeps_data {
             return Ok(HostMem::none());
         }
@@ -250,7 +251,9 @@ impl Core {
         let missing = self.missing(stripe);
         for member in 0..self.level.members() {
             found.push(match missing & 1 << member {
-                0 => self.read_one(&paths, stripe, member, reach).await?.map(|mem| mem.to_vec()),
+                0 => {
+                    self.read_one(&paths, stripe, member, reach, self.background(stripe)).await?.map(|mem| mem.to_vec())
+                }
                 _ => None,
             });
         }
@@ -274,7 +277,7 @@ impl Core {
         }
         let written = match writes.is_empty() {
             true => Ok(()),
-            false => self.carry_out(&paths, stripe, &writes, 0, 0).await.map(drop),
+            false => self.carry_out(&paths, stripe, &writes, 0, self.background(stripe)).await.map(drop),
         };
         if written.is_err_and(is_interrupted) {
             return Err(Status::ABORTED_POWER_LOSS);
@@ -330,6 +333,12 @@ impl Core {
             Role::P => self.level.data(),
             Role::Q => self.level.data() + 1,
         }
+    }
+
+    /// The attributes of a background sub-I/O to a locked stripe: the idle class, or none while another waits for the lock, such as a
+    /// host's write.
+    pub(crate) fn background(&self, stripe: u64) -> u32 {
+        if self.locks.is_awaited(stripe) { 0 } else { BACKGROUND }
     }
 
     /// Lets commands of hosts run first, for a time that keeps the rate.

@@ -7,6 +7,7 @@ use nandscape_drive::command::{Command, Extent};
 use nandscape_drive::{Breakdown, Completion, HostMem, Io};
 use nandscape_sim::Time;
 use nandscape_wire_nvme::io::{Cdw12, DEAC, FUA};
+use nandscape_wire_nvme::vendor::Attributes;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 
 use crate::array::{Core, Job, Paths};
@@ -23,6 +24,8 @@ pub(crate) const LOCK: &str = "stripe_lock";
 pub(crate) const JOURNAL: &str = "journal";
 /// The attributes of a command that are passed to its sub-I/Os: workload class and tenant.
 pub(crate) const PASSED: u32 = 0xffff;
+/// The attributes of sub-I/Os that no host command waits for: the idle class.
+pub(crate) const BACKGROUND: u32 = Attributes::of(15, 0).0;
 
 /// How a part of a command ended.
 pub(crate) type Ended = Result<Breakdown, Status>;
@@ -89,7 +92,7 @@ impl Core {
             }
             Command::Deallocate(ranges) => self.deallocate(&self.paths, &ranges, attributes).await,
             Command::Hints => Ok(Breakdown::new()),
-            Command::Flush => self.flush(&self.paths).await,
+            Command::Flush => self.flush(&self.paths, attributes).await,
         }
     }
 
@@ -207,12 +210,13 @@ impl Core {
     }
 
     /// Makes every member flush.
-    pub(crate) async fn flush(self: &Rc<Self>, paths: &Paths) -> Ended {
+    pub(crate) async fn flush(self: &Rc<Self>, paths: &Paths, attributes: u32) -> Ended {
         let mut flight = Flight::new(&self.sim, &self.issuer);
         let failed = self.failed.get();
         for member in (0..self.level.members()).filter(|member| failed & 1 << member == 0) {
             let drive = self.drive(paths, member);
-            let entry = SubmissionEntry::io(IoOpcode::FLUSH, drive.info().nsid);
+            let mut entry = SubmissionEntry::io(IoOpcode::FLUSH, drive.info().nsid);
+            entry.cdw2 = attributes.into();
             self.stats.borrow_mut().members[member].writes += 1;
             flight.send(self.sent(member), drive, entry, HostMem::none());
         }

@@ -382,8 +382,9 @@ impl Core {
         stripe: u64,
         member: usize,
         reach: Reach,
+        attributes: u32,
     ) -> Result<Option<HostMem>, Status> {
-        let read = self.read_parts(paths, stripe, &[(member, reach)], 0).await?;
+        let read = self.read_parts(paths, stripe, &[(member, reach)], attributes).await?;
         Ok(read.and_then(|(mems, _)| mems.into_iter().next()))
     }
 

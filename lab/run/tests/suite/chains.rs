@@ -31,6 +31,11 @@ fn chain(words: &[&str]) -> Chain {
 
 /// A drive of some MiB, as the tests of arrays have it.
 pub(crate) fn profile() -> Resolved {
+    profile_with(&[])
+}
+
+/// The same with changes.
+pub(crate) fn profile_with(changes: &[&str]) -> Resolved {
     let small = [
         "capacity=8MiB",
         "geometry.channels=2",
@@ -41,7 +46,7 @@ pub(crate) fn profile() -> Resolved {
         "controller.max_transfer=256KiB",
     ];
     let mut profile = Profile::load("default").expect("a built-in profile");
-    profile.set_all(small).expect("valid changes");
+    profile.set_all(small.iter().chain(changes)).expect("valid changes");
     profile.resolve().expect("a possible drive")
 }
 
@@ -75,7 +80,7 @@ fn told(profile: &Resolved) -> (Geometry, Vec<ChunkInfo>) {
 }
 
 /// A drive as the lowest node, opened for an FTL if it is an open-channel one.
-fn lowest(sim: &Sim, ssd: &Rc<Ssd>, profile: &Resolved) -> Rc<dyn Node> {
+pub(crate) fn lowest(sim: &Sim, ssd: &Rc<Ssd>, profile: &Resolved) -> Rc<dyn Node> {
     let node = ModelNode::new(sim, ssd, profile);
     if profile.open_channel().is_none() {
         return Rc::new(node);

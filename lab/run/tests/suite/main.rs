@@ -8,6 +8,7 @@ mod arbitration;
 mod array;
 mod cancel;
 mod capacity;
+mod chain_faults;
 mod chain_files;
 mod chains;
 mod engines;

@@ -11,6 +11,7 @@ use super::{Group, Journal, RETRY};
 use crate::array::{Array, Core};
 use crate::member::is_interrupted;
 use crate::rebuild::ScrubReport;
+use crate::serve::BACKGROUND;
 
 /// The least time for which regions stay marked after their last write: writes tend to return to a region.
 const LINGER: Span = Span::from_s(1);
@@ -117,8 +118,9 @@ impl Core {
             return;
         }
         // A power cut may lose data in volatile caches on some members only.
-        let paths = self.paths.clone();
-        if self.info.volatile_cache && self.flush(&paths).await.is_err() {
+        // Hosts and openings wait for the end of all marks.
+        let (paths, attributes) = (self.paths.clone(), if all { 0 } else { BACKGROUND });
+        if self.info.volatile_cache && self.flush(&paths, attributes).await.is_err() {
             return;
         }
         {

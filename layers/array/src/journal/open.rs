@@ -388,7 +388,7 @@ impl Core {
         self.resync(&dirty).await;
         // Neither marks nor entries are needed any more once all of that is on the members for good.
         let paths = self.paths.clone();
-        if self.info.volatile_cache && !dirty.is_empty() && self.flush(&paths).await.is_err() {
+        if self.info.volatile_cache && !dirty.is_empty() && self.flush(&paths, 0).await.is_err() {
             return Err(ArrayError(format!("array {}: its drives cannot be flushed", self.shape)));
         }
         if !self.end_journal(journal).await {

@@ -1,5 +1,6 @@
 //! Arrays over modelled drives, and over drives with answers defined by a test.
 
+mod background;
 mod cancel;
 mod conformance;
 mod crash;
