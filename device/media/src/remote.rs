@@ -207,17 +207,19 @@ impl Media {
         self.remote.as_ref().is_some_and(|remote| remote.failed.take())
     }
 
-    /// Reads the wanted units of a page. Unreadable units are zeros, and remembered. Units to be moved are kept until
-    /// they are released.
+    /// Reads the wanted units of a page. Unreadable units are zeros, and remembered together with them: another read of the page may end
+    /// meanwhile. Units to be moved are kept until they are released.
     pub(crate) async fn fetch(&self, page: PageId, purpose: Purpose) -> Result<(), MediaError> {
         let units = self.wanted(page);
-        let fetched = self.fetch_units(page, &units, purpose).await;
+        let fetched = self.fetch_units(page, &units).await;
         self.had(page);
         for (number, data) in units.into_iter().zip(fetched?) {
             let unit = self.geometry.unit_at(page, number);
+            self.note(unit, data.is_some(), purpose);
+            let data = self.with_metadata(unit, data.unwrap_or_else(|| self.zeros()));
             match purpose {
-                Purpose::Move => self.elsewhere().shelf.hold(unit, self.with_metadata(unit, data)),
-                Purpose::Read => self.contents.borrow_mut().store_data(unit, self.with_metadata(unit, data)),
+                Purpose::Move => self.elsewhere().shelf.hold(unit, data),
+                Purpose::Read => self.contents.borrow_mut().store_data(unit, data),
             }
         }
         Ok(())
@@ -234,32 +236,31 @@ impl Media {
         }
     }
 
+    /// The bytes of a unit that cannot be read.
+    fn zeros(&self) -> Vec<u8> {
+        vec![0; self.geometry.unit_size() as usize]
+    }
+
     /// Units of a page, each with its bytes: all by one read, or one by one, if one of them cannot be read.
-    async fn fetch_units(&self, page: PageId, units: &[u32], purpose: Purpose) -> Result<Vec<Vec<u8>>, MediaError> {
+    async fn fetch_units(&self, page: PageId, units: &[u32]) -> Result<Vec<Option<Vec<u8>>>, MediaError> {
         let size = self.geometry.unit_size() as usize;
         match self.elsewhere().array.read(page, units.to_vec()).await {
             Err(MediaError::Uncorrectable) => {}
-            ended => {
-                let data = ended?;
-                units.iter().for_each(|number| self.note(self.geometry.unit_at(page, *number), true, purpose));
-                return Ok(data.chunks_exact(size).map(<[u8]>::to_vec).collect());
-            }
+            ended => return Ok(ended?.chunks_exact(size).map(|data| Some(data.to_vec())).collect()),
         }
         let mut all = Vec::with_capacity(units.len());
         for number in units {
-            all.push(self.fetch_unit(page, *number, purpose).await?);
+            all.push(self.fetch_unit(page, *number).await?);
         }
         Ok(all)
     }
 
-    /// The bytes of a unit; zeros, if it cannot be read.
-    async fn fetch_unit(&self, page: PageId, number: u32, purpose: Purpose) -> Result<Vec<u8>, MediaError> {
-        let data = match self.elsewhere().array.read(page, vec![number]).await {
-            Err(MediaError::Uncorrectable) => None,
-            ended => Some(ended?),
-        };
-        self.note(self.geometry.unit_at(page, number), data.is_some(), purpose);
-        Ok(data.unwrap_or_else(|| vec![0; self.geometry.unit_size() as usize]))
+    /// The bytes of a unit; `None` if it cannot be read.
+    async fn fetch_unit(&self, page: PageId, number: u32) -> Result<Option<Vec<u8>>, MediaError> {
+        match self.elsewhere().array.read(page, vec![number]).await {
+            Err(MediaError::Uncorrectable) => Ok(None),
+            ended => ended.map(Some),
+        }
     }
 
     /// Remembers whether a unit could be read.
@@ -280,7 +281,9 @@ impl Media {
         let mut data = Vec::with_capacity(self.geometry.page_size() as usize);
         for unit in from {
             let (page, number) = self.place_in_page(*unit);
-            data.extend(self.fetch_unit(page, number, Purpose::Move).await?);
+            let read = self.fetch_unit(page, number).await?;
+            self.note(*unit, read.is_some(), Purpose::Move);
+            data.extend(read.unwrap_or_else(|| self.zeros()));
         }
         data.resize(self.geometry.page_size() as usize, 0);
         self.elsewhere().array.program(to, data).await
