@@ -8,6 +8,7 @@
 mod files;
 mod remote;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,7 @@ use nandscape_lab_report::dashboard_page;
 use nandscape_lab_run::Target;
 use nandscape_sim::units::Bytes;
 use nandscape_transport_control::{DashboardServer, NONCE_MARK, TOKEN_MARK};
-use nandscape_transport_reactor::socket::{Address, remove_socket_files};
+use nandscape_transport_reactor::socket::{Address, Listening, remove_socket_files};
 
 use crate::engine::{check_drives, drive_of, known, placement, small_items};
 use crate::failure::Failure;
@@ -176,25 +177,25 @@ impl MemcachedArgs {
             return wrong("--rebuild: no drive is in a file; give --store FOLDER, or leave it out".to_owned());
         }
         for address in &self.listen {
-            check_listen(("--listen", address), self.allow_remote)?;
-        }
-        if let Some(address) = &self.dashboard {
-            check_listen(("--dashboard", address), self.allow_remote)?;
+            address.check(self.allow_remote).map_err(|error| cannot_listen(("--listen", address), &error))?;
         }
         Ok(())
     }
 
-    /// The page about the drives, which takes no orders.
-    fn show(&self, serving: &Serving) -> Result<Option<DashboardServer>, Failure> {
-        let Some(address) = &self.dashboard else { return Ok(None) };
-        let page = dashboard_page(NONCE_MARK, TOKEN_MARK);
-        let shown = DashboardServer::start(address, self.allow_remote, vec![serving.handle()], page, false)
-            .map_err(|error| Failure::Input(anyhow::anyhow!("--dashboard {address}: cannot listen: {error}")))?;
-        output::note(&match shown.address() {
-            Address::Tcp(address) => format!("dashboard at http://{address}/"),
-            Address::Unix(path) => format!("dashboard: curl --unix-socket {} http://localhost/", path.display()),
+    /// The sockets of `--control` and `--dashboard`. They are bound before the drives are opened, so that an address that
+    /// cannot be used is reported before any client is served.
+    fn listen(&self) -> Result<(Option<Listening>, Option<Listening>), Failure> {
+        let control = self.control.as_ref().map(|path| Address::Unix(path.clone()).listen(false));
+        let control = control.transpose().map_err(|error| self.no_control(&error))?;
+        let dashboard = self.dashboard.as_ref().map(|address| {
+            address.listen(self.allow_remote).map_err(|error| cannot_listen(("--dashboard", address), &error))
         });
-        Ok(Some(shown))
+        Ok((control, dashboard.transpose()?))
+    }
+
+    fn no_control(&self, error: &io::Error) -> Failure {
+        let path = self.control.as_deref().unwrap_or(Path::new("")).display();
+        Failure::Run(anyhow::anyhow!("--control {path}: {error}"))
     }
 
     /// Whether the drives are remote.
@@ -275,17 +276,27 @@ fn now() -> std::time::Duration {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Whether it may listen there: a forbidden address is wrong usage; a busy address may be free later.
-fn check_listen((option, address): (&str, &Address), allow_remote: bool) -> Result<(), Failure> {
-    use std::io::ErrorKind::{InvalidInput, PermissionDenied};
-    address.check(allow_remote).map_err(|error| {
-        let reported = anyhow::anyhow!("{option} {address}: {error}");
-        if matches!(error.kind(), InvalidInput | PermissionDenied) {
-            Failure::Input(reported)
-        } else {
-            Failure::Run(reported)
-        }
-    })
+/// A forbidden address is wrong usage; a busy address may be free later.
+fn cannot_listen((option, address): (&str, &Address), error: &io::Error) -> Failure {
+    use io::ErrorKind::{InvalidInput, PermissionDenied};
+    let reported = anyhow::anyhow!("{option} {address}: {error}");
+    if matches!(error.kind(), InvalidInput | PermissionDenied) {
+        Failure::Input(reported)
+    } else {
+        Failure::Run(reported)
+    }
+}
+
+/// The page about the drives, which takes no orders.
+fn show(listening: Listening, serving: &Serving) -> Result<DashboardServer, Failure> {
+    let page = dashboard_page(NONCE_MARK, TOKEN_MARK);
+    let shown = DashboardServer::start(listening, vec![serving.handle()], page, false)
+        .map_err(|error| Failure::Run(anyhow::anyhow!("--dashboard: {error}")))?;
+    output::note(&match shown.address() {
+        Address::Tcp(address) => format!("dashboard at http://{address}/"),
+        Address::Unix(path) => format!("dashboard: curl --unix-socket {} http://localhost/", path.display()),
+    });
+    Ok(shown)
 }
 
 /// Why the server ends.
@@ -321,21 +332,17 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
         failed: Arc::new(move |reason| drop(tell.send(Ending::Failed(reason)))),
         log: Arc::new(output::note),
     };
-    let no_control = |error| {
-        let path = args.control.as_deref().unwrap_or(Path::new("")).display();
-        Failure::Run(anyhow::anyhow!("--control {path}: {error}"))
-    };
-    // A path that cannot be used is reported before anything is served.
-    let listening = args.control.as_ref().map(|path| Address::Unix(path.clone()).listen(false)).transpose();
-    let listening = listening.map_err(no_control)?;
+    let (control, dashboard) = args.listen()?;
     let serving = serve(spec).map_err(|error| args.refused(error))?;
     new.keep();
     // The one who waits for the end may have left.
     let on_stop = move || drop(ordered.send(Ending::Asked));
-    let control = listening.map(|listening| remote::control(listening, (&serving, anew), on_stop)).transpose();
-    let shown = control.map_err(no_control).and_then(|control| Ok((control, args.show(&serving)?)));
-    let (control, dashboard) = match shown {
-        Ok(shown) => shown,
+    let control = control.map(|listening| remote::control(listening, (&serving, anew), on_stop)).transpose();
+    let begun = control
+        .map_err(|error| args.no_control(&error))
+        .and_then(|control| Ok((control, dashboard.map(|listening| show(listening, &serving)).transpose()?)));
+    let (control, dashboard) = match begun {
+        Ok(begun) => begun,
         // Clients may have been served already.
         Err(failure) => {
             return Err(serving.stop().map_or_else(|problem| Failure::Run(anyhow::anyhow!(problem)), |()| failure));

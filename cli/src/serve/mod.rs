@@ -299,8 +299,8 @@ fn watch(args: &ServeArgs, running: &Running, control: Option<ControlServer>) ->
     });
     let dashboard = args.dashboard.as_ref().map(|address| {
         let page = dashboard_page(NONCE_MARK, TOKEN_MARK);
-        DashboardServer::start(address, args.allow_remote, running.handles(), page, args.dashboard_control)
-            .map_err(|error| no_place("--dashboard", address, &error))
+        let start = |listening| DashboardServer::start(listening, running.handles(), page, args.dashboard_control);
+        address.listen(args.allow_remote).and_then(start).map_err(|error| no_place("--dashboard", address, &error))
     });
     let (metrics, dashboard) = (metrics.transpose()?, dashboard.transpose()?);
     control.iter().for_each(|control| control.takes_orders(running.handles()));

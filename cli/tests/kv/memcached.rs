@@ -182,6 +182,25 @@ fn a_control_socket_that_cannot_be_had_is_reported_before_anything_is_served() {
     );
 }
 
+/// The port is free when the options are checked, and taken once one of the two listens.
+#[test]
+fn a_dashboard_at_the_address_of_clients_is_reported_before_anything_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let store = folder.path().join("store");
+    let args = ["--drives", "2", "--store", store.to_str().unwrap(), "--listen", &address, "--dashboard", &address];
+    let refused = command(folder.path(), ":", &args).output().unwrap();
+    let printed = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && refused.stdout.is_empty(), "{printed}");
+    assert!(printed.contains(&address) && !printed.contains("dashboard at"), "{printed}");
+    assert_eq!(
+        store.read_dir().map_or(0, |files| files.filter(|file| file.as_ref().unwrap().path().is_file()).count()),
+        0
+    );
+}
+
 /// Items of 100 to 300 bytes have few bytes each in memory, and are the same after `kill -9` and with another limit.
 #[test]
 fn small_items_have_no_entries_in_memory() {

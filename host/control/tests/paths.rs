@@ -13,7 +13,7 @@ use nandscape_host_driver::nvme_tcp::AdminQueue;
 use nandscape_host_driver::vfio_user::FunctionDrive;
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_transport_vfio_user::DoorbellMode;
-use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry};
+use nandscape_wire_nvme::{AdminOpcode, IoOpcode, Status, SubmissionEntry, log};
 
 #[path = "../../../host/driver/tests/vfio_user/server.rs"]
 #[allow(dead_code, reason = "the driver's own tests use more of it")]
@@ -77,6 +77,18 @@ async fn work(sim: &Sim, admin: Rc<dyn Drive>, io: &dyn Drive, worn: bool) {
     assert!(!control.space().await.unwrap().is_ready, "a write ends it");
 }
 
+/// The scope of each order, as Commands Supported and Effects has it.
+async fn scopes(sim: &Sim, admin: &dyn Drive) -> [u32; 3] {
+    let (entry, mem) = (SubmissionEntry::get_log_page(log::COMMANDS_AND_EFFECTS, 0, 4_096), HostMem::zeroed(4_096));
+    let ended = Issuer::new(sim).execute(admin, entry, mem.clone()).await;
+    assert_eq!(ended.status, Status::SUCCESS);
+    [0xc0, 0xc2, 0xc8].map(|opcode| {
+        let mut effects = [0; 4];
+        mem.read(4 * opcode, &mut effects);
+        u32::from_le_bytes(effects) & !log::EFFECT_SUPPORTED
+    })
+}
+
 #[test]
 fn in_this_process() {
     let mut executor = Executor::new();
@@ -84,7 +96,8 @@ fn in_this_process() {
     let ssd = ssd(&sim, "default");
     let admin = QueueDrive::new(&sim, ssd.controller(), QueueId::ADMIN, 32).unwrap();
     let io = QueueDrive::new(&sim, ssd.controller(), QueueId(1), 32).unwrap();
-    executor.block_on(work(&sim, admin, &*io, true)).unwrap();
+    executor.block_on(work(&sim, admin.clone(), &*io, true)).unwrap();
+    assert_eq!(executor.block_on(scopes(&sim, &*admin)).unwrap(), [log::SCOPE_SUBSYSTEM; 3]);
     ssd.check().unwrap();
 }
 
@@ -138,6 +151,7 @@ fn each_set_of_a_drive_takes_orders() {
             let ended = Issuer::new(&sim).execute(&*admin, entry, HostMem::zeroed(64)).await;
             assert_eq!(ended.status.meaning(), Status::INVALID_NAMESPACE, "namespace {nsid}");
         }
+        assert_eq!(scopes(&sim, &*admin).await, [log::SCOPE_NVM_SET; 3]);
     };
     executor.block_on(work_on_both).unwrap();
     ssd.check().unwrap();

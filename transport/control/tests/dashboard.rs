@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use nandscape_transport_control::{DashboardServer, NONCE_MARK, TOKEN_MARK};
 use nandscape_transport_reactor::Handle;
+use nandscape_transport_reactor::socket::Address;
 use serde_json::Value;
 use served::{force_a_write, load, serve};
 
@@ -19,8 +20,8 @@ const REPLY: Duration = Duration::from_secs(60);
 fn shown(reactors: &[&[&str]], takes_orders: bool, work: impl FnOnce(&str, &[Handle], DashboardServer)) {
     serve(reactors, |handles| {
         let page = format!("<script nonce=\"{NONCE_MARK}\">token={TOKEN_MARK};</script>");
-        let address = "127.0.0.1:0".parse().unwrap();
-        let server = DashboardServer::start(&address, false, handles.clone(), page, takes_orders).unwrap();
+        let listening = "127.0.0.1:0".parse::<Address>().unwrap().listen(false).unwrap();
+        let server = DashboardServer::start(listening, handles.clone(), page, takes_orders).unwrap();
         work(&server.address().to_string(), &handles, server);
     });
 }

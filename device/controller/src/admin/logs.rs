@@ -208,8 +208,9 @@ impl NvmeController {
             effects.admin[usize::from(GEOMETRY.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_NAMESPACE).into();
         }
         if self.subsystem.set.collections(0).is_some() {
-            for opcode in [vendor::GC_CONTROL, vendor::GC_STATUS, vendor::READY_FOR_READ] {
-                effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | log::SCOPE_SUBSYSTEM).into();
+            let scope = if self.has_several_sets() { log::SCOPE_NVM_SET } else { log::SCOPE_SUBSYSTEM };
+            for opcode in super::OF_SETS {
+                effects.admin[usize::from(opcode.0)] = (log::EFFECT_SUPPORTED | scope).into();
             }
         }
         if self.has_directives() {

@@ -18,7 +18,7 @@ mod inside;
 use std::io::{self, Write as _};
 
 use nandscape_transport_reactor::Handle;
-use nandscape_transport_reactor::socket::{Address, Stream};
+use nandscape_transport_reactor::socket::{Address, Listening, Stream};
 use serde_json::json;
 
 use crate::command::Command;
@@ -63,22 +63,19 @@ struct Site {
 }
 
 impl DashboardServer {
-    /// Listens for browsers. `page` is HTML with [`NONCE_MARK`] and [`TOKEN_MARK`]; orders are taken if `takes_orders`. TCP
-    /// addresses other than loopback have to be allowed, since clients are not authenticated.
+    /// Serves browsers. `page` is HTML with [`NONCE_MARK`] and [`TOKEN_MARK`]; orders are taken if `takes_orders`.
     ///
     /// # Errors
-    /// When the address cannot be listened at, or is not allowed.
+    /// When the system has no random bytes or no thread.
     pub fn start(
-        address: &Address,
-        allow_remote: bool,
+        listening: Listening,
         handles: Vec<Handle>,
         page: String,
         takes_orders: bool,
     ) -> io::Result<DashboardServer> {
         let token = takes_orders.then(access::random).transpose()?;
-        let listening = address.listen(allow_remote)?;
         let hub = Hub::start(handles.clone(), takes_orders)?;
-        let over_tcp = matches!(address, Address::Tcp(_));
+        let over_tcp = matches!(listening.address(), Address::Tcp(_));
         let site = Site { handles, page, token, pages: hub.pages(), over_tcp };
         let too_many = format!("more than {MAX_CLIENTS} connections: the one that was silent longest left");
         let service = Service {

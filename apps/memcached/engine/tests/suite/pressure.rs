@@ -131,6 +131,45 @@ fn a_delayed_change_waits_for_a_turn_of_each_drive_with_parity() {
     });
 }
 
+/// Items of 4,000 bytes that stay, in more than half of the log, and then changes of a few others. The most epochs that a change waited,
+/// and how many segments the items take.
+fn wait_behind_items(policy: &str, seed: Seed) -> (u64, u64) {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(2));
+    let ran = executor.block_on(async {
+        let engine = open(&sim, &drives, policy, SMALL).await.unwrap();
+        let new = |number| New { flags: 0, expiry: 0, value: value(number, 4_000) };
+        let items = (engine.stats().log_bytes * 6 / 10 / 4_100) as u32;
+        for number in 0..items {
+            engine.put(&number.to_le_bytes(), Expect::Any, new(number)).await.unwrap();
+        }
+        let segments = engine.stats().live_bytes.div_ceil(SMALL.segment.unwrap());
+        let (mut rng, mut most) = (seed.child("changes").rng(), 0);
+        for _ in 0..3 * items {
+            let (number, before) = (items + rng.below(40) as u32, engine.stats().epochs);
+            engine.put(&number.to_le_bytes(), Expect::Any, new(number)).await.unwrap();
+            most = most.max(engine.stats().epochs - before);
+        }
+        let stats = engine.stats();
+        assert!(stats.moved > u64::from(items) && stats.evictions == 0, "{stats:?}");
+        (most, segments)
+    });
+    ran.unwrap()
+}
+
+/// Reclaim frees no slot in segments in which every item stays, so a change waits until reclaim has passed them. An epoch passes one
+/// segment or more.
+#[test]
+fn a_change_waits_at_most_an_epoch_for_each_segment_in_which_every_item_stays() {
+    each(3, |seed| {
+        for policy in ["mixed", "epochs"] {
+            let (most, segments) = wait_behind_items(policy, seed);
+            assert!(most > 3 && most <= segments + 3, "{policy}: {most} epochs, {segments} segments");
+        }
+    });
+}
+
 #[test]
 fn the_index_keeps_to_its_memory() {
     let config = Config { memory: 384 << 10, dirty: 64 << 10, ..SMALL };
