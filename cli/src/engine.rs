@@ -83,7 +83,8 @@ pub(crate) struct EngineArgs {
     /// that one, another for each segment
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = COPIES, value_parser = placement)]
     placement: Vec<Placement>,
-    /// Drives, in pairs of an even and an odd one; with parity, 3 to 16. Each part of a drive with several FTLs counts as a drive
+    /// Drives, in pairs of an even and an odd one; with parity, 3 to 16. Each part of a drive with several FTLs counts as a drive; of
+    /// several such drives, two have the copies of each other
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
     drives: u64,
     /// Each of the drives
@@ -209,6 +210,23 @@ pub(crate) fn check_drives(drives: u64, placement: Placement, name: &str) -> Res
             wrong(format!("--drives {drives}: with --placement parity {least} to {most} are valid"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Checks that the loss of a drive with several FTLs loses no item, unless there is only one drive.
+fn check_parts(spec: &Spec) -> Result<(), Failure> {
+    let (drives, parts) = (spec.drives, spec.drive.parts().len());
+    let is_mirrored = policy(spec.policy).is_some_and(|policy| policy.replicas() > 1);
+    let wrong = |text: String| Err(Failure::Input(anyhow::anyhow!("{text}")));
+    match spec.placement {
+        _ if parts < 2 || drives == 1 => Ok(()),
+        Placement::Parity => wrong(format!(
+            "--placement parity: each drive has {parts} FTLs, and parity repairs the loss of one; --drives 1, or copies, is valid"
+        )),
+        Placement::Copies if is_mirrored && !drives.is_multiple_of(2) => wrong(format!(
+            "--drives {drives}: each drive has {parts} FTLs, whose copies belong on another drive; an even number, or 1, is valid"
+        )),
+        Placement::Copies => Ok(()),
     }
 }
 
@@ -362,6 +380,7 @@ impl EngineArgs {
     fn checked(&self, case: &Case<'_>) -> Result<Spec, Failure> {
         let spec = self.spec(case)?;
         check_drives(spec.members(), case.placement, case.policy)?;
+        check_parts(&spec)?;
         let sizes: Vec<u64> = spec.drive.parts().iter().map(|part| part.drive.capacity()).collect();
         match sizes.iter().find(|size| **size != sizes[0]) {
             Some(size) => Err(Failure::Input(anyhow::anyhow!(
@@ -552,10 +571,14 @@ fn index_bytes(outcome: &Outcome) -> f64 {
     outcome.after.index_bytes as f64 / outcome.after.items.max(1) as f64
 }
 
+/// Bytes that were written to the drives. Puts of one item that wait for the drives together are one write of each.
+fn written_bytes(outcome: &Outcome) -> u64 {
+    outcome.after.written_bytes - outcome.before.written_bytes
+}
+
 /// Bytes that drives have written for each that was put, if any was.
 fn written_a_byte(outcome: &Outcome) -> Option<f64> {
-    let written = outcome.after.written_bytes - outcome.before.written_bytes;
-    (outcome.put_bytes > 0).then(|| written as f64 / outcome.put_bytes as f64)
+    (outcome.put_bytes > 0).then(|| written_bytes(outcome) as f64 / outcome.put_bytes as f64)
 }
 
 fn text(runs: &[(Case<'_>, Outcome)], args: &EngineArgs) -> String {
@@ -567,7 +590,7 @@ fn text(runs: &[(Case<'_>, Outcome)], args: &EngineArgs) -> String {
         table(&[&names.header("of a tenant, us")[..], &["tenant", "class", "reads/s"], &of_latency].concat());
     let has_windows = runs.iter().any(|(case, _)| case.policy == WINDOWS);
     let mut figures = names.header("policy");
-    figures.extend(["reads/s", "written/s", "epochs", "collected", "WAF", "moved items", "reads at tokens"]);
+    figures.extend(["reads/s", "put/s", "to drives/s", "epochs", "collected", "WAF", "moved items", "reads at tokens"]);
     figures.extend(has_windows.then_some("windows lapsed"));
     figures.extend(if names.has_placement { &["room", "reconstructed", "CPU, us/read"][..] } else { &[] });
     figures.extend(if args.small_items.is_some() { &["index bytes/item", "written/put"][..] } else { &[] });
@@ -586,6 +609,7 @@ fn text(runs: &[(Case<'_>, Outcome)], args: &EngineArgs) -> String {
         row.extend([
             rate(&outcome.reads),
             bytes(outcome.put_bytes as f64 / took),
+            bytes(written_bytes(outcome) as f64 / took),
             count(outcome.after.epochs - outcome.before.epochs),
             count(outcome.collected),
             ratio(outcome.waf),
@@ -636,7 +660,8 @@ fn as_json(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> Value {
             "tenants": of_tenants.collect::<Vec<_>>(),
             "read_latency_us": latency_json(&outcome.reads),
             "reads_per_s": outcome.reads.count() as f64 / took,
-            "written_bytes_per_s": outcome.put_bytes as f64 / took,
+            "put_bytes_per_s": outcome.put_bytes as f64 / took,
+            "drive_bytes_written_per_s": written_bytes(outcome) as f64 / took,
             "items": outcome.items,
             "epochs": outcome.after.epochs - outcome.before.epochs,
             "collected": outcome.collected,

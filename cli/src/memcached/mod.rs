@@ -69,8 +69,9 @@ pub(crate) struct MemcachedArgs {
     /// Drives, in pairs of an even and an odd one; with parity, 3 to 16. Left out: 4, or the remote drives
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=MOST_DRIVES))]
     drives: Option<u64>,
-    /// Profile of the drives; or, once for each drive and in the store's order, a remote one: nvme-tcp://HOST:PORT/NQN. Its option
-    /// ?patience=SECONDS (10) is how long the drive may be out of reach or silent before it has failed
+    /// Profile of the drives; or, once for each drive and in the store's order, a remote one: nvme-tcp://HOST:PORT/NQN. Its
+    /// options, as ?namespace=N&patience=SECONDS: the namespace, which a drive with several needs, and how long the drive may be out of reach or
+    /// silent before it has failed (10)
     #[arg(long, value_name = "P|URL", default_value = "default")]
     drive: Vec<String>,
     /// Empty the remote drives, and make a new store on them
@@ -246,9 +247,10 @@ impl MemcachedArgs {
         let profile = drive_of(&self.drive[0], &self.set, self.defaults(), &self.policy)?;
         if !profile.parts().is_empty() {
             return Err(Failure::Input(anyhow::anyhow!(
-                "--drive {}: it has several FTLs, and the server uses one namespace of a drive; a drive with one FTL is valid, and \
-                 `nandscape paper engine` takes both",
-                profile.name
+                "--drive {}: it has {} FTLs, and the server uses one namespace of a drive of this process; a drive with one FTL is valid, or \
+                 `nandscape serve --nvme-tcp` and the URL of each namespace (--drive URL?namespace=1 --drive URL?namespace=2)",
+                profile.name,
+                profile.parts().len()
             )));
         }
         profile.notes.iter().for_each(|note| output::note(note));

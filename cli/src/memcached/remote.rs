@@ -1,6 +1,7 @@
 //! The drives of a server that are remote, and orders about them over its control socket.
 
-use nandscape_apps_memcached_engine::PATIENCE_MS;
+use nandscape_apps_memcached_engine::policy::policy;
+use nandscape_apps_memcached_engine::{PATIENCE_MS, Placement};
 use nandscape_apps_memcached_run::live::{NEW, Serving};
 use nandscape_lab_run::Target;
 use nandscape_sim::Span;
@@ -10,6 +11,7 @@ use nandscape_transport_reactor::socket::Listening;
 use super::MemcachedArgs;
 use super::files::Anew;
 use crate::failure::Failure;
+use crate::output;
 use crate::serve::stores::NewFiles;
 
 impl MemcachedArgs {
@@ -65,7 +67,37 @@ impl MemcachedArgs {
             }
             targets.push(target);
         }
+        self.check_apart(&targets)?;
         Ok(targets)
+    }
+
+    /// Checks that the loss of one drive is not that of all copies of an item. All namespaces may be of one drive, which a note points out.
+    fn check_apart(&self, targets: &[Target]) -> Result<(), Failure> {
+        let has_parity = self.placement == Placement::Parity;
+        let replicas = policy(&self.policy).map_or(1, |policy| policy.replicas());
+        let width = if has_parity { targets.len() } else { replicas };
+        let is_together = |one: &Target, other: &Target| (&one.address, &one.nqn) == (&other.address, &other.nqn);
+        if targets[1..].iter().all(|target| is_together(target, &targets[0])) {
+            if width > 1 {
+                output::note("all namespaces are of one drive: the loss of the drive is the loss of all items");
+            }
+            return Ok(());
+        }
+        for (number, target) in targets.iter().enumerate() {
+            let first = number / width * width;
+            let Some(other) = (first..number).find(|other| is_together(&targets[*other], target)) else { continue };
+            let (lost, valid) = match has_parity {
+                true => ("parity repairs the loss of one", "one namespace of each drive"),
+                false => (
+                    "both copies are lost with it",
+                    "an order in which d0 and d1, d2 and d3 and so on are of two drives",
+                ),
+            };
+            return Err(Failure::Input(anyhow::anyhow!(
+                "--drive {target}: d{number} is a namespace of the same drive as d{other}, and {lost}; {valid} is valid"
+            )));
+        }
+        Ok(())
     }
 }
 

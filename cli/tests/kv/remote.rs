@@ -33,6 +33,14 @@ impl Drive {
         Drive::start_in(folder, address, &["--seed", &number.to_string(), "--store", "small=file:drive.nand"])
     }
 
+    /// A drive in a file with an FTL on each of its two channels, so that it has two namespaces.
+    fn start_with_halves(folder: tempfile::TempDir, address: &str, number: usize) -> Drive {
+        let parts = "ftl.parts=[{name=\"even\", channels=\"0\"}, {name=\"odd\", channels=\"1\"}]";
+        let (seed, capacity) = (number.to_string(), "capacity=128MiB");
+        let args = ["--seed", &seed, "--set", capacity, "--set", parts, "--store", "small=file:drive.nand"];
+        Drive::start_in(folder, address, &args)
+    }
+
     fn start_in(folder: tempfile::TempDir, address: &str, args: &[&str]) -> Drive {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
         command.args(["serve", "--drive", "small=default", "--set", "capacity=64MiB", "--set", "lba_size=4KiB"]);
@@ -406,6 +414,60 @@ fn a_remote_drive_with_other_data_is_left_as_it_is() {
     let (server, found) = start(folder.path(), &both, 5, &["--overwrite"]);
     assert_eq!(found, 0);
     end(server);
+}
+
+/// Each namespace is a drive with its own connection. The connections of this server are no other server, also when they are made again.
+#[test]
+fn each_ftl_of_a_remote_drive_is_a_drive_of_the_store() {
+    let drive = |number| Drive::start_with_halves(tempfile::tempdir().unwrap(), "127.0.0.1:0", number);
+    let (folder, first, second) = (tempfile::tempdir().unwrap(), drive(1), drive(2));
+    let at = |drive: &Drive, namespace: u32| format!("{}?namespace={namespace}&patience=60", drive.url);
+    let urls = [at(&first, 1), at(&second, 1), at(&first, 2), at(&second, 2)];
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let (server, _) = Server::start_by(&mut over(folder.path(), &urls, &ALL));
+    let mut client = Client::connect(folder.path());
+    set(&mut client, 0..400, 0);
+    let other = tempfile::tempdir().unwrap();
+    refused(over(other.path(), &urls, &[]).output(), "drive d0 belongs to a memcached server already");
+    // Both connections to a drive are made again.
+    let address = second.address().to_owned();
+    let second = Drive::start_with_halves(second.kill(), &address, 2);
+    set(&mut client, 0..200, 1);
+    check(&mut client, 0..200, 1);
+    check(&mut client, 200..400, 0);
+    assert_eq!(statistic(&mut client, "engine_lost_drives"), 0);
+    drop(client);
+    end(server);
+    // The loss of a drive is that of one copy.
+    let urls: Vec<String> = urls.iter().map(|url| url.replace("=60", "=2")).collect();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let (server, line) = Server::start_by(&mut over(folder.path(), &urls, &ALL));
+    assert!(line.contains(": 400 items found"), "{line}");
+    let mut client = Client::connect(folder.path());
+    drop(second.kill());
+    set(&mut client, 200..300, 1);
+    until_lost(&mut client, 2);
+    check(&mut client, 0..300, 1);
+    check(&mut client, 300..400, 0);
+    server.end("-KILL");
+}
+
+#[test]
+fn namespaces_of_a_drive_are_named_and_mirrors_are_of_two_drives() {
+    let (folder, drive) =
+        (tempfile::tempdir().unwrap(), Drive::start_with_halves(tempfile::tempdir().unwrap(), "127.0.0.1:0", 1));
+    let wrong = |urls: &[&str], args: &[&str], words| refused(over(folder.path(), urls, args).output(), words);
+    let [whole, one, two] = ["", "?namespace=1", "?namespace=2"].map(|option| format!("{}{option}", drive.url));
+    let [whole, one, two] = [&whole, &one, &two].map(|url| url.as_str());
+    let far = "nvme-tcp://127.0.0.1:1/nqn.x";
+    wrong(&[whole, far], &[], " has 2 namespaces; ?namespace=N behind the URL is valid, with N of 1, 2");
+    let [near, farther] = ["nvme-tcp://127.0.0.1:1/nqn.x?namespace=2", "nvme-tcp://127.0.0.1:2/nqn.x"];
+    let order = "an order in which d0 and d1, d2 and d3 and so on are of two drives is valid";
+    wrong(&[one, two, far, near], &[], order);
+    wrong(&[one, far, two, farther], &["--placement", "parity"], "one namespace of each drive is valid");
+    let (server, _) = Server::start_by(&mut over(folder.path(), &[one, two], &[]));
+    set(&mut Client::connect(folder.path()), 0..10, 0);
+    assert!(end(server).contains("all namespaces are of one drive: the loss of the drive is the loss of all items"));
 }
 
 #[test]

@@ -6,10 +6,14 @@
 //! The reservation stays when the program ends: other hosts, and the drive's own server, cannot write to the drive while the
 //! program would not notice.
 //!
+//! A drive with several namespaces reports all controllers of the program's host for each of them. So a program with a connection for each
+//! namespace counts its connections ([`Connections`]): more controllers than these belong to another program.
+//!
 //! Left out: drives without reservations, which keep no mark: a warning names them, at the start and after a reconnect.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use nandscape_drive::{Drive, Issuer, mark};
 use nandscape_host_driver::nvme_tcp::{Execute, Look, Refusal, Target};
@@ -37,6 +41,58 @@ pub type Records = Box<dyn Fn(Execute<'_>) -> Result<(), Refusal> + Send + Sync>
 
 /// The warning of a drive that keeps no mark.
 pub const UNMARKED: &str = "it has no reservations, so another array or host on it is not detected";
+
+/// The connections of a program to each subsystem, by its address and NQN.
+#[derive(Clone, Default, Debug)]
+pub struct Connections(Arc<Mutex<BTreeMap<(String, String), usize>>>);
+
+impl Connections {
+    /// Counts a connection until the returned value is dropped.
+    pub fn add(&self, target: &Target) -> Connection {
+        let subsystem = (target.address.clone(), target.nqn.clone());
+        self.change(&subsystem, |count| *count += 1);
+        Connection { all: self.clone(), subsystem }
+    }
+
+    fn change(&self, subsystem: &(String, String), change: impl FnOnce(&mut usize)) -> usize {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = all.entry(subsystem.clone()).or_default();
+        change(count);
+        *count
+    }
+}
+
+/// A connection to a subsystem that is counted.
+#[derive(Debug)]
+pub struct Connection {
+    all: Connections,
+    subsystem: (String, String),
+}
+
+impl Connection {
+    /// Reports how many connections the program has to the subsystem, this one included.
+    pub fn own(&self) -> impl Fn() -> usize + Send + Sync + use<> {
+        let (all, subsystem) = (self.all.clone(), self.subsystem.clone());
+        move || all.change(&subsystem, |_| ())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.all.change(&self.subsystem, |count| *count -= 1);
+    }
+}
+
+/// A drive that a program is to use alone.
+#[derive(Copy, Clone)]
+pub struct Claimed<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its queues.
+    pub drive: &'a dyn Drive,
+    /// The program's connections to its subsystem.
+    pub own: usize,
+}
 
 /// What a command answers once it has met a connection.
 async fn met<T>(mut command: impl AsyncFnMut() -> Result<T, Status>) -> Result<T, Status> {
@@ -72,23 +128,24 @@ impl User {
         Target { host_nqn: self.host_nqn.to_owned(), host_id: self.host_id, ..target.clone() }
     }
 
-    /// Marks drives, by their names, and looks for other programs of the kind that have. Returns the names of those that keep no
+    /// Marks drives, and looks for other programs of the kind that have. Returns the names of those that keep no
     /// mark.
     ///
     /// # Errors
     /// The drive that cannot be used alone, and why.
-    pub async fn check_alone(&self, issuer: &Issuer, drives: &[(&str, &dyn Drive)]) -> Result<Vec<String>, String> {
+    pub async fn check_alone(&self, issuer: &Issuer, drives: &[Claimed<'_>]) -> Result<Vec<String>, String> {
         let (mut marked, mut unmarked) = (Vec::new(), Vec::new());
-        for (name, drive) in drives {
-            match met(async || mark::mark(issuer, *drive, self.mark).await).await {
-                Ok(()) => marked.push((name, drive)),
-                Err(Status::INVALID_OPCODE) => unmarked.push((*name).to_owned()),
+        for claimed in drives {
+            let Claimed { name, drive, .. } = *claimed;
+            match met(async || mark::mark(issuer, drive, self.mark).await).await {
+                Ok(()) => marked.push(*claimed),
+                Err(Status::INVALID_OPCODE) => unmarked.push(name.to_owned()),
                 Err(status) => return Err(format!("drive {name} rejects a registration: {status}")),
             }
         }
-        for (name, drive) in marked {
-            match met(async || mark::marked(issuer, *drive, self.mark).await).await {
-                Ok(0 | 1) => met(async || mark::hold(issuer, *drive, self.mark).await)
+        for Claimed { name, drive, own } in marked {
+            match met(async || mark::marked(issuer, drive, self.mark).await).await {
+                Ok(found) if found <= own => met(async || mark::hold(issuer, drive, self.mark).await)
                     .await
                     .map_err(|status| format!("drive {name} cannot be reserved: {}", unreserved(status)))?,
                 Ok(_) => {
@@ -105,20 +162,31 @@ impl User {
 
     /// The checks after a reconnect of a drive. A program whose drive was taken over must stop trying: while it is connected, it
     /// keeps the other one out as well. So `records` are checked first.
+    /// `own` reports the program's connections to the drive's subsystem.
     /// With whether the drive keeps no mark, as the last check found.
-    pub fn look_again(&'static self, nsid: u32, records: Records) -> (Look, Arc<AtomicBool>) {
+    pub fn look_again(
+        &'static self,
+        nsid: u32,
+        own: impl Fn() -> usize + Send + Sync + 'static,
+        records: Records,
+    ) -> (Look, Arc<AtomicBool>) {
         let unmarked = Arc::new(AtomicBool::new(false));
         let found = unmarked.clone();
         let look: Look = Arc::new(move |execute| {
             records(execute)?;
-            self.look_for_others(nsid, &found, execute)
+            self.look_for_others((nsid, own()), &found, execute)
         });
         (look, unmarked)
     }
 
     /// The checking connection is among the counted ones: all programs of the kind have the same host name, and marks are of a
     /// host.
-    fn look_for_others(&self, nsid: u32, unmarked: &AtomicBool, execute: Execute<'_>) -> Result<(), Refusal> {
+    fn look_for_others(
+        &self,
+        (nsid, own): (u32, usize),
+        unmarked: &AtomicBool,
+        execute: Execute<'_>,
+    ) -> Result<(), Refusal> {
         let (entry, keys) = mark::marking(nsid, self.mark);
         let status = execute(entry, &keys, 0)?.0.meaning();
         unmarked.store(status == Status::INVALID_OPCODE, Ordering::Relaxed);
@@ -129,7 +197,7 @@ impl User {
         }
         let (entry, room) = mark::asking(nsid);
         match execute(entry, &[], room)? {
-            (status, told) if status.is_success() && mark::counted(&told, self.mark) <= 1 => {
+            (status, told) if status.is_success() && mark::counted(&told, self.mark) <= own => {
                 self.reserve(nsid, execute)
             }
             // Or the connection that broke is not over for the drive.
@@ -188,13 +256,25 @@ mod tests {
     fn a_drive_without_reservations_is_named() {
         let mut executor = Executor::new();
         let issuer = Issuer::new(&executor.sim());
-        let unmarked = executor.block_on(async { User::ARRAY.check_alone(&issuer, &[("far", &Plain)]).await });
+        let unmarked = executor.block_on(async {
+            User::ARRAY.check_alone(&issuer, &[Claimed { name: "far", drive: &Plain, own: 1 }]).await
+        });
         assert_eq!(unmarked.unwrap(), Ok(vec!["far".to_owned()]));
     }
 
     #[test]
+    fn connections_count_until_they_are_dropped() {
+        let (all, [one, two]) = (Connections::default(), ["nqn.one", "nqn.two"].map(|nqn| Target::new("a:1", nqn)));
+        let (first, second, other) = (all.add(&one), all.add(&one), all.add(&two));
+        let own = first.own();
+        assert_eq!((own(), other.own()()), (2, 1));
+        drop(first);
+        assert_eq!((own(), second.own()(), other.own()()), (1, 1, 1));
+    }
+
+    #[test]
     fn a_reconnect_notes_whether_the_drive_has_reservations() {
-        let (look, unmarked) = User::ARRAY.look_again(1, Box::new(|_| Ok(())));
+        let (look, unmarked) = User::ARRAY.look_again(1, || 1, Box::new(|_| Ok(())));
         let with = |status: Status| look(&mut |_, _, room| Ok((status, vec![0; room])));
         assert!(with(Status::INVALID_OPCODE).is_ok() && unmarked.load(Ordering::Relaxed));
         assert!(with(Status::SUCCESS).is_ok() && !unmarked.load(Ordering::Relaxed));

@@ -108,7 +108,7 @@ mod whole;
 
 pub use aging::{AgingReport, RberBin};
 #[cfg(target_os = "linux")]
-pub use alone::{Records, UNMARKED, User};
+pub use alone::{Claimed, Connection, Connections, Records, UNMARKED, User};
 pub use array::{ArrayReport, MemberReport, RailsReport, array_on, array_on_namespace, rails_on};
 pub use array_history::{MemberFailure, Rebuild};
 pub use array_members::{name_of_drive, takes_windows, written_in_order};

@@ -1,13 +1,14 @@
 //! A chunk is filled: its place in the log, its header, and the drives that wait for it.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use crate::log::Segment;
+use crate::log::{Log, Segment};
 use crate::pack::Form;
 use crate::record::{CHUNK_HEADER, Header, record_bytes};
 use crate::state::State;
-use crate::waiting::{Chunk, Move, Name};
+use crate::waiting::{Chunk, Move, Name, Queued};
 
 /// A chunk that is being filled.
 pub(crate) struct Filling {
@@ -18,7 +19,7 @@ pub(crate) struct Filling {
     pub(crate) offset: usize,
     /// The chunks of the drives with data, in their order, as far as they have records; the last is filled.
     pub(crate) chunks: Vec<Vec<u8>>,
-    /// Bytes at which the next chunk begins.
+    /// The bytes of each chunk, unless its only record is longer.
     target: usize,
     pub(crate) items: Vec<(Name, u64)>,
     changes_before: u64,
@@ -33,13 +34,13 @@ impl Filling {
         if last + len <= self.target.max(longest) {
             return true;
         }
-        let has_room = self.offset + CHUNK_HEADER + len <= segment;
-        if last > CHUNK_HEADER && has_room && self.chunks.len() < columns {
+        let fits_next = CHUNK_HEADER + len <= self.target.max(longest);
+        if last > CHUNK_HEADER && fits_next && self.chunks.len() < columns {
             self.chunks.push(vec![0; CHUNK_HEADER]);
             return true;
         }
         // A record may be longer than the target.
-        last == CHUNK_HEADER && has_room
+        last == CHUNK_HEADER && self.offset + CHUNK_HEADER + len <= segment
     }
 
     /// The chunk that is filled.
@@ -60,6 +61,32 @@ pub(crate) enum Reserve {
     Moves,
     /// All.
     Tail,
+}
+
+impl Log {
+    /// Free slots that are not for chunks with a reserve.
+    fn kept(&self, reserve: Reserve) -> usize {
+        match reserve {
+            Reserve::Changes => self.reserve() + self.moving(),
+            Reserve::Items | Reserve::Moves => usize::from(self.layout.has_parity()),
+            Reserve::Tail => 0,
+        }
+    }
+}
+
+/// The chunks of at most `target` bytes that records take in their order; the most there are if one of them is longer.
+fn chunks_of(lens: &[usize], target: usize) -> usize {
+    let (mut chunks, mut used) = (1, CHUNK_HEADER);
+    for len in lens {
+        if CHUNK_HEADER + len > target {
+            return usize::MAX;
+        }
+        if used + len > target {
+            (chunks, used) = (chunks + 1, CHUNK_HEADER);
+        }
+        used += len;
+    }
+    chunks
 }
 
 impl State {
@@ -83,14 +110,9 @@ impl State {
             let full = filling.take();
             self.finish(pair, form, full);
         }
-        let waiting = if layout.has_parity() { self.bytes_of_row(pair) } else { 0 };
         let waits = self.bytes_to_pack() as usize;
         let log = &mut self.logs[pair];
-        let kept = match reserve {
-            Reserve::Changes => log.reserve() + log.moving(),
-            Reserve::Items | Reserve::Moves => usize::from(layout.has_parity()),
-            Reserve::Tail => 0,
-        };
+        let kept = log.kept(reserve);
         // Items that are moved over several epochs need the rest of the open segment, too.
         if reserve == Reserve::Changes && log.moving() > 0 && log.free.len() <= kept {
             return false;
@@ -113,29 +135,65 @@ impl State {
         let Some((segment, slot, offset)) = found else { return false };
         let (changes_before, moves_before) = (log.packed, log.moves_packed);
         let room = form.segment - offset;
-        // The chunks of a row are about equally long.
-        let share = (CHUNK_HEADER + waiting / layout.columns()).next_multiple_of(form.block);
-        let target = if layout.has_parity() { room.min(share) } else { room };
+        let row = log.segments.get(&segment).map_or(0, |segment| segment.chunks);
+        let target = if layout.has_parity() { self.target(pair, form.block, room, reserve) } else { room };
         // What waits may be more than this chunk takes, or in another log.
         let mut first = Vec::with_capacity(room.min((CHUNK_HEADER + waits).next_multiple_of(form.block)));
         first.resize(CHUNK_HEADER, 0);
         let (chunks, items) = (vec![first], Vec::new());
-        let row = log.segments.get(&segment).map_or(0, |segment| segment.chunks);
         *filling = Some(Filling { segment, slot, row, offset, chunks, target, items, changes_before, moves_before });
         true
     }
 
-    /// Bytes of records that a row may be about to take: those of moves, which go first, or else of changes.
-    fn bytes_of_row(&self, pair: usize) -> usize {
-        let len = |one: &Move| match one {
+    /// The least bytes of a chunk with which a row takes all moves that wait, or as many as fit into `room`. Changes are counted if they may
+    /// take a row themselves: where slots are short, a row of moves is not to grow for them.
+    fn target(&self, pair: usize, block: usize, room: usize, reserve: Reserve) -> usize {
+        let log = &self.logs[pair];
+        let columns = log.layout.columns();
+        let mut seen = BTreeSet::new();
+        let takes_changes = reserve == Reserve::Changes || log.free.len() > log.kept(Reserve::Changes);
+        let changes = log.changes.iter().take(if takes_changes { log.changes.len() } else { 0 });
+        let changes = changes.filter_map(|change| self.len_of_change(change, &mut seen));
+        let mut sum = 0;
+        let lens = log.moves.iter().map(|one| self.len_of_move(one)).chain(changes);
+        let lens: Vec<usize> = lens
+            .take_while(|len| {
+                sum += len;
+                sum <= columns * room
+            })
+            .collect();
+        let blocks: Vec<usize> = (1..=room / block).collect();
+        let fits = |blocks: &usize| chunks_of(&lens, blocks * block) <= columns;
+        let least = blocks.partition_point(|blocks| !fits(blocks));
+        blocks.get(least).map_or(room, |blocks| blocks * block)
+    }
+
+    fn len_of_move(&self, one: &Move) -> usize {
+        match one {
             Move::Item(Name::Key(key)) => {
                 self.index.get(key).map_or(0, |entry| record_bytes(key.len(), entry.len as usize))
             }
             Move::Item(Name::Bucket(number)) => record_bytes(size_of_val(number), self.small.loaded_len(*number)),
             Move::Void(..) => one.void_bytes(),
+        }
+    }
+
+    /// Bytes of the record of a change. Later changes of a key or a bucket in `seen` have none.
+    fn len_of_change(&self, change: &Queued, seen: &mut BTreeSet<Name>) -> Option<usize> {
+        let (name, len) = match change {
+            Queued::Clear(_) => return Some(record_bytes(0, 0)),
+            Queued::Key(key, _) | Queued::Touch(key, _) => {
+                let value = self.index.get(key).filter(|entry| entry.is_unpacked);
+                let len = record_bytes(key.len(), value.map_or(0, |entry| entry.len as usize));
+                (Name::Key(key.clone()), len)
+            }
+            Queued::Small(key) => {
+                let number = self.small.number(key);
+                let bytes = self.small.loaded_len(number).max(key.len());
+                (Name::Bucket(number), record_bytes(size_of_val(&number), bytes))
+            }
         };
-        let moves: usize = self.logs[pair].moves.iter().map(len).sum();
-        if moves > 0 { moves } else { self.bytes_to_pack() as usize }
+        seen.insert(name).then_some(len)
     }
 
     /// A chunk is complete, and waits for the drives.

@@ -41,6 +41,13 @@ impl Engine {
         self.layout.width
     }
 
+    /// The drives that have copies of a drive's items, or parity over them.
+    pub fn sharers(&self, drive: usize) -> impl Iterator<Item = usize> + use<> {
+        let width = self.replicas();
+        let first = drive / width * width;
+        (first..first + width).filter(move |other| *other != drive)
+    }
+
     /// The drive that alone has the items of another, if there is one.
     pub(crate) fn twin(&self, drive: usize) -> Option<usize> {
         (!self.layout.has_parity()).then_some(drive ^ 1)

@@ -50,6 +50,43 @@ fn a_chunk_names_no_segment_as_given_up_whose_items_come_later() {
     assert_eq!(state.logs[0].free.len(), 14, "two slots are free, and two are taken");
 }
 
+/// With parity a row takes all that waits, whatever the number of records for each drive.
+#[test]
+fn a_row_takes_all_items_that_fit_it() {
+    let form = Form { segment: 64 << 10, block: 4_096, id: 1, slots: Slots::plain(64 << 10) };
+    for (count, whole) in [(1, 8), (3, 8), (4, 12), (10, 20), (36, 52)] {
+        let layout = Layout::new(Placement::Parity, 4, REPLICAS);
+        let mut state = State::new(vec![Log::new(16, layout)], 1 << 20, true);
+        (0..count).for_each(|number: u64| put(&mut state, &number.to_le_bytes(), vec![7; 4_050].into()));
+        state.pack(0, form, 0);
+        let lens: Vec<usize> = state.logs[0].queues[0].iter().map(|row| row.image(0).len() >> 10).collect();
+        assert_eq!(lens, [whole], "KiB of each drive with {count} items");
+    }
+}
+
+/// Where slots are short, moves have a row without changes that would make it longer: it is to take less room than it frees.
+#[test]
+fn a_row_of_moves_does_not_grow_for_changes_where_slots_are_short() {
+    let form = Form { segment: 64 << 10, block: 4_096, id: 1, slots: Slots::plain(64 << 10) };
+    for (free, rows) in [(12, vec![28]), (2, vec![4, 28])] {
+        let layout = Layout::new(Placement::Parity, 4, REPLICAS);
+        let mut state = State::new(vec![Log::new(16, layout)], 1 << 20, true);
+        put(&mut state, b"one", vec![7; 4_000].into());
+        state.pack(0, form, 0);
+        (0..4).for_each(|replica| _ = state.written(0, replica));
+        state.logs[0].is_open = false;
+        let (number, segment) = state.logs[0].take_tail().expect("a segment that all drives have");
+        state.move_item(b"one".as_slice().into(), &[7; 4_000]);
+        state.logs[0].retire(number, segment.slot);
+        state.logs[0].free.truncate(free);
+        put(&mut state, b"large", vec![8; 28_000].into());
+        state.pack(0, form, 0);
+        let log = &state.logs[0];
+        let lens: Vec<usize> = log.queues[0].iter().map(|row| row.image(0).len() >> 10).collect();
+        assert_eq!((lens, log.moves.len(), log.changes.len()), (rows, 0, 0), "{free} free slots");
+    }
+}
+
 /// An item that is put after a Clear while its former version is moved: replay from the newest record stops at the Clear.
 #[test]
 fn a_clear_is_packed_before_moves_of_later_items() {

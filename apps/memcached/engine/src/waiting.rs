@@ -9,7 +9,7 @@ use crate::record::record_bytes;
 const COUNTS: usize = 2 * size_of::<usize>();
 
 /// What is an item for the log.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Name {
     /// The item of a key.
     Key(Rc<[u8]>),

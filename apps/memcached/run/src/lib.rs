@@ -6,6 +6,7 @@
 //! | `clients` | clients of memcached's protocol on another machine, in simulated time |
 //! | `cache_trace` | traces of caches: their requests |
 //! | `traced` | a trace of a cache, in simulated time |
+//! | `members` | drives of the engine on SSDs with several FTLs |
 //! | `turns` | the turns of the drives over a run |
 //! | `uplink` | the uplink that drives share |
 //! | `live` | a server of memcached's protocols in wall time (Linux) |
@@ -16,6 +17,7 @@ mod cache_trace;
 mod clients;
 #[cfg(target_os = "linux")]
 pub mod live;
+mod members;
 mod simulated;
 mod traced;
 mod turns;

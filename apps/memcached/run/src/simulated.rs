@@ -19,6 +19,7 @@ use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Stalled};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::Attributes;
 
+use crate::members::members;
 use crate::turns::{Recorder, Tracks, Turns};
 use crate::uplink::{Behind, Uplink};
 
@@ -83,7 +84,8 @@ impl Machine {
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Each of the drives. The engine uses each FTL of a drive, with its flash, as a drive.
+    /// Each of the drives. The engine uses each FTL of a drive, with its flash, as a drive; of two such drives, one has the copies of the
+    /// other.
     pub drive: Resolved,
     /// How many.
     pub drives: usize,
@@ -201,7 +203,7 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
 
 impl Spec {
     /// FTLs of each drive, each with a namespace.
-    fn parts(&self) -> usize {
+    pub(crate) fn parts(&self) -> usize {
         self.drive.parts().len().max(1)
     }
 
@@ -218,7 +220,10 @@ impl Spec {
     /// The tracks of its drives.
     fn tracks(&self, ssds: &[Rc<Ssd>]) -> Vec<Tracks> {
         let planes = |ssd: &Rc<Ssd>| ssd.parts().iter().flat_map(|part| part.media().plane_tracks().to_vec()).collect();
-        ssds.iter().map(|ssd| Tracks { parts: self.parts(), planes: planes(ssd) }).collect()
+        let all = members(self.drives, self.parts());
+        let numbers = |number: usize| (0..all.len()).filter(|member| all[*member].ssd == number).collect();
+        let tracks = ssds.iter().enumerate();
+        tracks.map(|(number, ssd)| Tracks { members: numbers(number), planes: planes(ssd) }).collect()
     }
 
     /// Its drives, new.
@@ -256,20 +261,16 @@ impl Spec {
         }
     }
 
-    /// Its engine on these drives, which come into service; `memory` is for the items.
-    pub(crate) async fn engine_on(
-        &self,
-        (host, ssds): (&Host, &[Rc<Ssd>]),
-        memory: u64,
-        caches: bool,
-    ) -> Result<Rc<Engine>, RunError> {
-        let (mut given, sim) = (Vec::new(), host.sim());
+    /// Its drives as the engine gets them, once they are in service.
+    pub(crate) async fn given(&self, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Vec<Given>, RunError> {
+        let mut queues = Vec::new();
         let uplink = self.machine.uplink.map(|bandwidth| Uplink::new(sim, bandwidth));
         for ssd in ssds {
             ssd.in_service().await;
             let (controller, entries) = (ssd.controller(), ENTRIES.min(self.drive.max_queue_entries()));
             let admin = QueueDrive::new(sim, controller.clone(), QueueId::ADMIN, entries.min(32));
             let admin = admin.map_err(RunError::Queue)?;
+            let mut of_ssd = Vec::new();
             for number in 1..=self.parts() {
                 let id = QueueId(number as u16);
                 let io = QueueDrive::of_namespace(sim, controller.clone(), number as u32, id, entries);
@@ -277,9 +278,25 @@ impl Spec {
                 let io = uplink.as_ref().map_or_else(|| io.clone(), |uplink| Behind::new(uplink, io.clone()));
                 let layer = self.layer.as_ref().map(|config| BlockLayer::new(sim, config.clone(), None));
                 let io = layer.map_or_else(|| io.clone(), |layer| layer.over(io.clone()));
-                given.push(Some(Given { io, admin: Some(admin.clone()) }));
+                of_ssd.push((io, admin.clone()));
             }
+            queues.push(of_ssd);
         }
+        let given = members(self.drives, self.parts()).into_iter().map(|member| {
+            let (io, admin) = queues[member.ssd][member.part].clone();
+            Given { io, admin: Some(admin) }
+        });
+        Ok(given.collect())
+    }
+
+    /// Its engine on these drives, which come into service; `memory` is for the items.
+    pub(crate) async fn engine_on(
+        &self,
+        (host, ssds): (&Host, &[Rc<Ssd>]),
+        memory: u64,
+        caches: bool,
+    ) -> Result<Rc<Engine>, RunError> {
+        let given = self.given(host.sim(), ssds).await?.into_iter().map(Some).collect();
         let policy = policy(self.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", self.policy)))?;
         let memory = 2 * self.dirty + memory;
         let small = self.load.small;

@@ -51,8 +51,8 @@ impl Line {
 
 /// The tracks of a drive of which lines are made.
 pub(crate) struct Tracks {
-    /// FTLs, each of which is a drive of the engine.
-    pub(crate) parts: usize,
+    /// The engine's numbers of its FTLs.
+    pub(crate) members: Vec<usize>,
     /// Those of its planes.
     pub(crate) planes: Vec<Track>,
 }
@@ -116,10 +116,9 @@ impl State {
     /// The lines of each drive: token and reads of each of its parts, then its flash.
     fn new(begun: Time, drives: &[Tracks]) -> State {
         let (mut lines, mut tracks, mut names) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-        let mut members = 0..;
         for (drive, of) in drives.iter().enumerate() {
-            for (part, member) in (0..of.parts).zip(&mut members) {
-                let part = if of.parts > 1 { format!(" part {part}") } else { String::new() };
+            for (part, member) in of.members.iter().enumerate() {
+                let part = if of.members.len() > 1 { format!(" part {part}") } else { String::new() };
                 for what in ["token", "reads"] {
                     names.insert(format!("engine drive {member} {what}"), lines.len());
                     lines.push(Line::new(format!("drive {drive}{part} {what}"), 1));
@@ -196,7 +195,7 @@ mod tests {
         let sim = executor.sim();
         let names = ["engine drive 1 token", "engine drive 0 reads", "plane 0", "plane 1", "link"];
         let tracks = names.map(|name| sim.trace().track(name.to_owned()));
-        let drives = [Tracks { parts: 2, planes: tracks[2..4].to_vec() }];
+        let drives = [Tracks { members: vec![0, 1], planes: tracks[2..4].to_vec() }];
         let recorder = Recorder::start(&sim, &drives);
         let at = |us: u64| Time::ZERO + Span::from_us(us);
         let work = |track: usize, name, (from, to): (u64, u64)| Event {
@@ -234,7 +233,7 @@ mod tests {
         let executor = Executor::new();
         let sim = executor.sim();
         let track = sim.trace().track("engine drive 0 reads".to_owned());
-        let recorder = Recorder::start(&sim, &[Tracks { parts: 1, planes: Vec::new() }]);
+        let recorder = Recorder::start(&sim, &[Tracks { members: vec![0], planes: Vec::new() }]);
         let mut all = 0;
         for turn in 0..5_000u64 {
             let start = Time::ZERO + Span::from_us(100 * turn);

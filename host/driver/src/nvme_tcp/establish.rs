@@ -93,9 +93,10 @@ fn connect_all(target: &Target) -> Result<Established, ConnectError> {
     admin.depth = ADMIN_ENTRIES - 1;
     let most_entries = admin.enable()?;
     let controller_data = admin.identify_controller()?;
-    let (info, namespace) = admin.identify_namespace(&controller_data, target.namespace)?;
+    let namespaces = admin.active_namespaces()?;
+    let (info, namespace) = admin.identify_namespace(&namespaces, &controller_data, target.namespace)?;
     let info = DriveInfo { keeps_data: target.keeps_data, ..info };
-    let identity = Identity::of(&controller_data, &namespace);
+    let identity = Identity::of(&controller_data, &namespace, namespaces);
     let wanted = target.queues.min(admin.queue_count(target.queues)?);
     // One entry always stays empty, and one command may be a probe.
     let entries = target.depth.saturating_add(2).clamp(2, most_entries.max(2));
@@ -281,15 +282,20 @@ impl Link {
         Ok(Controller::read_from_bytes(&data).expect("its length was checked"))
     }
 
+    fn active_namespaces(&mut self) -> Result<Vec<u32>, ConnectError> {
+        let active = self.identify(cns::ACTIVE_NAMESPACES, 0)?;
+        let active = active.chunks_exact(4).map(|nsid| u32::from_le_bytes([nsid[0], nsid[1], nsid[2], nsid[3]]));
+        Ok(active.take_while(|nsid| *nsid != 0).collect())
+    }
+
     /// The properties of a namespace; `None` is the first active one.
     fn identify_namespace(
         &mut self,
+        active: &[u32],
         controller: &Controller,
         wanted: Option<u32>,
     ) -> Result<(DriveInfo, Namespace), ConnectError> {
-        let active = self.identify(cns::ACTIVE_NAMESPACES, 0)?;
-        let active = active.chunks_exact(4).map(|nsid| u32::from_le_bytes([nsid[0], nsid[1], nsid[2], nsid[3]]));
-        let nsid = choose(active, wanted).map_err(|problem| unusable(&problem))?;
+        let nsid = choose(active.iter().copied(), wanted).map_err(|problem| unusable(&problem))?;
         let data = self.identify(cns::NAMESPACE, nsid)?;
         let namespace = Namespace::read_from_bytes(&data).expect("its length was checked");
         let info = drive_info(nsid, controller, &namespace).map_err(|problem| unusable(&problem))?;

@@ -29,10 +29,12 @@ pub struct Identity {
     pub nguid: [u8; 16],
     /// IEEE Extended Unique Identifier; zeros if there is none.
     pub eui64: [u8; 8],
+    /// The identifiers of the active namespaces of its controller.
+    pub namespaces: Vec<u32>,
 }
 
 impl Identity {
-    pub(super) fn of(controller: &Controller, namespace: &Namespace) -> Identity {
+    pub(super) fn of(controller: &Controller, namespace: &Namespace, namespaces: Vec<u32>) -> Identity {
         let capabilities = Capabilities::of(&controller.vendor).unwrap_or_default();
         Identity {
             model: text(&controller.mn),
@@ -45,6 +47,7 @@ impl Identity {
             deadlines: capabilities.deadline.get() & 1 != 0,
             nguid: namespace.nguid,
             eui64: namespace.eui64,
+            namespaces,
         }
     }
 

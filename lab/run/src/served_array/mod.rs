@@ -147,7 +147,7 @@ impl ArraySpec {
         for (number, drive) in under.iter().enumerate() {
             if let Some(far) = drive.far() {
                 let (info, witness) = (drive.info(), array.witness(number));
-                let (look, is_unmarked) = User::ARRAY.look_again(info.nsid, look_for_records(info, witness));
+                let (look, is_unmarked) = User::ARRAY.look_again(info.nsid, || 1, look_for_records(info, witness));
                 far.connection().look_again(look);
                 let array = Rc::downgrade(&array);
                 far.on_return(move || {

@@ -10,7 +10,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use zerocopy::IntoBytes;
 
 use super::member::Under;
-use crate::alone::User;
+use crate::alone::{Claimed, User};
 
 /// What is done with the drives.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -48,7 +48,8 @@ pub(super) async fn open(
 ) -> Result<(Rc<Array>, Vec<String>), String> {
     let issuer = Issuer::new(&sim);
     let elsewhere = drives.iter().zip(&members).filter(|(drive, _)| drive.is_elsewhere);
-    let elsewhere: Vec<(&str, &dyn Drive)> = elsewhere.map(|(drive, member)| (&*drive.name, &*member.io)).collect();
+    let elsewhere = elsewhere.map(|(drive, member)| Claimed { name: &drive.name, drive: &*member.io, own: 1 });
+    let elsewhere: Vec<Claimed<'_>> = elsewhere.collect();
     let unmarked = User::ARRAY.check_alone(&issuer, &elsewhere).await?;
     if opening == Opening::Anew {
         for (number, member) in members.iter().enumerate() {

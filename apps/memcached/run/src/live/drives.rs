@@ -7,7 +7,7 @@ use std::rc::Rc;
 use nandscape_apps_memcached_engine::{EngineError, Event, Given};
 use nandscape_device_media::durable::{Owner, StoreFile};
 use nandscape_drive::{QueueDrive, QueueId};
-use nandscape_lab_run::{DriveSpec, SsdExport, Target};
+use nandscape_lab_run::{Connections, DriveSpec, SsdExport, Target};
 use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::{Connect as _, Export};
 
@@ -45,6 +45,8 @@ pub(super) struct Drive {
     body: RefCell<Body>,
     /// What is about to take its place: a URL, or [`NEW`].
     coming: RefCell<Option<String>>,
+    /// The server's connections to remote drives.
+    pub(super) own: Connections,
 }
 
 #[derive(Clone)]
@@ -59,7 +61,7 @@ impl Drive {
     pub(super) fn build(
         sim: &Sim,
         ServedDrive { name, place }: ServedDrive,
-        seed: u64,
+        (seed, own): (u64, &Connections),
         note: &dyn Fn(&str),
     ) -> Result<Drive, ServeError> {
         let of_file = |path: PathBuf| Some(path.display().to_string());
@@ -72,7 +74,7 @@ impl Drive {
             Place::File(spec, path, file) => (of_file(path), here(spec, Some(*file))?),
             Place::Missing(path) => (of_file(path), Body::Missing),
             Place::Remote(target) => {
-                let body = match Remote::connect(sim, (&name, &target), seed)? {
+                let body = match Remote::connect(sim, (&name, &target), (seed, own))? {
                     Ok(remote) => Body::Elsewhere(Rc::new(remote)),
                     Err(problem) => {
                         note(&format!("drive {name} is out of reach: {problem}"));
@@ -82,7 +84,8 @@ impl Drive {
                 (Some(target.to_string()), body)
             }
         };
-        Ok(Drive { name, place: RefCell::new(place), body: RefCell::new(body), coming: RefCell::default() })
+        let (place, body, coming) = (RefCell::new(place), RefCell::new(body), RefCell::default());
+        Ok(Drive { name, place, body, coming, own: own.clone() })
     }
 
     /// What a loop serves of it.
@@ -107,6 +110,12 @@ impl Drive {
     /// Whether it is there, by its URL.
     pub(super) fn is_at(&self, target: &Target) -> bool {
         self.place.borrow().as_ref().is_some_and(|place| *place == target.to_string())
+    }
+
+    /// Whether it is a namespace of the same drive as a target.
+    pub(super) fn is_on(&self, target: &Target) -> bool {
+        let whole = |url: &str| url.split('?').next().unwrap_or_default().to_owned();
+        self.place.borrow().as_ref().is_some_and(|place| whole(place) == whole(&target.to_string()))
     }
 
     /// What is about to take its place.

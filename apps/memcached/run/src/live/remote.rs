@@ -3,6 +3,8 @@
 //! The engine has it alone: it is marked and reserved ([`User`]), must be empty or of a store, and is looked at when it reconnects. While it
 //! is out of reach the engine treats it as a drive without power, so that reads ask the other drives at once and all else waits within the
 //! engine's patience.
+//!
+//! A drive is a namespace: of a server's drive with several FTLs, each is one, with its own connection.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,7 +15,9 @@ use nandscape_apps_store::{Disk, Host};
 use nandscape_drive::io::Sink;
 use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Issuer, Token};
 use nandscape_host_driver::nvme_tcp::{Connected, NvmeTcp, Refusal, Target};
-use nandscape_lab_run::{Records, RemoteError, RemoteExport, RemoteSpec, UNMARKED, User};
+use nandscape_lab_run::{
+    Claimed, Connection, Connections, Records, RemoteError, RemoteExport, RemoteSpec, UNMARKED, User,
+};
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::{Export as _, Source};
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
@@ -27,6 +31,10 @@ pub(super) static USER: User = User::MEMCACHED;
 pub(super) struct Remote {
     pub(super) export: Rc<RemoteExport>,
     io: Rc<Away>,
+    /// The subsystem: its address and NQN.
+    subsystem: (String, String),
+    /// Counted until it is closed.
+    connection: RefCell<Option<Connection>>,
 }
 
 impl Remote {
@@ -34,10 +42,11 @@ impl Remote {
     pub(super) fn connect(
         sim: &Sim,
         (name, target): (&str, &Target),
-        seed: u64,
+        (seed, own): (u64, &Connections),
     ) -> Result<Result<Remote, String>, ServeError> {
-        match spec((name, target), seed).connect(sim) {
-            Ok(export) => Ok(Ok(Remote::of(sim, export))),
+        let connected = spec((name, target), seed).connect(sim);
+        match connected.and_then(|export| Remote::of(sim, target, export, own)) {
+            Ok(remote) => Ok(Ok(remote)),
             Err(RemoteError::OutOfReach(problem)) => Ok(Err(problem)),
             Err(RemoteError::Unusable(problem)) => Err(ServeError::Refused(format!("drive {name}: {problem}"))),
         }
@@ -47,18 +56,31 @@ impl Remote {
     pub(super) fn over(
         sim: &Sim,
         named: (&str, &Target),
-        seed: u64,
+        (seed, own): (u64, &Connections),
         connected: Connected,
     ) -> Result<Remote, RemoteError> {
-        spec(named, seed).over(sim, connected).map(|export| Remote::of(sim, export))
+        Remote::of(sim, named.1, spec(named, seed).over(sim, connected)?, own)
     }
 
-    fn of(sim: &Sim, export: RemoteExport) -> Remote {
+    fn of(sim: &Sim, target: &Target, export: RemoteExport, own: &Connections) -> Result<Remote, RemoteError> {
+        check_namespace(target, &export.identity().namespaces).map_err(RemoteError::Unusable)?;
         let export = Rc::new(export);
         let io = Away::over(sim, &export, export.drive());
         let given_back = Rc::downgrade(&io);
         export.on_loss(move || given_back.upgrade().iter().for_each(|io| io.give_back()));
-        Remote { export, io }
+        let subsystem = (target.address.clone(), target.nqn.clone());
+        Ok(Remote { export, io, subsystem, connection: RefCell::new(Some(own.add(target))) })
+    }
+
+    /// Whether it is the same namespace as another.
+    pub(super) fn is(&self, other: &Remote) -> bool {
+        self.subsystem == other.subsystem && self.io.info().nsid == other.io.info().nsid
+    }
+
+    /// It, as a drive that the server is to use alone.
+    pub(super) fn claimed<'a>(&self, name: &'a str, drive: &'a dyn Drive) -> Claimed<'a> {
+        let own = self.connection.borrow().as_ref().map_or(1, |connection| connection.own()());
+        Claimed { name, drive, own }
     }
 
     /// Its queues, for an engine.
@@ -75,6 +97,7 @@ impl Remote {
     /// Disconnects it for good: another drive takes its place.
     pub(super) fn close(&self) {
         self.export.close("another drive takes its place");
+        self.connection.take();
     }
 
     /// Why it is not connected to, if so.
@@ -130,7 +153,9 @@ impl Remote {
             }
         });
         // The note of the start is enough: the drive is the same.
-        let (look, _) = USER.look_again(info.nsid, records);
+        let own = self.connection.borrow().as_ref().map(Connection::own);
+        let own = move || own.as_ref().map_or(1, |own| own());
+        let (look, _) = USER.look_again(info.nsid, own, records);
         let connection = self.export.connection();
         connection.look_again(look);
         let watched = connection.clone();
@@ -140,6 +165,19 @@ impl Remote {
         }
         self.export.on_end(end);
     }
+}
+
+/// A URL without a namespace names a drive that has one.
+fn check_namespace(target: &Target, active: &[u32]) -> Result<(), String> {
+    if target.namespace.is_some() || active.len() < 2 {
+        return Ok(());
+    }
+    let numbers: Vec<String> = active.iter().map(u32::to_string).collect();
+    Err(format!(
+        "{target} has {} namespaces; ?namespace=N behind the URL is valid, with N of {}",
+        active.len(),
+        numbers.join(", ")
+    ))
 }
 
 fn spec((name, target): (&str, &Target), seed: u64) -> RemoteSpec {
@@ -156,8 +194,15 @@ pub(super) async fn take(
     overwrites: bool,
     note: &dyn Fn(&str),
 ) -> Result<(), ServeError> {
-    let direct: Vec<_> = remotes.iter().map(|(_, name, remote)| (*name, remote.export.drive())).collect();
-    let direct: Vec<(&str, &dyn Drive)> = direct.iter().map(|(name, drive)| (*name, &**drive)).collect();
+    for (place, (_, name, remote)) in remotes.iter().enumerate() {
+        if let Some((_, first, _)) = remotes[..place].iter().find(|(_, _, other)| other.is(remote)) {
+            let problem = format!("drive {name}: it is the namespace of drive {first}; each namespace once is valid");
+            return Err(ServeError::Refused(problem));
+        }
+    }
+    let direct: Vec<_> = remotes.iter().map(|(_, _, remote)| remote.export.drive()).collect();
+    let direct = remotes.iter().zip(&direct).map(|((_, name, remote), drive)| remote.claimed(name, &**drive));
+    let direct: Vec<Claimed<'_>> = direct.collect();
     let unmarked = USER.check_alone(&Issuer::new(host.sim()), &direct).await.map_err(ServeError::Refused)?;
     unmarked.iter().for_each(|name| note(&format!("drive {name}: {UNMARKED}")));
     for (_, name, remote) in remotes {

@@ -113,6 +113,14 @@ impl Claim {
         if let Some(other) = others().find(|other| other.coming() == Some(target.to_string())) {
             return Err(format!("{target} is about to be drive {}; another drive is valid", other.name));
         }
+        if !drive.is_on(target)
+            && let Some(other) = engine.sharers(*number).map(|place| &drives[place]).find(|other| other.is_on(target))
+        {
+            return Err(format!(
+                "{target} is a namespace of the same drive as drive {}, whose items it is to protect; a namespace of another drive is valid",
+                other.name
+            ));
+        }
         drive.awaits(Some(target.to_string()));
         // If it is connected to, what failed was a command.
         Ok(drive.is_at(target) && drive.remote().is_some_and(|remote| remote.problem().is_none()))
@@ -156,7 +164,12 @@ impl Wanted {
             before.close();
             added.remove(&before.sources());
         }
-        let remote = Rc::new(Remote::over(sim, (&drive.name, &target), seed, connected)?);
+        let remote = Rc::new(Remote::over(sim, (&drive.name, &target), (seed, &drive.own), connected)?);
+        let others = drives.iter().filter_map(|other| Some((&other.name, other.remote()?)));
+        if let Some((name, _)) = others.filter(|(name, _)| **name != drive.name).find(|(_, other)| other.is(&remote)) {
+            remote.close();
+            return Err(format!("{target} is the namespace of drive {name}; another one is valid"));
+        }
         added.add(&drive.name, remote.sources()).map_err(|error| error.to_string())?;
         let used = match alone(sim, (&drive.name, &remote), note).await {
             Ok(()) => use_drive(&remote, (sim, number), engine, (drive, &target), note).await,
@@ -178,7 +191,7 @@ async fn use_here(
     (drive, number): (&Drive, usize),
     note: &dyn Fn(&str),
 ) -> Result<String, String> {
-    let new = Drive::build(sim, ServedDrive { name: drive.name.clone(), place }, seed, note);
+    let new = Drive::build(sim, ServedDrive { name: drive.name.clone(), place }, (seed, &drive.own), note);
     let new = new.map_err(|error| error.to_string())?;
     let given = new.given(sim).map_err(|error| error.to_string())?;
     let given = given.ok_or_else(|| format!("there is no drive to take the place of drive {}", drive.name))?;
@@ -192,7 +205,7 @@ async fn use_here(
 /// Makes the server the only user of a drive.
 async fn alone(sim: &Sim, (name, remote): (&str, &Remote), note: &dyn Fn(&str)) -> Result<(), String> {
     let direct = remote.export.drive();
-    let unmarked = USER.check_alone(&Issuer::new(sim), &[(name, &*direct)]).await?;
+    let unmarked = USER.check_alone(&Issuer::new(sim), &[remote.claimed(name, &*direct)]).await?;
     unmarked.iter().for_each(|name| note(&format!("drive {name}: {UNMARKED}")));
     Ok(())
 }

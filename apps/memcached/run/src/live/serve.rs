@@ -9,6 +9,7 @@ use nandscape_apps_memcached_engine::memcached::Server;
 use nandscape_apps_memcached_engine::policy::policy;
 use nandscape_apps_memcached_engine::{Config, Engine, Given, OpenError};
 use nandscape_apps_store::Host;
+use nandscape_lab_run::Connections;
 use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::listening::Accepting;
 use nandscape_transport_reactor::socket::Address;
@@ -142,8 +143,8 @@ pub fn serve(spec: ServeSpec) -> Result<Serving, ServeError> {
 fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 'static)) -> Result<(), ServeError> {
     let executor = Executor::new();
     let sim = executor.sim();
-    let log = spec.log.clone();
-    let drives = spec.drives.into_iter().map(|drive| Drive::build(&sim, drive, spec.seed, &|what| log(what)));
+    let (log, own) = (spec.log.clone(), Connections::default());
+    let drives = spec.drives.into_iter().map(|drive| Drive::build(&sim, drive, (spec.seed, &own), &|what| log(what)));
     let drives: Rc<[Drive]> = drives.collect::<Result<Vec<_>, _>>()?.into();
     let given = drives.iter().map(|drive| drive.given(&sim)).collect::<Result<Vec<_>, _>>()?;
     let (log, failed) = (spec.log.clone(), spec.failed.clone());
