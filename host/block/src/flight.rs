@@ -17,6 +17,8 @@ pub(crate) struct Flight {
     /// The command and its memory, of one that waits in the layer or may be sent again.
     pub(crate) kept: Option<(SubmissionEntry, HostMem)>,
     pub(crate) is_sent: bool,
+    /// How long it waited in the layer before it was sent.
+    pub(crate) waited: Span,
     /// Whether the drive was asked how long its own work is in the way.
     pub(crate) is_asked: bool,
     pub(crate) request: Request,

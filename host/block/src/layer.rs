@@ -198,6 +198,7 @@ impl BlockLayer {
             below: Rc::downgrade(below),
             kept,
             is_sent: false,
+            waited: Span::ZERO,
             is_asked,
             request,
             predicted,
@@ -266,12 +267,13 @@ impl BlockLayer {
             // A command that was rejected or cancelled meanwhile has no entry.
             let Some(flight) = flights.get_mut(key) else { return };
             let Some((mut entry, mem)) = flight.entry(flight.is_asked) else { return };
-            vendor::has_waited(&mut entry, (self.sim.now() - flight.request.arrived).ns());
             if !flight.is_sent {
+                flight.waited = self.sim.now() - flight.request.arrived;
                 self.unwatch(key, flight);
                 self.goes(key, flight);
             }
             flight.is_sent = true;
+            vendor::has_waited(&mut entry, flight.waited.ns());
             if !flight.is_asked {
                 flight.kept = None;
             }
@@ -400,7 +402,7 @@ impl BlockLayer {
     fn asks_again(self: &Rc<Self>, key: Key, completion: &Completion) -> bool {
         let mut flights = self.flights.borrow_mut();
         let Some(flight) = flights.get_mut(key).filter(|flight| flight.is_asked) else { return false };
-        let ends = Span::from_us(completion.dw0.into()) + (self.sim.now() - flight.request.arrived);
+        let ends = Span::from_us(completion.dw0.into()) + flight.waited;
         let may_wait = flight.request.deadline.is_some_and(|deadline| ends <= deadline + self.config.hop);
         if completion.status.meaning() != BUSY || !may_wait {
             return false;

@@ -73,10 +73,15 @@ impl CommandJob {
         }
         let stop = controller.stop(queue, entry, power_cuts);
         let begun = stop.check_begin();
-        let reply = match (&subsystem.set, &self.namespace, begun) {
-            (AnySet::Page(set), Some(namespace), Ok(())) if namespace.is_plain && self.is_for_set(namespace) => {
+        let reply = match &self.namespace {
+            Some(namespace) if begun.is_ok() && self.is_for_set(namespace) => {
                 let command = controller.command((entry, mem), namespace, stop);
-                Some(set.serve_whole::<Directly>(&command, &mut breakdown).await)
+                Some(match &subsystem.set {
+                    AnySet::Page(set) if namespace.is_plain => {
+                        set.serve_whole::<Directly>(&command, &mut breakdown).await
+                    }
+                    set => set.serve(&command, &mut breakdown).await,
+                })
             }
             _ => self.serve_boxed(begun, stop, &mut breakdown).await,
         };
@@ -123,12 +128,8 @@ impl CommandJob {
         let Some(namespace) = &self.namespace else {
             return Box::pin(ready(Some(without_namespace(entry))));
         };
-        let is_for_set = self.is_for_set(namespace);
         let command = controller.command((entry, mem), namespace, stop);
-        match is_for_set {
-            true => Box::pin(async move { Some(controller.subsystem.set.serve(&command, breakdown).await) }),
-            false => Box::pin(async move { Some(controller.serve_guarded(command, breakdown).await) }),
-        }
+        Box::pin(async move { Some(controller.serve_guarded(command, breakdown).await) })
     }
 
     /// [`settle`](CommandJob::settle) in a box.

@@ -308,7 +308,7 @@ fn a_read_keeps_its_due_time_while_it_waits_in_a_layer_above() {
     let ended = executor.block_on(async {
         let ssd = ssd(&sim, &[]);
         let (low, _) = layer(&sim, &ssd, &[], Priority::Fifo);
-        let top = BlockLayer::new(&sim, config(&["block.depth=1"]), None);
+        let top = BlockLayer::new(&sim, config(&["block.predictor=none", "block.depth=1"]), None);
         let drive = top.over(low.over(queue(&sim, &ssd, 1)));
         fill(&sim, &*drive, 4_096).await;
         let ended = Rc::new(RefCell::new(Vec::new()));
