@@ -34,9 +34,10 @@ impl<T> Mailbox<T> {
         Mailbox { sim: sim.clone(), message: RefCell::new(None), due: Cell::new(Due::Never), receiver: Cell::new(None) }
     }
 
-    /// Calls the receiver now, without a message.
+    /// Calls the receiver now, without a message. It must not have been called since it was last received.
     #[inline]
     pub(crate) fn call(&self) {
+        debug_assert!(matches!(self.due.get(), Due::Never), "a receiver is called once");
         self.due.set(Due::Now);
         if let Some(task) = self.receiver.take() {
             self.sim.wake(task);

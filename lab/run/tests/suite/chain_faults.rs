@@ -24,7 +24,7 @@ use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
 use crate::chains::{FTL, lowest, profile_of_chunks, profile_with, seed};
 use crate::kinds::drawn;
 
-/// Writers, each with blocks of its own.
+/// Writers, each with separate blocks.
 const LANES: u64 = 4;
 /// Bytes of the blocks of a writer.
 const APART: u64 = 192 << 10;
