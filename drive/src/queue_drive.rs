@@ -244,7 +244,7 @@ impl QueueDrive {
     #[inline(always)]
     fn reap(&self) {
         let mut reaped = false;
-        let mut others = Vec::new();
+        let mut others = None;
         while let Some(posted) = self.next_completion() {
             reaped = true;
             if posted.entry.sq_id.get() != self.id.0 {
@@ -266,7 +266,9 @@ impl QueueDrive {
             if has_backlog {
                 self.fill();
             }
-            others.iter().for_each(|drive| drive.fill());
+            if let Some(others) = others {
+                fill_all(others);
+            }
         }
     }
 
@@ -286,7 +288,7 @@ impl QueueDrive {
 
 /// Completes a command of a follower. A follower that may have more to submit is added to `others`.
 #[cold]
-fn pass_on(followers: &Followers, posted: Posted, others: &mut Vec<Rc<QueueDrive>>) {
+fn pass_on(followers: &Followers, posted: Posted, others: &mut Option<Vec<Rc<QueueDrive>>>) {
     let followers = followers.borrow();
     // A queue that is deleted has no commands any more.
     let Some(follower) = followers.get(&posted.entry.sq_id.get()) else { return };
@@ -298,9 +300,16 @@ fn pass_on(followers: &Followers, posted: Posted, others: &mut Vec<Rc<QueueDrive
         return;
     };
     token.complete(completion(posted));
+    let others = others.get_or_insert_default();
     if let Some(drive) = drive.filter(|drive| !others.iter().any(|other| Rc::ptr_eq(other, drive))) {
         others.push(drive);
     }
+}
+
+/// Fills the queues of followers, in the order in which their commands completed.
+#[cold]
+fn fill_all(followers: Vec<Rc<QueueDrive>>) {
+    followers.iter().for_each(|drive| drive.fill());
 }
 
 #[inline(always)]
@@ -388,7 +397,7 @@ impl State {
             let posted = orphans.borrow_mut().next(&ring);
             let Some(posted) = posted else { return };
             if posted.entry.sq_id.get() != id.0 {
-                pass_on(followers, posted, &mut Vec::new());
+                pass_on(followers, posted, &mut None);
                 continue;
             }
             let token = orphans.borrow_mut().take(posted.entry.cid.get());

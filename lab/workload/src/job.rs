@@ -194,13 +194,13 @@ impl Job {
     /// Frees this number of slots of a closed loop.
     #[inline(always)]
     fn owe(&self, slots: u32) {
-        self.owed.set(self.owed.get() + slots);
         if self.issuing.replace(true) {
-            return;
+            return self.owed.set(self.owed.get() + slots);
         }
-        while self.owed.get() > 0 {
-            self.owed.set(self.owed.get() - 1);
+        let mut left = slots;
+        while left > 0 {
             self.issue_next();
+            left = left - 1 + self.owed.take();
         }
         self.issuing.set(false);
     }
