@@ -61,6 +61,8 @@ Examples:
   nandscape paper engine --policy mixed,gc_control --ycsb b --readers 64 \\
       --read-size 1000 --reads 20000
         YCSB behind memcached's protocol
+  nandscape paper engine --in-place --policy raid0,mixed,epochs,gc_control
+        blocks at fixed places, as the thesis has them
   nandscape paper engine --policy gc_control --drives 2 --json
   nandscape paper engine --policy mixed,epochs,gc_control --page turns.html
         a page with the tails, and the turns of the drives
@@ -351,6 +353,7 @@ impl EngineArgs {
             drives: self.drives as usize,
             policy,
             placement: *placement,
+            in_place: self.loads.in_place,
             dirty: self.dirty.0,
             machine: Machine {
                 has_two_threads: self.threads == 2,
@@ -438,6 +441,8 @@ fn failure(error: RunError, policy: &str) -> Failure {
             let flag = if read { "--read-size" } else { "--write-size" };
             Failure::Input(anyhow::anyhow!("{flag}: on drives of this size {most} bytes or less are valid"))
         }
+        RunError::Open(error @ OpenError::Block { .. }) => Failure::Input(anyhow::anyhow!("--write-size: {error}")),
+        RunError::Open(error @ OpenError::InPlace(_)) => Failure::Input(anyhow::anyhow!("--in-place: {error}")),
         RunError::Spec(text) => Failure::Input(anyhow::anyhow!("{text}")),
         RunError::Open(OpenError::Engine(error)) => Failure::Input(anyhow::anyhow!("--policy {policy}: {error}")),
         RunError::Open(error) => Failure::Input(anyhow::anyhow!("the engine: {error}")),
@@ -487,7 +492,7 @@ pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
         write(file, &page(&runs, args)).map_err(Failure::Run)?;
     }
     match args.json {
-        true => output::result(&serde_json::to_string_pretty(&as_json(&runs, &args.tenants)).expect("plain data")),
+        true => output::result(&serde_json::to_string_pretty(&as_json(&runs, args)).expect("plain data")),
         false => output::result(&text(&runs, args)),
     }
 }
@@ -509,9 +514,13 @@ fn page(runs: &[(Case<'_>, Outcome)], args: &EngineArgs) -> String {
             tokens_s: turns.tokens_s,
         }
     };
+    let held = match args.loads.in_place {
+        true => "of blocks in place".to_owned(),
+        false => format!("the items {}% of the log", args.fill),
+    };
     let load = format!(
-        "{} readers of {} and {} writers of {} on {} drives, the items {}% of the log, seed {}.",
-        args.readers, args.read_size, args.writers, args.write_size, args.drives, args.fill, args.seed
+        "{} readers of {} and {} writers of {} on {} drives, {held}, seed {}.",
+        args.readers, args.read_size, args.writers, args.write_size, args.drives, args.seed
     );
     let table = (header.into_iter().map(str::to_owned).collect(), runs.iter().map(row).collect());
     EnginePage { load, table, runs: runs.iter().map(of).collect() }.to_html(&output::command())
@@ -639,7 +648,8 @@ fn latency_json(latency: &Histogram) -> Value {
     })
 }
 
-fn as_json(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> Value {
+fn as_json(runs: &[(Case<'_>, Outcome)], args: &EngineArgs) -> Value {
+    let tenants = &args.tenants[..];
     let run = |(case, outcome): &(Case<'_>, Outcome)| {
         let took = outcome.took.as_s();
         let of_tenants = tenants.iter().zip(&outcome.tenants).map(|(tenant, latency)| {
@@ -652,7 +662,7 @@ fn as_json(runs: &[(Case<'_>, Outcome)], tenants: &[Tenant]) -> Value {
         });
         json!({
             "policy": case.policy,
-            "placement": case.placement.name(),
+            "placement": if args.loads.in_place { "in_place" } else { case.placement.name() },
             "scheduler": case.scheduler,
             "index_bytes_an_item": index_bytes(outcome),
             "drive_bytes_written_a_byte": written_a_byte(outcome),

@@ -437,3 +437,14 @@ impl Member {
         disk.deallocate_within(&[range], self.patience).await.map_err(|error| self.wrong(error))
     }
 }
+
+/// The drive of a group to read: one without a token if the policy keeps reads apart, else that with fewer reads under way. `bad` is a drive that
+/// has not returned what was read; `turn`, the place of the one that is next where nothing else decides.
+pub(crate) fn least_busy(group: &[Rc<Member>], apart: bool, bad: Option<usize>, turn: usize) -> Option<&Rc<Member>> {
+    let order = |one: &&Rc<Member>| {
+        let is_bad = bad == Some(one.number());
+        let is_next = one.number() % group.len() == turn;
+        (apart && one.has_token(), is_bad, one.pace.is_silent(), one.reads(), !is_next)
+    };
+    group.iter().filter(|one| !one.is_incomplete()).min_by_key(order)
+}

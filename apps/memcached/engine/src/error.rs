@@ -159,6 +159,19 @@ pub enum OpenError {
         "parity on drives with zones: a row that a crash leaves unfinished could not be written again; the placement copies, or another policy, is valid"
     )]
     ZonedParity,
+    /// The policy of blocks in place.
+    #[error(
+        "policy {0}: it writes in an order of its own, and blocks have fixed places; mixed, epochs, gc_control, raid0, rails and predictable_latency are valid"
+    )]
+    InPlace(&'static str),
+    /// Bytes of a block in place.
+    #[error("blocks of {block} bytes: multiples of {unit} that fit into each drive are valid")]
+    Block {
+        /// Bytes of a block.
+        block: u64,
+        /// Bytes of the largest unit in which a drive maps data.
+        unit: u64,
+    },
     /// A drive has other zones than the engine needs.
     #[error("drive {drive}: {what}")]
     Zones {

@@ -15,11 +15,11 @@ use crate::error::EngineError;
 use crate::pack::Form;
 
 /// How often it looks whether there is work, in an epoch that lasts for a time.
-const LOOK: Span = Span::from_us(200);
+pub(crate) const LOOK: Span = Span::from_us(200);
 /// How often it looks whether a change has waited long enough.
-const TICK: Span = Span::from_ms(5);
+pub(crate) const TICK: Span = Span::from_ms(5);
 /// A flush begins when this part of the dirty limit waits: 4 is a quarter.
-const BATCH_SHARE: u64 = 4;
+pub(crate) const BATCH_SHARE: u64 = 4;
 
 impl Engine {
     fn form(&self) -> Form {

@@ -6,6 +6,7 @@
 //! | file | what |
 //! |---|---|
 //! | `engine`, `item` | what users call: get, put, delete, touch, clear, flush |
+//! | `blocks` | blocks at fixed places, without items: the engine as the thesis has it |
 //! | `config`, `error` | settings; why it does not open or serve |
 //! | `policy` | tokens and garbage collection: one policy a file |
 //! | `placement` | copies, or data and their parity |
@@ -38,6 +39,7 @@
 //! Left out: sockets, which `apps/memcached/run` has.
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod config;
 mod drives;
 mod engine;
@@ -85,6 +87,7 @@ mod zones;
 #[cfg(test)]
 mod zones_tests;
 
+pub use blocks::{Blocks, BlocksConfig, BlocksError};
 pub use config::{Ack, Config, PATIENCE_MS};
 pub use drives::{Given, Member};
 pub use engine::Engine;

@@ -10,7 +10,7 @@ use std::task::Poll;
 use nandscape_sim::Span;
 use nandscape_wire_nvme::vendor::Attributes;
 
-use crate::drives::Member;
+use crate::drives::{Member, least_busy};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::item::{Access, Item};
@@ -288,19 +288,8 @@ impl Engine {
         let apart = self.keeps_apart(pair);
         self.turn.set(self.turn.get() + 1);
         let group = self.group(pair);
-        let in_use = || group.iter().filter(|one| !one.is_incomplete());
         let turn = (self.turn.get() % self.replicas() as u64) as usize;
-        let order = |one: &&Rc<Member>| {
-            let is_bad = bad == Some(one.number());
-            (
-                apart && one.has_token(),
-                is_bad,
-                one.pace.is_silent(),
-                one.reads(),
-                one.number() % self.replicas() != turn,
-            )
-        };
-        in_use().min_by_key(order).map_or(pair * self.replicas(), |one| one.number())
+        least_busy(&group, apart, bad, turn).map_or(pair * self.replicas(), |one| one.number())
     }
 }
 

@@ -261,6 +261,7 @@ pub(crate) mod tests {
             drives: 2,
             policy,
             placement: Placement::Copies,
+            in_place: false,
             dirty: 256 << 10,
             machine: Machine::new(2),
             load,

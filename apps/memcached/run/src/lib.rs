@@ -3,6 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | `simulated` | readers and writers in simulated time: the tail of reads under each policy |
+//! | `blocks` | the same on blocks at fixed places |
+//! | `measured` | the measured phase of both |
 //! | `clients` | clients of memcached's protocol on another machine, in simulated time |
 //! | `cache_trace` | traces of caches: their requests |
 //! | `traced` | a trace of a cache, in simulated time |
@@ -13,10 +15,12 @@
 //!
 //! Left out: the protocol under a trace.
 
+mod blocks;
 mod cache_trace;
 mod clients;
 #[cfg(target_os = "linux")]
 pub mod live;
+mod measured;
 mod members;
 mod simulated;
 mod traced;

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::policy::policy;
-use nandscape_apps_memcached_engine::{Ack, Config, Engine, Expect, Given, New, OpenError, Placement, Refused, Stats};
+use nandscape_apps_memcached_engine::{
+    Ack, BlocksError, Config, Engine, Expect, Given, New, OpenError, Placement, Refused, Stats,
+};
 use nandscape_apps_store::Cpu;
 use nandscape_apps_store::{Costs, Host};
 use nandscape_device_media::StoreKind;
@@ -19,8 +21,10 @@ use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Stalled};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::Attributes;
 
+use crate::blocks;
+use crate::measured::{Begun, Measured};
 use crate::members::members;
-use crate::turns::{Recorder, Tracks, Turns};
+use crate::turns::{Tracks, Turns};
 use crate::uplink::{Behind, Uplink};
 
 /// What runs.
@@ -93,6 +97,9 @@ pub struct Spec {
     pub policy: &'static str,
     /// How the drives hold the items.
     pub placement: Placement,
+    /// Blocks of `write_bytes` of the load at fixed places, in place of items in logs; `placement`, and `fill`, `small` and `absent` of the load
+    /// are of items alone.
+    pub in_place: bool,
     /// Bytes of changes that may wait for their drives.
     pub dirty: u64,
     /// The host.
@@ -168,6 +175,9 @@ pub enum RunError {
     /// The engine does not open.
     #[error("the engine: {0}")]
     Open(#[from] OpenError),
+    /// Blocks in place are not served.
+    #[error("blocks: {0}")]
+    Blocks(#[from] BlocksError),
     /// A put failed.
     #[error("a put: {0:?}")]
     Put(Refused),
@@ -198,7 +208,10 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     let mut executor = Executor::new();
     let sim = executor.sim();
     let ssds = spec.drives_in(&sim)?;
-    executor.block_on(run_on(spec, &sim, &ssds))?
+    match spec.in_place {
+        true => executor.block_on(blocks::run_on(spec, &sim, &ssds))?,
+        false => executor.block_on(run_on(spec, &sim, &ssds))?,
+    }
 }
 
 impl Spec {
@@ -218,7 +231,7 @@ impl Spec {
     }
 
     /// The tracks of its drives.
-    fn tracks(&self, ssds: &[Rc<Ssd>]) -> Vec<Tracks> {
+    pub(crate) fn tracks(&self, ssds: &[Rc<Ssd>]) -> Vec<Tracks> {
         let planes = |ssd: &Rc<Ssd>| ssd.parts().iter().flat_map(|part| part.media().plane_tracks().to_vec()).collect();
         let all = members(self.drives, self.parts());
         let numbers = |number: usize| (0..all.len()).filter(|member| all[*member].ssd == number).collect();
@@ -232,7 +245,8 @@ impl Spec {
         let drive = |number: usize| {
             let seed = seed.child("drive").nth(number as u64);
             sim.trace().set_prefix(&format!("drive {number} "));
-            Ssd::new(sim, &self.drive, StoreKind::Ram, seed).map(Rc::new)
+            let store = if self.in_place { StoreKind::None } else { StoreKind::Ram };
+            Ssd::new(sim, &self.drive, store, seed).map(Rc::new)
         };
         let ssds = (0..self.drives).map(drive).collect::<Result<Vec<_>, _>>()?;
         sim.trace().set_prefix("");
@@ -240,7 +254,7 @@ impl Spec {
     }
 
     /// Each reader: the place of its tenant, and what its reads carry.
-    fn readers(&self) -> Vec<(usize, Attributes)> {
+    pub(crate) fn readers(&self) -> Vec<(usize, Attributes)> {
         let nobody = (0..self.load.readers).map(|_| (0, Attributes::default()));
         let of = |(place, tenant): (usize, &Tenant)| {
             let attributes = Attributes::of(tenant.class, place as u16 + 1);
@@ -374,18 +388,7 @@ impl Run {
     }
 
     async fn measure(self: &Rc<Self>, spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, RunError> {
-        let figures = || {
-            let sum = |of: fn(&Ssd) -> u64| ssds.iter().map(|ssd| of(ssd)).sum::<u64>();
-            let unit = u64::from(ssds[0].controller().info().unit_bytes);
-            let programmed = sum(|ssd| ssd.ftl_stats().programmed_units()) * unit;
-            (sum(|ssd| ssd.ftl_stats().gc_blocks), programmed, sum(|ssd| ssd.ftl_stats().host_bytes))
-        };
-        let (begun, before, drives_before) = (sim.now(), self.engine.stats(), figures());
-        let spent = self.engine.host().spent();
-        if spec.trace {
-            sim.trace().switch_on();
-        }
-        let turns = spec.turns.then(|| Recorder::start(sim, &spec.tracks(ssds)));
+        let begun = Begun::new(spec, sim, ssds, (self.engine.stats(), self.engine.host().spent()));
         let seed = Seed::new(spec.seed);
         for writer in 0..self.load.writers {
             sim.spawn(self.clone().write(seed.child("writer").nth(writer).rng()));
@@ -402,24 +405,15 @@ impl Run {
             return Err(problem);
         }
         self.engine.trace_open();
-        let (took, drives_after) = (sim.now() - begun, figures());
-        let host_bytes = drives_after.2 - drives_before.2;
-        let programmed = drives_after.1 - drives_before.1;
-        Ok(Outcome {
+        Ok(begun.end(Measured {
             reads: self.reads.borrow().clone(),
             misses: self.misses.borrow().clone(),
             tenants: self.tenants.borrow().clone(),
-            took,
             put_bytes: self.put_bytes.get(),
-            cpu: self.engine.host().spent() - spent,
-            after: self.engine.stats(),
-            before,
-            collected: drives_after.0 - drives_before.0,
-            waf: (host_bytes > 0).then(|| programmed as f64 / host_bytes as f64),
             items: self.items,
-            trace: spec.trace.then(|| sim.trace().to_chrome_json()),
-            turns: turns.map(|turns| turns.end()),
-        })
+            stats: self.engine.stats(),
+            spent: self.engine.host().spent(),
+        }))
     }
 
     async fn write(self: Rc<Self>, mut rng: Rng) {

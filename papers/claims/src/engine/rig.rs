@@ -60,6 +60,7 @@ fn spec(run: &Run<'_>, drive: Resolved, policy: &'static str, (load, passes, dir
         drives: 4,
         policy,
         placement: Placement::Copies,
+        in_place: false,
         dirty,
         machine: machine(run),
         passes,

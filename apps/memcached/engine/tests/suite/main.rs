@@ -2,6 +2,7 @@
 //!
 //! `NANDSCAPE_TEST_SEED` gives one seed, `NANDSCAPE_TEST_SEEDS` their number.
 
+mod blocks;
 mod client;
 mod crash;
 mod degraded;

@@ -43,7 +43,7 @@ const ZONES: [&str; 6] = [
 ];
 
 /// A drive that has what a policy needs.
-fn ssd(sim: &Sim, number: u64, seed: Seed, name: &str) -> Rc<Ssd> {
+pub(crate) fn ssd(sim: &Sim, number: u64, seed: Seed, name: &str) -> Rc<Ssd> {
     let mut profile = Profile::load("default").unwrap();
     DRIVE.iter().for_each(|change| profile.set(change).unwrap());
     match name {
@@ -56,7 +56,7 @@ fn ssd(sim: &Sim, number: u64, seed: Seed, name: &str) -> Rc<Ssd> {
     Rc::new(ssd)
 }
 
-fn given(sim: &Sim, ssd: &Ssd) -> Given {
+pub(crate) fn given(sim: &Sim, ssd: &Ssd) -> Given {
     let queue = |id| QueueDrive::new(sim, ssd.controller(), id, 64).unwrap();
     Given { io: queue(QueueId(1)), admin: Some(queue(QueueId::ADMIN)) }
 }
