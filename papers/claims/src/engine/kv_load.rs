@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use crate::engine::rig::{self, DRIVES, FLASH, HOST, LOAD, LOG, OTHERS, RUNS, of};
+use crate::engine::rig::{self, DRIVES, FLASH, HOST, LOAD, OTHERS, PLACES, RUNS, of};
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point};
 use nandscape_lab_ledger::figures::Results;
@@ -45,9 +45,9 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     ],
     choices: &[
         FLASH,
-        LOG,
+        PLACES,
         OTHERS,
-        Choice { open: "the preconditioning", taken: "the log written once", why: "kv-tail shows both" },
+        Choice { open: "the preconditioning", taken: "each block written once in order", why: "kv-tail shows both" },
         Choice {
             open: "\"tens of ms\", \"far above\", \"two thirds\"",
             taken: "above 10 ms; above; above 1.0 GB/s",

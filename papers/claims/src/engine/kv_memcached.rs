@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use crate::engine::rig::{self, DRIVES, FLASH, HOST, LOG, OTHERS, QUANTILES, RUNS, name, of};
+use crate::engine::rig::{self, DRIVES, HOST, LOG, OF_CLIENTS, OTHERS, RUNS, SMALL_FLASH, name, of};
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point};
 use nandscape_lab_ledger::figures::{Results, short};
@@ -28,50 +28,50 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Published::of("p99*", "6548 (GC control), 9514 (epochs), 30,090 us (mixed)"),
     ],
     awaits: &[],
-    parameters: &[
-        Parameter { what: "load", value: "YCSB, 64 clients with an operation each", source: "Shin 2017, 5.4.3" },
-        Parameter {
-            what: "network",
-            value: "four links of 1 Gb/s, as one of 500 MB/s in each direction; an identical machine for the clients",
-            source: "Shin 2017, 5.4.3",
-        },
-        DRIVES,
-        HOST,
-    ],
-    choices: &[
-        FLASH,
-        LOG,
-        OTHERS,
-        Choice {
-            open: "mix, item size, clients and cache",
-            taken: "YCSB's workload A (half updates), and B (5% updates) as another reading; its records of 1,000 bytes; 64 clients; memory \
-                    for a tenth of the values; the drives written once",
-            why: "5.4.3 names YCSB alone. The rates and medians of the table are those of some 40 to 100 operations at a time",
-        },
-        Choice {
-            open: "what a message costs a processor",
-            taken: "12 us on each machine: the switch of 7 us, and 5 us for interrupt and protocols, an estimate",
-            why: "the thesis gives the switch alone (1.1.2)",
-        },
-        Choice {
-            open: "\"mixed\"",
-            taken: "on RAID-0, and the same on RAID-1+0 as another reading",
-            why: "the baseline of the thesis is RAID-0, the fair one has the mirrors of the engine",
-        },
-    ],
+    parameters: &[LOAD, NETWORK, DRIVES, HOST],
+    choices: &[SMALL_FLASH, LOG, OTHERS, MIX, MESSAGE, MIXED],
     points,
     judge,
 };
 
+/// Parameters of all runs of clients.
+pub(super) const LOAD: Parameter =
+    Parameter { what: "load", value: "YCSB, 64 clients with an operation each", source: "Shin 2017, 5.4.3" };
+/// See [`LOAD`].
+pub(super) const NETWORK: Parameter = Parameter {
+    what: "network",
+    value: "four links of 1 Gb/s, as one of 500 MB/s in each direction; an identical machine for the clients",
+    source: "Shin 2017, 5.4.3",
+};
+/// Choices of all runs of clients.
+pub(super) const MIX: Choice = Choice {
+    open: "mix, item size, clients and cache",
+    taken: "YCSB's workload A (half updates), and B (5% updates) as another reading; its records of 1,000 bytes; 64 clients; memory \
+            for a tenth of the values; the drives written once",
+    why: "5.4.3 names YCSB alone. The rates and medians of the table are those of some 40 to 100 operations at a time",
+};
+/// See [`MIX`].
+pub(super) const MESSAGE: Choice = Choice {
+    open: "what a message costs a processor",
+    taken: "12 us on each machine: the switch of 7 us, and 5 us for interrupt and protocols, an estimate",
+    why: "the thesis gives the switch alone (1.1.2)",
+};
+/// See [`MIX`].
+pub(super) const MIXED: Choice = Choice {
+    open: "\"mixed\"",
+    taken: "on RAID-0, and the same on RAID-1+0 as another reading",
+    why: "the baseline of the thesis is RAID-0, the fair one has the mirrors of the engine",
+};
 const POLICIES: [(&str, &str); 4] =
     [("raid0", "RAID-0"), ("mixed", "RAID-1+0"), ("epochs", "epochs"), ("gc_control", "GC control")];
-const WORKLOADS: [(&str, &str); 2] = [("a", "half updates"), ("b", "5% updates")];
+pub(super) const WORKLOADS: [(&str, &str); 2] = [("a", "half updates"), ("b", "5% updates")];
 
-fn case(policy: &str, mix: &str) -> String {
+pub(super) fn case(policy: &str, mix: &str) -> String {
     format!("{policy}, {mix}")
 }
 
-fn points() -> Vec<Point> {
+/// Runs of clients. Claims share them.
+pub(super) fn points() -> Vec<Point> {
     let mut points = Vec::new();
     for (workload, mix) in WORKLOADS {
         for (id, policy) in POLICIES {
@@ -81,6 +81,7 @@ fn points() -> Vec<Point> {
                     .with("policy", id)
                     .with("workload", workload)
                     .with("run", number)
+                    .shared(format!("clients of memcached, {id}, workload {workload}, run {number}"))
             }));
         }
     }
@@ -120,12 +121,12 @@ fn judge(results: &Results) -> Result<Judgement> {
 }
 
 /// The readings, in the order in which they are judged.
-const READINGS: [&str; 4] =
+pub(super) const READINGS: [&str; 4] =
     ["half updates, RAID-0", "half updates, RAID-1+0", "5% updates, RAID-0", "5% updates, RAID-1+0"];
 
 /// Figures of all cases, each of the run in the middle by its order.
-fn table(results: &Results) -> Result<Table> {
-    let columns = ["rate"].into_iter().chain(QUANTILES[..4].iter().map(|(_, name)| *name));
+pub(super) fn table(results: &Results) -> Result<Table> {
+    let columns = ["rate"].into_iter().chain(OF_CLIENTS.iter().map(|(_, name)| *name));
     let columns: Vec<&str> = columns.chain(["in memory", "collected"]).collect();
     let mut rows = Vec::new();
     for (_, mix) in WORKLOADS {
@@ -151,12 +152,13 @@ fn table(results: &Results) -> Result<Table> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use nandscape_lab_ledger::figures::Figures;
     use nandscape_lab_ledger::verdict::Verdict;
 
-    fn verdict(of: impl Fn(&str, &str) -> (f64, f64)) -> Verdict {
+    /// Results of all runs: the rate of a policy and mix, and one value for all of its percentiles.
+    pub(crate) fn results(of: impl Fn(&str, &str) -> (f64, f64)) -> Results {
         let mut all = Vec::new();
         for (_, mix) in WORKLOADS {
             for (id, policy) in POLICIES {
@@ -164,14 +166,18 @@ mod tests {
                 for number in 1..=RUNS {
                     let mut figures = Figures::default();
                     figures.add("rate", rate, "/s");
-                    QUANTILES[..4].iter().for_each(|(_, name)| figures.add(*name, tail, "us"));
+                    OF_CLIENTS.iter().for_each(|(_, name)| figures.add(*name, tail, "us"));
                     figures.add("in memory", 0.5, "");
                     figures.add("collected", 1.0, "");
                     all.push((name(&case(policy, mix), number), figures));
                 }
             }
         }
-        judge(&Results(all.into_iter().collect())).unwrap().verdict().0
+        Results(all.into_iter().collect())
+    }
+
+    fn verdict(of: impl Fn(&str, &str) -> (f64, f64)) -> Verdict {
+        judge(&results(of)).unwrap().verdict().0
     }
 
     fn published(id: &str) -> (f64, f64) {

@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use crate::engine::rig::{self, DRIVES, FLASH, HOST, LOAD, LOG, OTHERS, RUNS, of};
+use crate::engine::rig::{self, DRIVES, FLASH, HOST, LOAD, OTHERS, PLACES, RUNS, of};
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point};
 use nandscape_lab_ledger::figures::Results;
@@ -47,11 +47,11 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
     ],
     choices: &[
         FLASH,
-        LOG,
+        PLACES,
         OTHERS,
         Choice {
             open: "the preconditioning",
-            taken: "the log written once, and four times (twice in a short run)",
+            taken: "each block written once in order, and in addition three times as many at random (once as many in a short run)",
             why: "the paper writes the drive once in sequence after a secure erase; drives in use are in the other state",
         },
         Choice {
