@@ -25,8 +25,8 @@ pub(crate) const QUANTILES: [(f64, &str); 7] = [
 ];
 /// Those of clients of memcached: a hundred of their operations are beyond the highest.
 pub(crate) const OF_CLIENTS: &[(f64, &str)] = QUANTILES.split_at(6).0;
-/// Runs of each case.
-pub(crate) const RUNS: u32 = 3;
+/// Runs of each case. A run of mixed writes terabytes, which takes half an hour of a processor.
+pub(crate) const RUNS: u32 = 2;
 /// Reads of a full run: twenty are beyond the highest quantile.
 const READS: u64 = 20_000_000;
 /// Reads of any other.
