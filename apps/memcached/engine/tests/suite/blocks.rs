@@ -106,7 +106,8 @@ fn run(name: &'static str, seed: Seed) {
         // Each drive has the last version of each block: reads of an idle store are at the drives of a group in turn.
         let as_before = if name == "raid0" { name } else { "mixed" };
         let again = open(&sim, &drives, as_before, CONFIG).await.unwrap();
-        for (block, (done, begun)) in (0..).zip(known.versions.borrow().iter()) {
+        let versions = known.versions.take();
+        for (block, (done, begun)) in (0..).zip(&versions) {
             assert_eq!(done, begun);
             for _ in 0..2 {
                 let read = again.read(block, (0, BLOCK), Attributes::default()).await.unwrap();
