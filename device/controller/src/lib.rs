@@ -36,7 +36,7 @@ mod work;
 
 pub use admin::Settings;
 pub use command_set::any::AnySet;
-pub use command_set::forward::{Forward, Offers};
+pub use command_set::forward::Forward;
 pub use command_set::nvm::Nvm;
 pub use command_set::open_channel::OpenChannel;
 pub use command_set::runs::Runs;
@@ -50,6 +50,7 @@ pub use engine::{NvmeController, Stop};
 pub use front::{Front, FrontConfig, front_of};
 pub use link::Link;
 pub use namespace::{MAX_NAMESPACES, Namespace};
+pub use nandscape_drive::Offers;
 pub use notices::{Component, Precompletion, Recent, TOLERANCE, Tracker};
 pub use subsystem::{LatencyFigures, NvmSubsystem};
 pub use work::Work;
