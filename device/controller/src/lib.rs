@@ -50,7 +50,6 @@ pub use engine::{NvmeController, Stop};
 pub use front::{Front, FrontConfig, front_of};
 pub use link::Link;
 pub use namespace::{MAX_NAMESPACES, Namespace};
-pub use nandscape_drive::Offers;
 pub use notices::{Component, Precompletion, Recent, TOLERANCE, Tracker};
 pub use subsystem::{LatencyFigures, NvmSubsystem};
 pub use work::Work;

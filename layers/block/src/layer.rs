@@ -1,23 +1,37 @@
-//! The block layer of a host as a layer over each node. Its predictor `ssd` knows the flash of the drive directly below it; over
-//! anything else deadlines are passed on, or answered as the node below says.
+//! The block layer of a host as a layer over each node.
 
 use std::any::{Any, TypeId};
 use std::rc::Rc;
+use std::sync::Arc;
 
-use nandscape_device_controller::Offers;
-use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use, node};
+use nandscape_drive::layer::{Layer, LayerNode, LayerReport, full_key, only};
+use nandscape_drive::{Drive, DriveInfo, Node, Offers, Opening, Refused, Role, Use, node};
 use nandscape_host_block::{BlockLayer, Config, PredictorKind};
 
-use super::{Layer, LayerNode, Opening, Part, answering};
-use crate::block::{BlockReport, ManagedView};
+use crate::managed::ManagedView;
+use crate::report::{BlockReport, counters};
 
-/// See the file.
+/// A block layer that is to be opened.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BlockOver {
     /// Settings.
     pub config: Config,
     /// Whether the user has chosen the predictor. One that was not chosen gives way where it knows nothing of what lies below.
     pub is_chosen: bool,
+}
+
+impl BlockOver {
+    /// With changes of its settings.
+    ///
+    /// # Errors
+    /// The setting that is not valid, and what would be.
+    pub fn read(set: &[String]) -> Result<BlockOver, String> {
+        let mut config = Config::default();
+        let set: Vec<String> = set.iter().map(|change| full_key("block", change)).collect();
+        set.iter().try_for_each(|change| config.set(change)).map_err(|error| error.to_string())?;
+        let is_chosen = set.iter().any(|change| change.starts_with("block.predictor="));
+        Ok(BlockOver { config, is_chosen })
+    }
 }
 
 impl Layer for BlockOver {
@@ -35,7 +49,7 @@ impl Layer for BlockOver {
 
     fn open(&self, how: &Opening<'_>, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
         let (sim, name) = (how.sim, how.name);
-        let below = below.into_iter().next().ok_or("there is nothing below it")?;
+        let below = only(below)?;
         let config = Config { layer: name, ..self.config.clone() };
         let layer = match node::view::<ManagedView>(&*below) {
             Some(view) => view.layer(sim, &config)?,
@@ -83,14 +97,18 @@ impl Node for BlockNode {
 
 impl LayerNode for BlockNode {
     fn offers(&self, below: Offers) -> Offers {
-        if self.layer.config().predictor == PredictorKind::None { below } else { answering(below) }
+        if self.layer.config().predictor == PredictorKind::None { below } else { below.answering() }
     }
 
     fn begin(&self) {
         self.layer.count_anew();
     }
 
-    fn part(&self) -> Part {
-        Part::Block(Box::new(BlockReport::of(&self.layer)))
+    fn report(&self) -> Option<Arc<dyn LayerReport>> {
+        Some(Arc::new(BlockReport::of(&self.layer)))
+    }
+
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        counters(&self.layer).into()
     }
 }
