@@ -112,3 +112,62 @@ impl LayerNode for BlockNode {
         counters(&self.layer).into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nandscape_drive::testing::{FakeDrive, INFO, Servers};
+    use nandscape_sim::{Executor, Span};
+
+    use super::*;
+
+    /// A drive that shows no flash.
+    struct Plain(Rc<FakeDrive<Span>>);
+
+    impl Node for Plain {
+        fn info(&self) -> DriveInfo {
+            INFO
+        }
+
+        fn connect(&self, _: Use) -> Result<Rc<dyn Drive>, Refused> {
+            Ok(self.0.connect())
+        }
+    }
+
+    fn read(set: &[&str]) -> Result<BlockOver, String> {
+        BlockOver::read(&set.iter().map(|change| (*change).to_owned()).collect::<Vec<_>>())
+    }
+
+    fn opened(set: &[&str]) -> Result<Rc<dyn LayerNode>, String> {
+        let sim = Executor::new().sim();
+        let drive = FakeDrive::new(&sim, INFO, Servers::Unlimited, Span::from_us(9));
+        read(set)?.open(&Opening::new(&sim, "low"), vec![Rc::new(Plain(drive))])
+    }
+
+    #[test]
+    fn settings_have_the_kind_before_them_or_not() {
+        let (short, long) = (read(&["deadline=2ms"]).unwrap(), read(&["block.deadline=2ms"]).unwrap());
+        assert_eq!((short.config.default_deadline(), &short), (Some(Span::from_ms(2)), &long));
+        assert!(!short.is_chosen && read(&["predictor=told"]).unwrap().is_chosen);
+        assert!(read(&["dedline=2ms"]).unwrap_err().contains("dedline"));
+    }
+
+    #[test]
+    fn a_predictor_of_flash_needs_flash_below() {
+        let refused = opened(&["predictor=ssd"]).map(drop).unwrap_err();
+        assert!(refused.ends_with("none and told are valid here"), "{refused}");
+        let answers = |set: &[&str]| opened(set).unwrap().offers(Offers::default()).deadlines;
+        // One that was not chosen gives way.
+        assert!(!answers(&[]) && answers(&["predictor=told"]));
+    }
+
+    #[test]
+    fn it_reports_and_shows_what_it_is() {
+        let layer = opened(&["predictor=told"]).unwrap();
+        assert!(node::view::<BlockLayer>(&*layer).is_some_and(|layer| layer.config().layer == "low"));
+        let report = layer.report().unwrap();
+        assert_eq!((report.key(), &*report.settings()), ("block", "scheduler noop, predictor told"));
+        assert!(report.json().starts_with(r#"{"scheduler":"noop","predictor":"told","deadline_us":null,"reads":0,"#));
+        assert_eq!(report.shown().len(), 1, "nothing was predicted");
+        assert_eq!(layer.counters().len(), 7);
+    }
+}

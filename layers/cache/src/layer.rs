@@ -135,3 +135,53 @@ impl LayerNode for CacheNode {
         CacheReport::of(&self.cache, self.memory).metrics()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nandscape_drive::testing::{FakeDrive, INFO, Servers};
+    use nandscape_drive::{HostMem, Issuer};
+    use nandscape_sim::{Executor, Span};
+    use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+    use super::*;
+
+    struct Plain(Rc<FakeDrive<Span>>);
+
+    impl Node for Plain {
+        fn info(&self) -> DriveInfo {
+            INFO
+        }
+
+        fn connect(&self, _: Use) -> Result<Rc<dyn Drive>, Refused> {
+            Ok(self.0.connect())
+        }
+    }
+
+    #[test]
+    fn a_cache_continues_from_what_another_one_held() {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let layer = CacheLayer::read(&["memory=64KiB".to_owned()]).expect("a valid size");
+        let open = |held| {
+            let drive = FakeDrive::new(&sim, INFO, Servers::Unlimited, Span::from_us(9));
+            layer.open(&Opening { held, ..Opening::new(&sim, "cache") }, vec![Rc::new(Plain(drive))])
+        };
+        let read = |node: &Rc<dyn LayerNode>| {
+            let (drive, issuer) = (node.connect(Use { role: Role::Any, entries: 8 }).unwrap(), Issuer::new(&sim));
+            let read = SubmissionEntry::blocks(IoOpcode::READ, 1, 8, 8);
+            async move { issuer.execute(&*drive, read, HostMem::none()).await.status.is_success() }
+        };
+        let first = open(&[]).unwrap();
+        assert!(executor.block_on(read(&first)).unwrap() && first.is_at_rest());
+        let held = first.take_held().unwrap();
+        assert_eq!(held.len(), HEAD, "a page without contents");
+        let second = open(&held).unwrap();
+        assert!(executor.block_on(read(&second)).unwrap());
+        for (node, hits) in [(first, 0), (second, 1)] {
+            let report = node.report().unwrap();
+            let cache: &CacheReport = report.as_kind().unwrap();
+            assert_eq!((cache.hits, cache.misses, &*report.settings()), (hits, 1 - hits, "64KiB"));
+        }
+        assert_eq!(open(&held[1..]).map(drop), Err("its pages are cut short".to_owned()));
+    }
+}

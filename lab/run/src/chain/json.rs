@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn json_is_written_as_it_was_read() {
         for text in [
-            r#"{"z":1,"a":{"y":[1.0,-2,0.1,1e300,18446744073709551615],"b":null},"t":"a \"word\"","is":true}"#,
+            r#"{"z":1,"a":{"y":[1.0,-2,0.1,2.5e-7,18446744073709551615],"b":null},"t":"a \"word\"","is":true}"#,
             "[]",
             "{}",
             "null",
