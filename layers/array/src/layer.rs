@@ -1,4 +1,4 @@
-//! Arrays, and Flash on Rails, as layers of a chain. Nodes below show [`Array`] as a view.
+//! Arrays, and Flash on Rails, as layers of a chain. An open array shows its [`Array`] as a view.
 //!
 //! Left out: arrays that keep records on their members, which a server opens.
 
