@@ -9,7 +9,7 @@ use nandscape_device_ssd::Resolved;
 use nandscape_host_block::{Config, PredictorKind};
 use nandscape_host_path::Config as HostConfig;
 use nandscape_lab_report::format::{bytes, count, rounded, seconds};
-use nandscape_lab_run::chain::{BlockOver, drives_below};
+use nandscape_lab_run::chain::{BlockOver, LayerReport as _, drives_below};
 use nandscape_lab_run::wall::{Endpoint, InProcess, ServerCpu, WallError, WallReport, WallRun};
 use nandscape_lab_run::{Chain, DriveSpec, LiveDrives, LiveReport, Precondition, name_of_drive};
 use nandscape_sim::Span;
@@ -302,7 +302,7 @@ fn render(report: &WallReport) -> String {
         table::latencies(&report.latency_us, &report.latency_corrected_us, &report.operations_us),
     );
     text.push_str(&table::flows(&report.flows, None));
-    text.push_str(&block_words::render(report.block.as_ref()));
+    text.extend(report.block.as_ref().map(|block| table::shown(block.shown())));
     text.push_str(&host_words::render_policy(report.completion.as_ref()));
     if let (None, rejected @ 1..) = (&report.block, report.rejected()) {
         text.push_str(&format!("rejected: {} reads, which would have waited too long\n", count(rejected)));

@@ -1,9 +1,7 @@
-//! The host's block layer on command lines: its keys among `--set`, and its lines of a report.
+//! The host's block layer on command lines: its keys among `--set`.
 
 use nandscape_host_block::Config;
-use nandscape_lab_report::format::{count, percent, us};
 use nandscape_lab_run::chain::BlockOver;
-use nandscape_lab_run::{BlockReport, Latency};
 
 use crate::failure::Failure;
 
@@ -20,50 +18,4 @@ pub(crate) fn split(set: &[String]) -> Result<(Option<BlockOver>, Vec<String>), 
     }
     let is_chosen = set.iter().any(|change| change.trim_start().starts_with("block.predictor"));
     Ok((Some(BlockOver { config, is_chosen }), others))
-}
-
-/// The lines of the report.
-pub(crate) fn render(block: Option<&BlockReport>) -> String {
-    let Some(block) = block else { return String::new() };
-    let deadline =
-        block.deadline_us.map_or("no deadline".to_owned(), |deadline| format!("deadline {} us", us(deadline)));
-    let attached = match block.attached {
-        0 => String::new(),
-        attached => format!("; {} would have been, and were still served", count(attached)),
-    };
-    let mut text = format!(
-        "block layer: scheduler {}, predictor {}, {deadline}; of {} reads {} were rejected at once, {} while they waited{attached}\n",
-        block.scheduler,
-        block.predictor,
-        count(block.reads),
-        count(block.rejected),
-        count(block.cancelled),
-    );
-    if let Some(inaccuracy) = block.inaccuracy {
-        text.push_str(&format!(
-            "predictions: {} compared, {} wrong about the deadline ({} late by prediction and in time, {} in time by prediction and late); {}; {}\n",
-            count(block.compared),
-            percent(inaccuracy),
-            count(block.false_positives),
-            count(block.false_negatives),
-            off("too short", &block.longer_us),
-            off("too long", &block.shorter_us),
-        ));
-    }
-    text
-}
-
-/// How far predictions were off in one direction.
-fn off(direction: &str, errors: &Latency) -> String {
-    let figure = |value: Option<f64>| value.map_or("-".to_owned(), us);
-    match errors.count {
-        0 => format!("none was {direction}"),
-        number => format!(
-            "{} {direction}, by {} us at p50, {} at p99, {} at most",
-            count(number),
-            figure(errors.p50),
-            figure(errors.p99),
-            figure(errors.max)
-        ),
-    }
 }

@@ -3,9 +3,28 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use nandscape_lab_run::chain::{Chain, LayerWords};
+use nandscape_lab_run::chain::{Chain, LayerWords, kinds_in_words};
 
 use crate::failure::Failure;
+
+/// The help of the option in `nandscape sim`.
+pub(crate) fn help() -> String {
+    format!(
+        "Put a layer of a host over the drives: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the bottom up. Kinds: {}. A kind over \
+         one drive lies over each, one with N takes N drives or layers; there are as many drives as that needs. --set NAME.KEY=VALUE \
+         changes a layer, too. FILE.toml is a list of layers: docs/layers.md",
+        kinds_in_words()
+    )
+}
+
+/// The help of the option in `nandscape serve`.
+pub(crate) fn help_of_serve() -> String {
+    format!(
+        "Put a layer of a host over each drive: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the bottom up. Kinds: {}. Layers before \
+         an array lie below it, those after it above. Several arrays lie over models in memory. --set NAME.KEY=VALUE changes a layer",
+        kinds_in_words()
+    )
+}
 
 /// What is given once.
 #[derive(Clone, Debug)]

@@ -93,12 +93,7 @@ pub(crate) struct SimArgs {
     /// harmonia or rails; array.chunk=4KiB; array.windows=static or dynamic; array.window=100ms; docs/techniques/array.md has them all
     #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay"])]
     pub(crate) array: Option<Shape>,
-    /// Put a layer of a host over the drives: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the bottom up. Kinds: block (a block
-    /// layer with deadlines), cache (a page cache), ftl (the FTL of a host over open-channel drives, the lowest layer), ahci:N (an AHCI
-    /// controller), raid0:N, raid1:N, raid5:N, raid6:N, raid10:N. A kind over one drive lies over each, one with N takes N drives or
-    /// layers; there are as many drives as that needs. --set NAME.KEY=VALUE changes a layer, too. FILE.toml is a list of layers:
-    /// docs/layers.md
-    #[arg(long, value_name = "LAYER", conflicts_with_all = ["array", "replay"])]
+    #[arg(long, help = over::help(), value_name = "LAYER", conflicts_with_all = ["array", "replay"])]
     pub(crate) over: Vec<Over>,
     /// Replay a recording of `nandscape serve --record` in simulated time: the same drives, arrivals and events, to the
     /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed

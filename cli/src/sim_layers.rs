@@ -6,17 +6,14 @@ use std::path::{Path, PathBuf};
 use comfy_table::{CellAlignment, Table};
 use nandscape_device_ssd::Resolved;
 use nandscape_lab_report::ArrayDocument;
-use nandscape_lab_report::format::{bytes, count, percent, rounded, seconds, us, us_or_dash};
-use nandscape_lab_run::chain::{
-    AhciReport, CacheReport, FtlReport, Named, Part, Section, check_over, drives_of_members, stacked,
-};
-use nandscape_lab_run::{ArrayReport, ChainFinished, Gc, HostReport, Report};
+use nandscape_lab_report::format::{bytes, count, rounded, seconds, us, us_or_dash};
+use nandscape_lab_run::chain::{Named, Section, check_over, drives_of_members, lowest_array, stacked};
+use nandscape_lab_run::{ArrayLayer, ArrayReport, ChainFinished, Gc, HostReport, Report};
 use nandscape_layers_array::{Config, Shape, Technique, WindowMode};
-use nandscape_sim::units::Bytes;
 
 use crate::failure::Failure;
 use crate::sim::{FaultWord, SimArgs};
-use crate::{block_words, host_words, output, table};
+use crate::{host_words, output, table};
 
 /// Settings of an array that may outlast the process among changes of keys, and the changes of the drives' keys.
 pub(crate) fn parts(shape: Shape, set: &[String]) -> Result<(Config, Vec<String>), Failure> {
@@ -36,15 +33,14 @@ pub(crate) fn check_windows(config: &Config, drive: (&str, &Resolved)) -> Result
 
 /// Whether layers work in real time, over such a drive.
 pub(crate) fn check_live(layers: &[Named], drive: (&str, &Resolved)) -> Result<(), Failure> {
-    let mut arrays = layers.iter().filter_map(|one| one.layer.array());
+    let mut arrays = layers.iter().filter_map(|one| one.layer.as_kind::<ArrayLayer>());
     if arrays.any(|array| array.config.technique == Technique::Rails) {
         return Err(Failure::Input(anyhow::anyhow!(
             "array.technique=rails keeps writes of seconds in the host's memory, and is for nandscape sim"
         )));
     }
     check_over(layers, drive.1).map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))?;
-    let lowest = layers.first().and_then(|lowest| lowest.layer.array());
-    lowest.map_or(Ok(()), |array| check_windows(&array.config, drive))
+    lowest_array(layers).map_or(Ok(()), |array| check_windows(&array.config, drive))
 }
 
 fn name_of(number: usize) -> String {
@@ -135,8 +131,7 @@ pub(crate) fn check(args: &SimArgs, layers: &[Named], profiles: &[Resolved]) -> 
         ));
     }
     // What an array asks for goes to the drives if it lies directly over them.
-    let array = layers.first().and_then(|named| named.layer.array());
-    array.map_or(Ok(()), |array| check_array(args, &array.config, profiles))
+    lowest_array(layers).map_or(Ok(()), |array| check_array(args, &array.config, profiles))
 }
 
 fn check_array(args: &SimArgs, config: &Config, profiles: &[Resolved]) -> Result<(), Failure> {
@@ -225,80 +220,14 @@ fn of_host(host: &HostReport) -> String {
     stages + &limit + &host_words::render(host.cpu.as_ref())
 }
 
-/// A layer of the chain in a few words, as one of several over its nodes.
-fn called(section: &Section) -> String {
-    match &section.part {
-        Part::Array(array) => {
-            let (technique, chunk) = (array.technique, Bytes(array.chunk_bytes));
-            format!("{} ({technique}, chunks of {chunk})", array.array)
-        }
-        Part::Cache(cache) => format!("{} ({})", section.called(), Bytes(cache.memory_bytes)),
-        Part::Ahci(ahci) => {
-            format!("{} ({} ports, chunks of {})", section.called(), ahci.ports, Bytes(ahci.chunk_bytes))
-        }
-        Part::Block(block) => {
-            format!("{} (scheduler {}, predictor {})", section.called(), block.scheduler, block.predictor)
-        }
-        Part::Ftl(ftl) => format!("{} ({}, by {})", section.called(), ftl.profile, ftl.commands),
-        Part::Other => section.called().to_owned(),
-    }
-}
-
 /// What a layer has counted.
 fn counted(section: &Section) -> String {
-    match &section.part {
-        Part::Array(array) => array_of(array),
-        Part::Block(block) => block_words::render(Some(block)),
-        Part::Cache(cache) => cache_of(cache),
-        Part::Ahci(ahci) => ahci_of(ahci),
-        Part::Ftl(ftl) => ftl_of(ftl),
-        Part::Other => String::new(),
-    }
-}
-
-fn ftl_of(ftl: &FtlReport) -> String {
-    let waf = ftl.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}"));
-    let lost = match ftl.lost_bytes {
-        0 => String::new(),
-        lost => format!("; {} could not be read and are lost", bytes(lost as f64)),
-    };
-    format!(
-        "write amplification {waf}: {} written, {} programmed; {} blocks collected{lost}\n\
-         over the link: {} read, {} written; {} copied in the drive; {} chunks reset\n",
-        bytes(ftl.host_written_bytes as f64),
-        bytes(ftl.programmed_bytes as f64),
-        count(ftl.gc_blocks),
-        bytes(ftl.link_read_bytes as f64),
-        bytes(ftl.link_written_bytes as f64),
-        bytes(ftl.copied_bytes as f64),
-        count(ftl.chunk_resets)
-    )
-}
-
-fn ahci_of(ahci: &AhciReport) -> String {
-    let busy = |share: Option<f64>| percent(share.unwrap_or(0.0));
-    format!(
-        "uplink busy {} to the host, {} to the drives; {} commands waited for one of {} slots of their port\n",
-        busy(ahci.uplink_to_host),
-        busy(ahci.uplink_to_drives),
-        count(ahci.waited_for_slot),
-        ahci.slots
-    )
-}
-
-fn cache_of(cache: &CacheReport) -> String {
-    let ratio = cache.hit_ratio.map_or("no reads".to_owned(), |ratio| format!("{} of reads hit", percent(ratio)));
-    format!(
-        "{ratio}; {} pages read, {} evicted, {} reads rejected\n",
-        count(cache.loaded_pages),
-        count(cache.evicted_pages),
-        count(cache.rejected)
-    )
+    table::shown(section.shown())
 }
 
 fn head(profile: &str, host: &HostReport) -> String {
     let HostReport { workload, seed, requests, virtual_s, .. } = host;
-    let layers = stacked(&host.chain, called);
+    let layers = stacked(&host.chain, Section::called_with_settings);
     let of = if layers.is_empty() { String::new() } else { format!("{layers} of ") };
     let speed = host.iops.map_or(String::new(), |iops| format!(": {} IOPS", rounded(iops)));
     format!(
@@ -341,42 +270,6 @@ fn right(mut rows: Table) -> String {
     format!("{rows}\n")
 }
 
-/// Busy sub-I/Os of a stripe read, and what the array sent.
-fn array_of(array: &ArrayReport) -> String {
-    if let Some(rails) = &array.rails {
-        let (swaps, most) = (count(rails.swaps), bytes(rails.most_missed_bytes as f64));
-        return format!("{swaps} changes of roles; at most {most} of writes in the host's memory\n");
-    }
-    let all = array.stripe_reads.max(1) as f64;
-    let mut rows = table::table(&["busy sub-I/Os of a stripe read", "stripe reads", "share"]);
-    for (busy, reads) in array.busy_sub_ios.iter().enumerate() {
-        rows.add_row([busy.to_string(), count(*reads), percent(*reads as f64 / all)]);
-    }
-    let reads = format!(
-        "{} reads sent for {} stripe reads: {} extra, {} resubmitted; {} reconstructed",
-        count(array.reads),
-        count(array.stripe_reads),
-        count(array.extra_reads),
-        count(array.resubmissions),
-        count(array.reconstructions)
-    );
-    let writes = format!(
-        "{} writes and {} reads sent for {} stripe writes: {} whole, {} by read-modify-write, {} by reconstruct-write, {} without parity",
-        count(array.writes),
-        count(array.reads_for_writes),
-        count(array.stripe_writes),
-        count(array.full_writes),
-        count(array.read_modify_writes),
-        count(array.reconstruct_writes),
-        count(without_parity(array))
-    );
-    let rebuilt = match array.stripes_rebuilt {
-        0 => String::new(),
-        stripes => format!("; those of {} rebuilt stripes are among them", count(stripes)),
-    };
-    format!("{}\n{reads}\n{writes}{rebuilt}\n", right(rows))
-}
-
 /// How long windows were, and the work of the drives' own that was not in them.
 fn windows(finished: &ChainFinished) -> String {
     let Some(ms) = finished.host.array.as_ref().and_then(|array| array.window_ms) else { return String::new() };
@@ -387,12 +280,6 @@ fn windows(finished: &ChainFinished) -> String {
         count(sum(|gc| gc.forced_steps)),
         count(sum(|gc| gc.forced_programs))
     )
-}
-
-/// Stripe writes that wrote none: their level has none, or it is on a member that is missing, or cannot fit any more.
-fn without_parity(array: &ArrayReport) -> u64 {
-    let with = array.full_writes + array.read_modify_writes + array.reconstruct_writes;
-    array.stripe_writes.saturating_sub(with)
 }
 
 /// The tail of each drive, below the array.

@@ -10,6 +10,7 @@ use nandscape_lab_report::PADDED;
 use nandscape_lab_report::format::{
     bytes, count, counted, percent, plural, rounded, row_name, seconds, us, us_or_dash,
 };
+use nandscape_lab_run::chain::{LayerReport as _, Shown};
 use nandscape_lab_run::{
     AgingReport, Arrivals, CpuReport, Damage, Fault, FaultCost, Flash, FlowReport, Host, Latency, Outages,
     PlacementFigures, Report, Upkeep,
@@ -81,6 +82,19 @@ pub(crate) fn table(header: &[&str]) -> Table {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table
+}
+
+/// The figures of a layer.
+pub(crate) fn shown(parts: Vec<Shown>) -> String {
+    let part = |part: Shown| match part {
+        Shown::Line(line) => line + "\n",
+        Shown::Table { head, rows } => {
+            let mut shown = table(&head);
+            shown.add_rows(rows);
+            format!("{shown}\n\n")
+        }
+    };
+    parts.into_iter().map(part).collect()
 }
 
 /// Latencies by their names.
@@ -241,7 +255,7 @@ fn drive(report: &Report) -> String {
     text.push_str(&placement(report.placement.as_ref()));
     text.push_str(&upkeep(report.upkeep.as_ref()));
     text.push_str(&memory(report));
-    text.push_str(&crate::block_words::render(report.block.as_ref()));
+    text.extend(report.block.as_ref().map(|block| shown(block.shown())));
     text.push_str(&crate::host_words::render(report.cpu.as_ref()));
     text.push_str(&crate::precompletion_words::render(report.precompletion.as_ref()));
     text.push_str(&aging(report.aging.as_ref()));

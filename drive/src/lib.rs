@@ -9,6 +9,9 @@
 //! | `drive` | the `Drive` trait |
 //! | `command` | checked commands to drives that are not controllers |
 //! | `node` | the `Node` trait: what users connect to |
+//! | `layer` | the traits of layers over nodes, and of their reports |
+//! | `opening` | how a layer is opened: states, progress |
+//! | `offers` | the commands and fields that a drive takes or a layer passes |
 //! | `flash` | flash operations and data locations, for a host that manages flash |
 //! | `shingle` | the same of a shingled disk |
 //! | `controller` | the `Controller` trait |
@@ -27,6 +30,7 @@
 //! | `issuer` | awaiting one command |
 //! | `mark` | a mark that hosts of a drive set to find one another |
 //! | `breakdown` | a command's latency by stage, and the causes of its waits |
+//! | `latency` | latencies by percentile, as reports have them |
 //! | `conformance` | the checks every drive must pass |
 //! | `testing` | a drive, hosts and memory for tests of the layers above drives |
 //!
@@ -44,10 +48,14 @@ pub mod flash;
 pub mod guest_queues;
 pub mod io;
 pub mod issuer;
+mod latency;
+pub mod layer;
 pub mod mark;
 pub mod mem;
 pub mod node;
 mod notice_queue;
+mod offers;
+mod opening;
 pub mod parity;
 pub mod queue_drive;
 pub mod queue_memory;
@@ -64,9 +72,13 @@ pub use controller::{Controller, QueueId};
 pub use drive::{Drive, DriveInfo};
 pub use io::{CommandRef, Completion, Io, Token};
 pub use issuer::Issuer;
+pub use latency::{Latency, percentile, requests_needed};
+pub use layer::{Layer, LayerNode, LayerReport};
 pub use mem::HostMem;
 pub use node::{Node, Refused, Role, Use};
 pub use notice_queue::{Notice, NoticeQueue};
+pub use offers::Offers;
+pub use opening::{Opening, Phase, Precondition, Progress};
 pub use queue_drive::QueueDrive;
 pub use queue_memory::{CompletionMemory, HostMemory, SubmissionMemory};
 pub use subsystem::{HostIdentity, Names, Subsystem, TransportModel};

@@ -279,12 +279,17 @@ pub mod array {
 
 /// Layers of a host over drives, and chains of them.
 pub mod layer {
+    pub use nandscape_drive::layer::{Layer, LayerNode, LayerReport, Rest, Shown, full_key, only};
     pub use nandscape_drive::node::{Node, Refused, Role, Use, view};
+    pub use nandscape_drive::{Offers, Opening};
     pub use nandscape_lab_run::chain::{
-        AhciLayer, ArrayLayer, BlockOver, CacheLayer, Chain, FtlLayer, Instance, Layer, LayerNode, LayerSettings,
-        LayerWords, Named, Opened, Opening, offers, open,
+        AhciLayer, AhciReport, Chain, FtlLayer, FtlReport, Instance, Kind, LayerSettings, LayerWords, Named, Opened,
+        Section, kinds, offers, open,
     };
-    pub use nandscape_lab_run::{Offers, offers_of_model};
+    pub use nandscape_lab_run::offers_of_model;
+    pub use nandscape_layers_array::{ArrayLayer, ArrayReport};
+    pub use nandscape_layers_block::{BlockOver, BlockReport};
+    pub use nandscape_layers_cache::{CacheLayer, CacheReport};
 
     /// A host's block layer with deadlines (MittOS).
     pub mod block {
@@ -325,10 +330,12 @@ pub mod trace {
 /// A drive under a workload, and its report.
 pub mod run {
     pub use nandscape_device_media::StoreKind;
-    pub use nandscape_lab_run::chain::{Chain, Layer, LayerNode, Named};
+    pub use nandscape_drive::layer::{Layer, LayerNode};
+    pub use nandscape_drive::{Latency, Phase, Precondition, Progress};
+    pub use nandscape_lab_run::chain::{Chain, Named};
     pub use nandscape_lab_run::{
         Arrivals, Asking, ChainFinished, Damage, DriveFinished, Fault, Figures, Finished, Gc, Host, HostReport, Inputs,
-        Latency, Phase, Precondition, Progress, Report, Rig, RigDrive, RunError, Simulation, Wanted,
+        Report, Rig, RigDrive, RunError, Simulation, Wanted,
     };
 }
 

@@ -15,6 +15,7 @@
 //! | `histogram`, `trace` | latencies; events with their times |
 //! | `slots`, `divisor`, `table` | generation-tagged storage, fast division, large arrays |
 //! | `units` | reading and writing "40us", "16KiB", "1.2GB/s" |
+//! | `figures` | figures in tables and sentences for people |
 //!
 //! # Invariants
 //! - A run depends on its inputs and seeds only. No file here reads a clock, a thread id or an address.
@@ -27,6 +28,7 @@ pub mod credits;
 pub mod divisor;
 mod event_queue;
 pub mod executor;
+pub mod figures;
 pub mod histogram;
 mod mailbox;
 pub mod permutation;

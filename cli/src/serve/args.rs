@@ -98,11 +98,7 @@ pub(crate) struct ServeArgs {
     /// continues it
     #[arg(long, value_name = "[NAME=]LEVEL:N")]
     array: Option<ArrayArg>,
-    /// Put a layer of a host over each drive: [NAME=]KIND[:N][,KEY=VALUE]..., with KIND block (a block layer with deadlines), cache (a
-    /// page cache), ftl (the FTL of a host over each open-channel drive, the lowest layer), or raid0:N to raid10:N, as --array:
-    /// layers before it are below the array, those after it above; may be repeated, from the bottom up. Several arrays lie over
-    /// models in memory. --set NAME.KEY=VALUE changes one
-    #[arg(long, value_name = "LAYER")]
+    #[arg(long, help = crate::over::help_of_serve(), value_name = "LAYER")]
     over: Vec<String>,
     /// The layers below the array.
     #[arg(skip)]

@@ -36,7 +36,7 @@ mod work;
 
 pub use admin::Settings;
 pub use command_set::any::AnySet;
-pub use command_set::forward::{Forward, Offers};
+pub use command_set::forward::Forward;
 pub use command_set::nvm::Nvm;
 pub use command_set::open_channel::OpenChannel;
 pub use command_set::runs::Runs;

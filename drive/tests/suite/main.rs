@@ -4,4 +4,5 @@
 mod conformance;
 mod data_pointer;
 mod fake_drive;
+mod layer;
 mod queue_drive;

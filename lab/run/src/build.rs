@@ -4,36 +4,8 @@
 use nandscape_device_ftl_core::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
+use nandscape_drive::{Phase, Precondition, Progress};
 use nandscape_sim::{Seed, Sim};
-use serde::{Deserialize, Serialize};
-
-use crate::simulation::{Phase, Progress};
-
-/// The state of a drive at the start.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Precondition {
-    /// New, nothing written.
-    None,
-    /// Every logical block written once.
-    Full,
-    /// The steady state of this drive under continuous uniform random overwrites of single mapping units.
-    Steady,
-    /// The state in which write amplification has settled under a load, which takes drive time: a run begins in it by
-    /// [`Begin`](crate::Begin).
-    Load,
-}
-
-impl Precondition {
-    /// All states that take no drive time, by their names.
-    pub const ALL: [(&str, Precondition); 3] =
-        [("none", Precondition::None), ("full", Precondition::Full), ("steady", Precondition::Steady)];
-
-    /// The name.
-    pub fn name(self) -> &'static str {
-        Precondition::ALL.iter().find(|(_, state)| *state == self).map_or("load", |(name, _)| name)
-    }
-}
 
 /// Why a drive cannot be made.
 #[derive(Debug, thiserror::Error)]

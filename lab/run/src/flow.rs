@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use nandscape_drive::Latency;
 use nandscape_lab_workload::{Direction, Due, Flow, Outcome};
 use nandscape_sim::Histogram;
 use serde::Serialize;
 
 use crate::host_report::layers;
-use crate::latency::Latency;
 use crate::report::breakdown;
 
 /// How the reads and writes of a job stood to its deadline. Those that failed, or that a layer rejected, count nowhere.

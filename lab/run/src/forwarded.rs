@@ -3,8 +3,8 @@
 
 use std::rc::Rc;
 
-use nandscape_device_controller::{Forward, Front, FrontConfig, Offers, front_of};
-use nandscape_drive::{Drive, DriveInfo, Names, Subsystem};
+use nandscape_device_controller::{Forward, Front, FrontConfig, front_of};
+use nandscape_drive::{Drive, DriveInfo, Names, Offers, Subsystem};
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::{Connect, Pairs, QueueExport};
 use nandscape_wire_nvme::Status;

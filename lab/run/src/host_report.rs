@@ -3,19 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_drive::Stage;
 use nandscape_drive::breakdown::OWN;
+use nandscape_drive::{Latency, Stage};
 use nandscape_host_path::{LAYER as HOST, stage};
 use nandscape_lab_workload::{Direction, Outcome, Tally, Workload};
+use nandscape_layers_array::ArrayReport;
 use nandscape_sim::Span;
 use serde::Serialize;
 
-use crate::array::ArrayReport;
 use crate::chain::Section;
 use crate::cpu::CpuReport;
 use crate::flow::{self, FlowReport};
 use crate::inputs::is_closed;
-use crate::latency::Latency;
+use crate::latency;
 use crate::pressure::{self, Arrivals};
 use crate::record::workload_lines;
 use crate::report::{INTERRUPTED, breakdown};
@@ -139,7 +139,7 @@ impl HostReport {
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),
             latency_us,
             latency_corrected_us,
-            operations_us: Latency::of_operations(outcome),
+            operations_us: latency::of_operations(outcome),
             chain: Vec::new(),
             array: None,
             cpu: None,

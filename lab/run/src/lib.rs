@@ -10,9 +10,8 @@
 //! | `stand` | what a run stands on: drives, layers, and the way of its jobs to the top |
 //! | `finished` | what a run leaves: the report of a lone drive, or those of layers and drives |
 //! | `chain` | layers of a host over drives: arrays, block layers, page caches, in any order |
-//! | `array` | arrays of experiments, and their part of the report |
+//! | `array` | arrays of experiments |
 //! | `array_members` | whether drives can be their members |
-//! | `array_history` | failures and rebuilds of their members, with times |
 //! | `block` | the host's block layer over the drive of a run |
 //! | `cpu` | the host in whose threads a run's jobs work, and its processors |
 //! | `tap` | the commands of one of several drives, recorded |
@@ -37,7 +36,7 @@
 //! | `aging` | what aging has done |
 //! | `damage` | planned faults, and the damage they have done |
 //! | `record` | latency, throughput, the drive and its dies over time, on request |
-//! | `latency` | latencies, and how many requests a percentile needs |
+//! | `latency` | latencies by direction, with percentiles that a user chooses |
 //! | `percentile` | percentiles that a user chooses, and figures of a distribution by name |
 //! | `search` | the highest rate at which a latency stays below a bound |
 //! | `program` | which program measured |
@@ -57,7 +56,6 @@ mod aging;
 #[cfg(target_os = "linux")]
 mod alone;
 mod array;
-mod array_history;
 mod array_members;
 mod block;
 mod build;
@@ -109,11 +107,10 @@ mod whole;
 pub use aging::{AgingReport, RberBin};
 #[cfg(target_os = "linux")]
 pub use alone::{Claimed, Connection, Connections, Records, UNMARKED, User};
-pub use array::{ArrayReport, MemberReport, RailsReport, array_on, array_on_namespace, rails_on};
-pub use array_history::{MemberFailure, Rebuild};
+pub use array::{array_on, array_on_namespace, rails_on};
 pub use array_members::{name_of_drive, takes_windows, written_in_order};
-pub use block::{BlockReport, counters as block_counters, layer as block_layer};
-pub use build::{DriveError, Precondition, build_drive};
+pub use block::layer as block_layer;
+pub use build::{DriveError, build_drive};
 pub use chain::{ArrayLayer, Chain, LayerWords};
 pub use cpu::{CpuReport, NetworkReport};
 pub use damage::{Damage, Fault};
@@ -122,12 +119,13 @@ pub use flow::{DeadlineReport, FlowReport};
 pub use host::process_cpu;
 pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;
-pub use latency::Latency;
 pub use live::{BuildError, DriveSpec, LiveDrives, Rules, SsdExport, offers_of_model};
 pub use live_drive::{LiveDrive, LiveSpec, LowestSpec};
-pub use nandscape_device_controller::Offers;
+pub use nandscape_drive::{Latency, Offers, Phase, Precondition, Progress};
 #[cfg(target_os = "linux")]
 pub use nandscape_host_driver::nvme_tcp::Target;
+pub use nandscape_layers_array::{ArrayReport, MemberFailure, MemberReport, RailsReport, Rebuild};
+pub use nandscape_layers_block::{BlockReport, counters as block_counters};
 pub use outages::{FaultCost, Outages};
 pub use part::PartReport;
 pub use percentile::{Percentile, PercentileError, Quantity};
@@ -143,7 +141,7 @@ pub use rig::{DriveFinished, Rig, RigDrive, Wanted};
 pub use saved::{Begin, FromState, HeldLayers, History, Settled, Start, StateError, StateFile, check_can_write};
 #[cfg(target_os = "linux")]
 pub use served_array::{ArrayExport, ArraySpec};
-pub use simulation::{Observer, Phase, Progress, RunError, Simulation};
+pub use simulation::{Observer, RunError, Simulation};
 pub use tower::{Below, DriveFigures, EngineLoad, Needs, Ran, Recording, Top, TowerError};
 pub use upkeep::{Recoveries, Upkeep};
 pub use watched::{LiveDriveReport, LiveReport, LiveWatch};

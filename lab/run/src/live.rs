@@ -5,12 +5,12 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
-use nandscape_device_controller::{MAX_NAMESPACES, Offers};
+use nandscape_device_controller::MAX_NAMESPACES;
 use nandscape_device_media::durable::{StoreFile, StoreSpec};
 use nandscape_device_media::fault::RuleError;
 use nandscape_device_media::{OpCounts, Rule, StoreKind};
 use nandscape_device_ssd::{Part, Profile, ProfileError, Resolved, SavedDrive, Ssd};
-use nandscape_drive::{Assignments, Drive, DriveInfo, QueueId, Subsystem};
+use nandscape_drive::{Assignments, Drive, DriveInfo, Offers, Precondition, Progress, QueueId, Subsystem};
 use nandscape_sim::units::Bytes;
 use nandscape_sim::{Executor, Seed, Sim};
 use nandscape_transport_reactor::inside::{Inside, Layout};
@@ -19,13 +19,12 @@ use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::identify::{DLFEAT_WRITE_ZEROES, DLFEAT_ZEROS};
 use serde::{Deserialize, Serialize};
 
-use crate::build::{DriveError, Precondition, build_drive, prepare, restore_drive};
+use crate::build::{DriveError, build_drive, prepare, restore_drive};
 use crate::chain::{Chain, drives_below};
 use crate::damage::Fault;
 use crate::inside;
 use crate::live_drive::{LiveDrive, LiveSpec, LowestSpec};
 use crate::saved::{self, FromState, History, StateError};
-use crate::simulation::Progress;
 
 /// The forwarded commands that a model takes. Deallocated blocks read as zeros.
 pub fn offers_of_model(info: &DriveInfo) -> Offers {

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use nandscape_drive::{percentile, requests_needed};
 use nandscape_sim::Histogram;
-
-use crate::latency::{needed, percentile};
 
 /// A percentile: between 0 and 100, with up to six decimals.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -82,7 +81,7 @@ impl Quantity {
     pub fn needed(self) -> u64 {
         match self {
             Quantity::Mean | Quantity::Max => 1,
-            Quantity::Percentile(of) => needed(of.quantile()),
+            Quantity::Percentile(of) => requests_needed(of.quantile()),
         }
     }
 }

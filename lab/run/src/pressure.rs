@@ -8,12 +8,11 @@
 use std::collections::BTreeMap;
 
 use nandscape_device_ssd::ProfileKeys;
+use nandscape_drive::Latency;
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_workload::{Backlog, Direction, Outcome};
 use nandscape_sim::{Histogram, Span};
 use serde::Serialize;
-
-use crate::latency::Latency;
 
 /// The growth of p99.9 by the correction at which the run warns.
 const TOLD: f64 = 2.0;

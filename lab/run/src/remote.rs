@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
-use nandscape_device_controller::Offers;
-use nandscape_drive::{CommandRef, Drive, DriveInfo, Io, Names};
+use nandscape_drive::{CommandRef, Drive, DriveInfo, Io, Names, Offers};
 use nandscape_host_driver::Remote;
 use nandscape_host_driver::nvme_tcp::{AdminQueue, ConnectError, Connected, Identity, NvmeTcp, Target};
 use nandscape_sim::{Seed, Sim, Span};

@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 
 use nandscape_device_ftl_core::{RainStats, Stats};
 use nandscape_device_media::OpCounts;
-use nandscape_drive::Stage;
 use nandscape_drive::breakdown::cause;
+use nandscape_drive::{Latency, Stage};
 use nandscape_host_path::{LAYER as HOST, stage};
 use nandscape_lab_workload::{Direction, Outcome, Tally};
+use nandscape_layers_block::BlockReport;
 use nandscape_sim::Span;
 use nandscape_wire_nvme::vendor::BUSY;
 use serde::Serialize;
 
 use crate::aging::AgingReport;
-use crate::block::BlockReport;
 use crate::chain::Section;
 use crate::cpu::CpuReport;
 use crate::damage::{Damage, Fault, is_for_faults};
 use crate::flow::{self, FlowReport};
 use crate::host_report::layers;
 use crate::inputs::Inputs;
-use crate::latency::Latency;
+use crate::latency;
 use crate::outages::Outages;
 use crate::part::PartReport;
 use crate::placement::PlacementFigures;
@@ -347,7 +347,7 @@ impl Report {
             standstill_us,
             latency_us,
             latency_corrected_us,
-            operations_us: Latency::of_operations(outcome),
+            operations_us: latency::of_operations(outcome),
             flows: outcome.flows.iter().map(|flow| FlowReport::of(flow, outcome)).collect(),
             fairness: None,
             breakdown_us: directions.iter().map(|way| (way.name(), breakdown(outcome.tally(*way)))).collect(),

@@ -9,12 +9,12 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
-use nandscape_drive::{Issuer, QueueDrive, QueueId};
+use nandscape_drive::{Issuer, Phase, Precondition, Progress, QueueDrive, QueueId};
 use nandscape_lab_workload::{Outcome, Served, Workload};
 use nandscape_sim::trace::{Event, Listener, Track};
 use nandscape_sim::{Executor, Seed, Sim, Span, Stalled};
 
-use crate::build::{Precondition, build_drive, restore_drive};
+use crate::build::{build_drive, restore_drive};
 use crate::chain::ModelNode;
 use crate::host::Moment;
 use crate::placement::enable_streams;
@@ -22,7 +22,7 @@ use crate::precompletion::{Asking, PrecompletionReport};
 use crate::record::{Details, Recorder};
 use crate::report::Report;
 use crate::saved::History;
-use crate::simulation::{Phase, Progress, RunError};
+use crate::simulation::RunError;
 use crate::snapshot::{About, Snapshot};
 
 /// A drive as given.

@@ -11,13 +11,15 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Resolved;
+use nandscape_drive::{Phase, Precondition, Progress};
 use nandscape_lab_workload::{Hooks, Outcome, Runner, Served, Workload, ZoneLimits};
+use nandscape_layers_block::BlockReport;
 use nandscape_sim::{Seed, Sim, Stalled};
 use nandscape_wire_nvme::Status;
 
 use crate::array_members::name_of_drive;
-use crate::build::{DriveError, Precondition};
-use crate::chain::{self, Instance, Named, Opened, Part, Section};
+use crate::build::DriveError;
+use crate::chain::{self, Instance, Named, Opened, Section};
 use crate::cpu::CpuReport;
 use crate::finished::{ChainFinished, Figures, Finished, notes_of_layers};
 use crate::host::Moment;
@@ -29,33 +31,6 @@ use crate::rig::{DriveFinished, Placed, RigDrive, Wanted};
 use crate::saved::{Begin, StateError};
 use crate::stand::{Reach, Stand};
 use crate::tap::Tally;
-
-/// A phase of a run.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Phase {
-    /// Bringing the drive into its state.
-    Preconditioning,
-    /// The workload.
-    Running,
-}
-
-/// Receives the progress of a run.
-pub trait Progress {
-    /// A share, from 0 to 1, of a phase is done.
-    fn at(&self, phase: Phase, share: f64);
-
-    /// Write amplification in the last window of preconditioning under a load.
-    fn at_waf(&self, _waf: f64) {}
-
-    /// Whether the user ends the run now, with the figures so far. Called while the workload runs.
-    fn is_stopped(&self) -> bool {
-        false
-    }
-}
-
-impl Progress for () {
-    fn at(&self, _: Phase, _: f64) {}
-}
 
 /// All inputs of a run.
 #[derive(Clone, Debug)]
@@ -163,7 +138,7 @@ impl Hooks for Watch {
     fn served(&self, request: &Served<'_>) {
         match &self.recorder {
             Some(recorder) => {
-                recorder.served(request, self.opened.layers.iter().find_map(|layer| layer.node.schedule()));
+                recorder.served(request, chain::schedule(&self.opened.layers));
             }
             None => self.drives.iter().for_each(|drive| drive.served(request)),
         }
@@ -309,10 +284,8 @@ impl Simulation {
         if self.is_alone() {
             let mut drive = drives.swap_remove(0);
             let report = &mut drive.report;
-            report.block = opened.layers.iter().find_map(|layer| match layer.node.part() {
-                Part::Block(report) => Some(*report),
-                _ => None,
-            });
+            let mut sections = opened.layers.iter().map(Section::of);
+            report.block = sections.find_map(|section| section.part::<BlockReport>().cloned());
             (report.cpu, report.limited_by) = (cpu, report.limited_by.or(limit));
             report.notes.extend(on_threads);
             report.precompletion = reach.asking.as_deref().and_then(|asking| rig.precompletion(0, asking));
@@ -322,7 +295,7 @@ impl Simulation {
         host.notes.extend(on_threads);
         (host.cpu, host.limited_by) = (cpu, limit);
         host.chain = opened.layers.iter().map(Section::of).collect();
-        host.array = host.chain.iter().find_map(Section::array).cloned();
+        host.array = host.chain.iter().find_map(Section::part).cloned();
         host.notes.extend(notes_of_layers(&host, &drives));
         let details = recorder.map(|recorder| recorder.finish(outcome));
         Ok(Figures::Chain(Box::new(ChainFinished { host, drives, details })))

@@ -6,13 +6,13 @@ use nandscape_device_ftl_core::{PlacementReport, Stats};
 use nandscape_device_media::OpCounts;
 use nandscape_device_media::timing::Registers;
 use nandscape_device_ssd::{Resolved, Ssd};
+use nandscape_drive::Precondition;
 use nandscape_drive::breakdown::cause;
 use nandscape_lab_workload::{Direction, Outcome, Workload};
 use nandscape_sim::Time;
 use nandscape_sim::account::{Cause, Totals};
 
 use crate::aging::AgingReport;
-use crate::build::Precondition;
 use crate::damage::{Damage, Fault};
 use crate::host::{Moment, peak_rss_bytes};
 use crate::inputs::{Inputs, is_closed};

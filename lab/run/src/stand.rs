@@ -3,19 +3,18 @@
 use std::rc::Rc;
 
 use nandscape_drive::node::view;
-use nandscape_drive::{Drive, Node, QueueDrive, Role, Use};
+use nandscape_drive::{Drive, Node, Precondition, Progress, QueueDrive, Role, Use};
 use nandscape_host_block::BlockLayer;
 use nandscape_lab_workload::{JobSpec, PlacedBy, Workload};
 use nandscape_sim::Seed;
 
-use crate::build::Precondition;
 use crate::chain::{self, BlockOver, Instance, Layer, Opened, Opening};
 use crate::cpu::Host;
 use crate::host::Moment;
 use crate::precompletion::Asking;
 use crate::rig::{Rig, Wanted};
 use crate::saved::States;
-use crate::simulation::{Progress, RunError, Simulation};
+use crate::simulation::{RunError, Simulation};
 use crate::tap::Tally;
 
 /// See the file.

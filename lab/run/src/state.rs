@@ -1,9 +1,8 @@
 //! The state of a drive at the start, in words, and whether the workload keeps it.
 
+use nandscape_drive::Precondition;
 use nandscape_lab_workload::{Action, Distribution, JobSpec, Share, Tally, Workload};
 use nandscape_sim::units::Bytes;
-
-use crate::build::Precondition;
 
 /// The state, and how it came about.
 pub(crate) fn in_words(precondition: Precondition, unit_bytes: u64) -> String {

@@ -112,7 +112,7 @@ impl WatchedGroup {
         };
         let drives: Vec<DriveFinished> = self.drives.iter().zip(self.export.models()).zip(specs).map(finish).collect();
         let mut host = HostReport::of_clients(&outcome, load, seed);
-        host.array = sections.iter().find_map(Section::array).cloned();
+        host.array = sections.iter().find_map(Section::part).cloned();
         host.chain = sections;
         let of_drives: Vec<_> = drives.iter().map(|drive| (&*drive.name, &drive.report.notes[..])).collect();
         host.notes.extend(notes.into_iter().chain(notes_of_each(&of_drives)));

@@ -4,7 +4,7 @@
 
 use nandscape_device_media::Rule;
 use nandscape_device_ssd::Resolved;
-use nandscape_lab_run::chain::{Chain, check_over, drives_below};
+use nandscape_lab_run::chain::{Chain, check_over, drives_below, lowest_array};
 use nandscape_lab_run::{name_of_drive, takes_windows};
 use nandscape_layers_array::Config;
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ impl LayerInputs {
         };
         let drives = names.iter().map(of_drive).collect::<Result<Vec<_>, String>>()?;
         check_over(&layers, &drives[0]).map_err(|problem| format!("{}: {problem}", self.chain))?;
-        if let Some(array) = layers.first().and_then(|lowest| lowest.layer.array()) {
+        if let Some(array) = lowest_array(&layers) {
             names.iter().zip(&drives).try_for_each(|(name, drive)| takes_windows(&array.config, (name, drive)))?;
         }
         Ok(drives)

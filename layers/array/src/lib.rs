@@ -24,6 +24,9 @@
 //! | `journal` | records on the members, by which an array outlasts crashes |
 //! | `rebuild` | rebuilds on spares, and scrubs |
 //! | `stats` | counters |
+//! | `layer` | arrays as layers of a chain |
+//! | `report` | an array in the report of a run, and its metrics |
+//! | `history` | failures and rebuilds of members under a run |
 //!
 //! Left out: growing and reshaping; merging of sub-I/Os of neighbouring stripes; protection information and metadata.
 
@@ -34,7 +37,9 @@ mod failure;
 mod flight;
 mod front;
 mod geometry;
+mod history;
 mod journal;
+mod layer;
 pub mod level;
 mod locks;
 mod member;
@@ -43,6 +48,7 @@ pub mod parity;
 mod rails;
 mod read;
 mod rebuild;
+mod report;
 mod serve;
 mod stats;
 pub mod tail;
@@ -52,12 +58,15 @@ mod write;
 pub use array::{Array, ArrayError, Connection, Recovered};
 pub use config::{Config, ConfigError, JournalMode, WindowMode};
 pub use geometry::Geometry;
+pub use history::{MemberFailure, Rebuild};
 pub use journal::{Seen, Witness};
+pub use layer::ArrayLayer;
 pub use level::{Kind, Shape};
-pub use member::Member;
+pub use member::{ENTRIES, Member};
 pub use news::News;
 pub use rails::Rails;
 pub use rebuild::ScrubReport;
+pub use report::{ArrayReport, MemberReport, RailsReport, counters};
 pub use serve::LAYER;
 pub use stats::{MemberStats, Stats};
 pub use tail::Technique;

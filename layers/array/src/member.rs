@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_drive::{Completion, Drive};
+use nandscape_drive::{Completion, Drive, Node, Role, Use};
 use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::BUSY;
 
@@ -16,6 +16,21 @@ pub struct Member {
     pub reads: Option<Rc<dyn Drive>>,
     /// Its admin commands; without them, windows cannot be set on it.
     pub admin: Option<Rc<dyn Drive>>,
+}
+
+/// Entries of the queue pairs of an array to its members.
+pub const ENTRIES: u32 = 1_024;
+
+impl Member {
+    /// The connections of an array to a node. Without an admin queue, the member is not notified of windows.
+    ///
+    /// # Errors
+    /// When the node has no connection left.
+    pub fn on(node: &dyn Node, with_admin: bool) -> Result<Member, String> {
+        let connect = |role| node.connect(Use { role, entries: ENTRIES }).map_err(|refused| refused.to_string());
+        let admin = with_admin.then(|| node.connect(Use { role: Role::Admin, entries: ENTRIES }).ok()).flatten();
+        Ok(Member { io: connect(Role::Writes)?, reads: Some(connect(Role::Reads)?), admin })
+    }
 }
 
 /// The meaning of a member's answer.

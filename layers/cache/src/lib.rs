@@ -12,6 +12,8 @@
 //! | `loads` | reads of pages that are under way |
 //! | `writes` | pages that are being written |
 //! | `predict` | the predicted latency of a read |
+//! | `layer` | the cache as a layer of a chain |
+//! | `report` | the cache in the report of a run, and its metrics |
 //!
 //! The cache is write-through: a write ends when the drive below has completed it, and its whole pages stay in
 //! memory.
@@ -22,13 +24,17 @@
 
 mod cache;
 mod config;
+mod layer;
 mod loads;
 mod pages;
 mod predict;
 pub mod replacement;
+mod report;
 mod writes;
 
 pub use cache::{Cache, CacheError, Counters, LAYER};
 pub use config::{Config, ConfigError};
+pub use layer::CacheLayer;
 pub use pages::PAGE;
 pub use replacement::ReplacementKind;
+pub use report::CacheReport;

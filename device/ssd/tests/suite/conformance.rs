@@ -6,12 +6,12 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_device_controller::{Forward, FrontConfig, Offers, front_of};
+use nandscape_device_controller::{Forward, FrontConfig, front_of};
 use nandscape_device_ftl_core::Plant;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::conformance::{self, Deallocation, Load, Subject};
-use nandscape_drive::{Drive, DriveInfo, Io, QueueDrive, QueueId};
+use nandscape_drive::{Drive, DriveInfo, Io, Offers, QueueDrive, QueueId};
 use nandscape_sim::{Seed, Sim};
 
 /// A drive of two channels and eight planes, 16 MiB, quick enough to be run often.

@@ -3,16 +3,16 @@
 use std::any::{Any, TypeId};
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use nandscape_device_ahci::{Ahci, Config, Counters, Port};
-use nandscape_device_controller::Offers;
-use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use};
-use nandscape_layers_array::{Config as ArrayConfig, Shape};
+use nandscape_drive::layer::{Layer, LayerNode, LayerReport, Shown, full_key};
+use nandscape_drive::{Drive, DriveInfo, Node, Offers, Opening, Refused, Role, Use};
+use nandscape_layers_array::{ArrayLayer, Config as ArrayConfig, Shape};
+use nandscape_sim::figures::{count, percent};
 use nandscape_sim::units::Bytes;
 use nandscape_sim::{Sim, Time};
 use serde::Serialize;
-
-use super::{ArrayLayer, Layer, LayerNode, Opening, Part, placed};
 
 /// See the file.
 #[derive(Clone, PartialEq, Debug)]
@@ -47,7 +47,44 @@ pub(crate) struct Ports {
     pub(crate) chunk_bytes: u64,
 }
 
+impl LayerReport for AhciReport {
+    fn key(&self) -> &'static str {
+        "ahci"
+    }
+
+    fn json(&self) -> String {
+        serde_json::to_string(self).expect("plain data")
+    }
+
+    fn settings(&self) -> String {
+        format!("{} ports, chunks of {}", self.ports, Bytes(self.chunk_bytes))
+    }
+
+    fn shown(&self) -> Vec<Shown> {
+        let busy = |share: Option<f64>| percent(share.unwrap_or(0.0));
+        vec![Shown::Line(format!(
+            "uplink busy {} to the host, {} to the drives; {} commands waited for one of {} slots of their port",
+            busy(self.uplink_to_host),
+            busy(self.uplink_to_drives),
+            count(self.waited_for_slot),
+            self.slots
+        ))]
+    }
+}
+
 impl AhciLayer {
+    /// Of its word, such as `ahci:6`, with changes of its settings.
+    ///
+    /// # Errors
+    /// What is not valid, and what would be.
+    pub fn read(word: &str, set: &[String]) -> Result<AhciLayer, String> {
+        let ports = word.strip_prefix("ahci:").and_then(|ports| ports.parse().ok());
+        let mut layer = AhciLayer::new(ports.ok_or_else(|| format!("{word:?} is not valid; ahci:N is"))?)?;
+        let set_one = |change: &String| layer.config.set(&full_key("ahci", change)).map_err(|error| error.to_string());
+        set.iter().try_for_each(set_one)?;
+        Ok(layer)
+    }
+
     /// A controller of so many ports, with the usual settings.
     ///
     /// # Errors
@@ -167,25 +204,25 @@ impl Node for AhciNode {
 impl LayerNode for AhciNode {
     /// Several ports lie below an array. ATA has neither Copy nor deadlines.
     fn offers(&self, below: Offers) -> Offers {
-        placed(below)
+        below.placed()
     }
 
     fn begin(&self) {
         self.begun.set((self.sim.now(), self.ahci.counters()));
     }
 
-    fn part(&self) -> Part {
+    fn report(&self) -> Option<Arc<dyn LayerReport>> {
         let ((at, begun), now) = (self.begun.get(), self.ahci.counters());
         let elapsed = self.sim.now().since(at).ns() as f64;
         let share = |span: nandscape_sim::Span| (elapsed > 0.0).then(|| span.ns() as f64 / elapsed);
-        Part::Ahci(AhciReport {
+        Some(Arc::new(AhciReport {
             ports: self.ahci.ports().len() as u64,
             slots: self.settings.slots.into(),
             chunk_bytes: self.settings.chunk,
             uplink_to_host: share(now.to_host - begun.to_host),
             uplink_to_drives: share(now.to_drives - begun.to_drives),
             waited_for_slot: now.waited - begun.waited,
-        })
+        }))
     }
 
     fn is_at_rest(&self) -> bool {

@@ -14,26 +14,31 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use nandscape_device_controller::Offers;
 use nandscape_device_ftl_core::Stats;
 use nandscape_device_media::BlockId;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
-use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use, node};
+use nandscape_drive::layer::{Layer, LayerNode, LayerReport, Rest, Shown, only};
+use nandscape_drive::{Drive, DriveInfo, Node, Offers, Opening, Precondition, Refused, Role, Use, node};
 use nandscape_host_open_channel::{DieFifo, Means, OneWrite, OpenChannel};
 use nandscape_sim::Sim;
+use nandscape_sim::figures::{bytes, count};
 use serde::Serialize;
 
-use super::{Layer, LayerNode, LayerWords, ModelNode, Opening, Part, Rest};
-use crate::build::{Precondition, prepare};
+use super::words::OVER;
+use super::{LayerWords, ModelNode};
+use crate::build::prepare;
 use crate::host_ftl::{self, Chunks, HostFlash, Moving, Saved, Traffic};
 use crate::saved::check_can_rest;
 use crate::tap::Tap;
 
 /// The name of such layers that have none, as `ftl.` begins the keys of the drive's own FTL.
 pub(super) const NAME: &str = "host_ftl";
+/// What they are.
+pub(super) const WHAT: &str = "the FTL of a host over open-channel drives, the lowest layer";
 /// The word of `--over`.
-pub(super) const WORD: &str = "ftl";
+const WORD: &str = "ftl";
 
 /// The order of the commands of a die in the drive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -73,6 +78,17 @@ pub struct FtlLayer {
 }
 
 impl FtlLayer {
+    /// As it is given in a chain.
+    ///
+    /// # Errors
+    /// As [`FtlLayer::with`], and that it lies over some drives only.
+    pub fn read(words: &LayerWords) -> Result<FtlLayer, String> {
+        if !words.over.is_empty() {
+            return Err(format!("{OVER}{}: {WORD} lies over all drives; leave it out", words.over.join("+")));
+        }
+        FtlLayer::with(&words.set)
+    }
+
     /// With these settings, `KEY=VALUE` each.
     ///
     /// # Errors
@@ -239,10 +255,6 @@ impl Layer for FtlLayer {
         Some("it has the chunks to itself, and gives blocks")
     }
 
-    fn ftl(&self) -> Option<&FtlLayer> {
-        Some(self)
-    }
-
     fn holds(&self) -> bool {
         true
     }
@@ -263,8 +275,7 @@ impl Layer for FtlLayer {
     }
 
     fn open(&self, how: &Opening<'_>, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
-        let below = below.into_iter().next().ok_or("there is nothing below it")?;
-        Ok(self.open_over(how, &*below)?)
+        Ok(self.open_over(how, &*only(below)?)?)
     }
 }
 
@@ -303,6 +314,42 @@ pub struct FtlReport {
     pub chunk_resets: u64,
 }
 
+impl LayerReport for FtlReport {
+    fn key(&self) -> &'static str {
+        "ftl"
+    }
+
+    fn json(&self) -> String {
+        serde_json::to_string(self).expect("plain data")
+    }
+
+    fn settings(&self) -> String {
+        format!("{}, by {}", self.profile, self.commands)
+    }
+
+    fn shown(&self) -> Vec<Shown> {
+        let waf = self.waf.map_or("-".to_owned(), |waf| format!("{waf:.3}"));
+        let lost = match self.lost_bytes {
+            0 => String::new(),
+            lost => format!("; {} could not be read and are lost", bytes(lost as f64)),
+        };
+        let flash = format!(
+            "write amplification {waf}: {} written, {} programmed; {} blocks collected{lost}",
+            bytes(self.host_written_bytes as f64),
+            bytes(self.programmed_bytes as f64),
+            count(self.gc_blocks),
+        );
+        let link = format!(
+            "over the link: {} read, {} written; {} copied in the drive; {} chunks reset",
+            bytes(self.link_read_bytes as f64),
+            bytes(self.link_written_bytes as f64),
+            bytes(self.copied_bytes as f64),
+            count(self.chunk_resets)
+        );
+        vec![Shown::Line(flash), Shown::Line(link)]
+    }
+}
+
 /// Such an FTL at work.
 pub struct FtlNode {
     sim: Sim,
@@ -333,12 +380,7 @@ impl FtlNode {
         &self.profile
     }
 
-    /// What has crossed the link to the drive below.
-    pub fn traffic(&self) -> Traffic {
-        self.flash.traffic()
-    }
-
-    fn report(&self) -> FtlReport {
+    fn figures(&self) -> FtlReport {
         let (begun, traffic_before) = &*self.begun.borrow();
         let (stats, traffic) = (self.ssd.ftl_stats().since(begun), self.flash.traffic().since(traffic_before));
         let unit = u64::from(self.model.info().unit_bytes);
@@ -387,8 +429,19 @@ impl LayerNode for FtlNode {
         self.begun.replace((self.ssd.ftl_stats(), self.flash.traffic()));
     }
 
-    fn part(&self) -> Part {
-        Part::Ftl(Box::new(self.report()))
+    fn report(&self) -> Option<Arc<dyn LayerReport>> {
+        Some(Arc::new(self.figures()))
+    }
+
+    /// The traffic between it and the drive below.
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        let traffic = self.flash.traffic();
+        vec![
+            ("flash_link_read_bytes_total", traffic.read as f64),
+            ("flash_link_written_bytes_total", traffic.written as f64),
+            ("flash_copied_bytes_total", traffic.copied as f64),
+            ("flash_chunk_resets_total", traffic.resets as f64),
+        ]
     }
 
     fn check(&self) -> Result<(), String> {
@@ -401,10 +454,6 @@ impl LayerNode for FtlNode {
             self.ssd.come_to_rest().await;
             Ok(())
         })
-    }
-
-    fn ftl(&self) -> Option<&FtlNode> {
-        Some(self)
     }
 
     fn take_held(&self) -> Result<Vec<u8>, String> {

@@ -1,18 +1,18 @@
-//! Layers of a host over the drives of a run: FTLs of open-channel drives, arrays, block layers, page caches, in any order.
+//! Layers of a host over the drives of a run: FTLs of open-channel drives, arrays, block layers, page caches, in any order. What a layer is
+//! stands in [`nandscape_drive::layer`]; kinds that are no parts of devices are in crates of `layers`.
 //!
 //! | file | what |
 //! |---|---|
-//! | `mod` | the kinds' trait, and how layers are opened over drives |
+//! | `mod` | how layers are opened over drives |
+//! | `kinds` | the list of kinds |
 //! | `words` | a chain as text: `raid5:4,technique=tea2` |
 //! | `file` | a chain in a TOML file |
 //! | `tree` | which nodes a layer lies over |
 //! | `model` | the node at the bottom: a drive of this process |
-//! | `array` | arrays |
 //! | `ahci` | an AHCI controller over several drives |
-//! | `block` | a block layer with deadlines |
-//! | `cache` | a page cache |
 //! | `ftl` | the FTL of a host over an open-channel drive |
 //! | `section` | a layer's part of the report |
+//! | `json` | JSON of a layer, with its fields in their order |
 //!
 //! A layer that takes one node lies over each node below it; one that takes several takes them in groups, in order. A layer with `over` takes the
 //! drives and layers that it names. The jobs of a workload use what is at the top in turn.
@@ -20,193 +20,43 @@
 //! Left out: arrays in wall time, which open with their records ([`ArraySpec`](crate::ArraySpec)).
 
 mod ahci;
-mod array;
-mod block;
-mod cache;
 mod file;
 mod ftl;
+mod json;
+mod kinds;
 mod model;
 mod section;
 mod tree;
 mod words;
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nandscape_device_controller::Offers;
 use nandscape_device_ssd::Resolved;
-use nandscape_drive::Node;
 use nandscape_drive::breakdown::layer_name;
-use nandscape_layers_array::Schedule;
-use nandscape_sim::{Seed, Sim};
-use nandscape_wire_nvme::identify::DLFEAT_WRITE_ZEROES;
-use nandscape_wire_nvme::vendor::HINT_TIME;
+use nandscape_drive::{Node, Offers, node};
+use nandscape_layers_array::{Array, Schedule};
+use nandscape_sim::Sim;
 
 use crate::array_members::written_in_order;
-pub use crate::block::ManagedView;
-use crate::build::Precondition;
 use crate::record::Turns;
-use crate::simulation::Progress;
 
 pub(crate) use ahci::Ports;
 pub use ahci::{AhciLayer, AhciReport};
-pub use array::ArrayLayer;
-pub(crate) use array::member;
-pub use block::BlockOver;
-pub use cache::{CacheLayer, CacheReport};
 pub use ftl::{FtlLayer, FtlNode, FtlReport};
+pub use kinds::{Kind, kinds, kinds_in_words};
 pub use model::ModelNode;
+pub use nandscape_drive::Opening;
+pub use nandscape_drive::layer::{Layer, LayerNode, LayerReport, Shown};
+pub use nandscape_layers_array::ArrayLayer;
+pub use nandscape_layers_block::BlockOver;
+pub use nandscape_layers_cache::{CacheLayer, CacheReport};
 pub(crate) use section::names_of_members;
-pub use section::{Part, Section, drives_of_members, stacked};
+pub use section::{Section, drives_of_members, stacked};
 use tree::Top;
 pub(crate) use tree::{drives_of, instance, structure};
 pub use words::{Chain, LayerWords};
-
-/// How a layer is opened.
-pub struct Opening<'a> {
-    /// The simulation that it is part of.
-    pub sim: &'a Sim,
-    /// The name in breakdowns, which all of its instances share.
-    pub name: &'static str,
-    /// The name of the instance.
-    pub instance: &'a str,
-    /// Seed of everything random in the instance.
-    pub seed: Seed,
-    /// The state that a layer with flash begins in; drives below have their own.
-    pub precondition: Precondition,
-    /// Receives the progress of reaching that state.
-    pub progress: &'a dyn Progress,
-    /// The contents of a layer of its kind, from which it continues; empty if it begins anew.
-    pub held: &'a [u8],
-}
-
-impl<'a> Opening<'a> {
-    /// Of a new layer, called `name`.
-    pub fn new(sim: &'a Sim, name: &'a str) -> Opening<'a> {
-        Opening {
-            sim,
-            name: layer_name(name),
-            instance: name,
-            seed: Seed::new(1),
-            precondition: Precondition::None,
-            progress: &(),
-            held: &[],
-        }
-    }
-}
-
-/// A layer that is to be opened: its kind with its settings.
-pub trait Layer: Debug + Send + Sync {
-    /// What it is called among the layers of a chain, unless the user gives it a name.
-    fn kind(&self) -> &'static str;
-
-    /// Nodes that one of it takes. One that takes a single node lies over each.
-    fn takes(&self) -> usize {
-        1
-    }
-
-    /// The array, if it is one.
-    fn array(&self) -> Option<&ArrayLayer> {
-        None
-    }
-
-    /// The FTL of a host, if it is one.
-    fn ftl(&self) -> Option<&FtlLayer> {
-        None
-    }
-
-    /// Where it places data on what lies below, in words; `None` of one that passes addresses on. States fit where these agree.
-    fn layout(&self) -> Option<String> {
-        None
-    }
-
-    /// Whether it continues from contents that another one held.
-    fn holds(&self) -> bool {
-        false
-    }
-
-    /// Why no command on the chunks of an open-channel drive passes it; `None` of one that passes all of them.
-    fn keeps_from_chunks(&self) -> Option<&'static str> {
-        Some("it takes commands on blocks")
-    }
-
-    /// Its settings with their values, by key.
-    fn settings(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-
-    /// Opens one over `below`, as many nodes as it takes.
-    ///
-    /// # Errors
-    /// Why it cannot lie over these nodes, and what would be valid.
-    fn open(&self, how: &Opening<'_>, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String>;
-}
-
-/// A layer on its way to rest.
-pub type Rest<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + 'a>>;
-
-/// A layer that is open.
-pub trait LayerNode: Node {
-    /// Commands and fields that it passes, of those that the node below takes. The front of a chain completes all others with Invalid
-    /// Command Opcode. Below the lowest layer these are those of a model, also where a host's FTL lies over chunks.
-    fn offers(&self, below: Offers) -> Offers;
-
-    /// The measured phase begins: what is counted is counted from here on.
-    fn begin(&self) {}
-
-    /// Its part of the report.
-    fn part(&self) -> Part {
-        Part::Other
-    }
-
-    /// Checks its tables against each other.
-    ///
-    /// # Errors
-    /// The problem, in one sentence.
-    fn check(&self) -> Result<(), String> {
-        Ok(())
-    }
-
-    /// Whether nothing is under way in it that would change what it holds, or what lies below.
-    fn is_at_rest(&self) -> bool {
-        true
-    }
-
-    /// Brings flash that it manages to rest, once the layers above it are. No command follows.
-    ///
-    /// # Errors
-    /// Why it cannot come to rest.
-    fn come_to_rest(&self) -> Rest<'_> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-
-    /// The FTL of a host, if it is one.
-    fn ftl(&self) -> Option<&FtlNode> {
-        None
-    }
-
-    /// What it holds at rest, taken out of it for a saved state; nothing of a layer that begins anew. It is not used any more.
-    ///
-    /// # Errors
-    /// Why a new layer could not continue from here.
-    fn take_held(&self) -> Result<Vec<u8>, String> {
-        Ok(Vec::new())
-    }
-
-    /// The turns of the drives below, if they take turns.
-    fn turns(&self) -> Option<Turns> {
-        None
-    }
-
-    /// The windows of the drives below that are in force now.
-    fn schedule(&self) -> Option<Schedule> {
-        None
-    }
-}
 
 /// A layer of a chain, with the name that the user gave it.
 #[derive(Clone, Debug)]
@@ -304,24 +154,32 @@ pub fn offers(layers: &[Instance], of_drive: Offers) -> Offers {
     Offers { attributes: 0, ..top }
 }
 
-/// The turns that drives of these names take: those of the lowest layer that has some, if its members are these drives in order.
+/// The arrays among layers, the lowest first.
+pub(crate) fn arrays(layers: &[Instance]) -> impl Iterator<Item = (&Instance, Rc<Array>)> {
+    layers.iter().filter_map(|layer| Some((layer, node::view::<Array>(&*layer.node)?)))
+}
+
+/// The turns that drives of these names take: those of the lowest array that has some, if its members are these drives in order.
 pub(crate) fn turns(layers: &[Instance], drives: &[&str]) -> Option<Turns> {
-    let (layer, turns) = layers.iter().find_map(|layer| Some((layer, layer.node.turns()?)))?;
+    let (layer, turns) = arrays(layers).find_map(|(layer, array)| Some((layer, Turns::of(&array)?)))?;
     let below = |name: &str| layers.iter().find(|one| one.name == name).map(|one| &one.over[..]);
     let members = drives_of(&layer.over, drives, &below);
     members.iter().enumerate().all(|(number, drive)| *drive == Some(number)).then_some(turns)
 }
 
-/// Of a layer that places data elsewhere. It would have to split a Copy or a Write Uncorrectable, and sends commands of its own, which
-/// have no deadline.
-pub(crate) fn placed(below: Offers) -> Offers {
-    let dlfeat = below.dlfeat & !DLFEAT_WRITE_ZEROES;
-    Offers { copy: false, write_uncorrectable: false, dlfeat, attributes: 0, hints: 0, deadlines: false, ..below }
+/// The windows of the drives below the lowest array that sets some.
+pub(crate) fn schedule(layers: &[Instance]) -> Option<Schedule> {
+    arrays(layers).find_map(|(_, array)| array.schedule())
 }
 
-/// Of a layer that also completes reads with `BUSY` that would be late.
-fn answering(below: Offers) -> Offers {
-    Offers { hints: below.hints | HINT_TIME, deadlines: true, ..below }
+/// The array that is the lowest layer: its settings reach the drives.
+pub fn lowest_array(layers: &[Named]) -> Option<&ArrayLayer> {
+    layers.first()?.layer.as_kind()
+}
+
+/// The FTL of a host that is the lowest layer.
+pub(crate) fn lowest_ftl(layers: &[Named]) -> Option<&FtlLayer> {
+    layers.first()?.layer.as_kind()
 }
 
 /// Drives that layers, as [`Chain::resolve`] gives them, need below them, so that one is at the top.
@@ -331,7 +189,7 @@ pub fn drives_below(layers: &[Named]) -> usize {
 
 /// Whether the lowest layer is the FTL of a host: the flash below it has the state of a run through that layer only.
 pub fn is_over_chunks(layers: &[Named]) -> bool {
-    layers.first().is_some_and(|lowest| lowest.layer.ftl().is_some())
+    lowest_ftl(layers).is_some()
 }
 
 /// Checks that the lowest of some layers can lie over a drive.

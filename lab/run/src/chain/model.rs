@@ -7,10 +7,11 @@ use std::rc::Rc;
 use nandscape_device_ssd::{Resolved, Ssd};
 use nandscape_drive::{Drive, DriveInfo, Node, QueueDrive, QueueId, Refused, Role, Use};
 use nandscape_host_open_channel::Means;
+use nandscape_layers_block::ManagedView;
 use nandscape_sim::Sim;
 
 use crate::array::write_entries;
-use crate::block::ManagedView;
+use crate::block::managed;
 use crate::host_ftl::{self, Chunks};
 use crate::tap::{Listener, Tap};
 
@@ -109,7 +110,7 @@ impl Node for ModelNode {
         if self.profile.open_channel().is_some() {
             return None;
         }
-        let view = || Rc::new(ManagedView::of(&self.ssd, self.profile.priority()));
+        let view = || Rc::new(managed(&self.ssd, self.profile.priority()));
         (of == TypeId::of::<ManagedView>()).then(|| view() as Rc<dyn Any>)
     }
 }

@@ -1,31 +1,18 @@
 //! A layer's part of the report.
 
-use serde::Serialize;
+use std::sync::Arc;
 
-use super::{AhciReport, CacheReport, FtlReport, Instance, drives_of};
-use crate::array::ArrayReport;
-use crate::block::BlockReport;
+use nandscape_drive::layer::{LayerReport, Shown};
+use nandscape_layers_array::ArrayReport;
+use serde::ser::{Error as _, SerializeMap as _};
+use serde::{Serialize, Serializer};
 
-/// What a layer has counted in the measured phase, by its kind.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// An array.
-    Array(Box<ArrayReport>),
-    /// A block layer.
-    Block(Box<BlockReport>),
-    /// A page cache.
-    Cache(CacheReport),
-    /// An AHCI controller.
-    Ahci(AhciReport),
-    /// The FTL of a host.
-    Ftl(Box<FtlReport>),
-    /// One that counts nothing.
-    Other,
-}
+use super::json::Json;
+use super::{Instance, drives_of};
 
-/// A layer in the report.
-#[derive(Clone, Debug, Serialize)]
+/// A layer in the report. In JSON its figures stand under the [key](LayerReport::key) of its kind; `other` is null of a layer that counts
+/// nothing.
+#[derive(Clone, Debug)]
 pub struct Section {
     /// Its name; one of several over the nodes of a chain has a number, as in `block/2`.
     pub layer: String,
@@ -33,9 +20,8 @@ pub struct Section {
     pub over: Vec<String>,
     /// Its size, in bytes.
     pub bytes: u64,
-    /// What it has counted, under the name of its kind.
-    #[serde(flatten)]
-    pub part: Part,
+    /// What it has counted, if it counts anything.
+    pub report: Option<Arc<dyn LayerReport>>,
 }
 
 impl Section {
@@ -44,26 +30,49 @@ impl Section {
             layer: instance.name.clone(),
             over: instance.over.clone(),
             bytes: instance.node.info().bytes(),
-            part: instance.node.part(),
+            report: instance.node.report(),
         }
     }
 
     /// What it is called among others, as one of several over the nodes of a chain: an array by level and members.
     pub fn called(&self) -> &str {
-        match &self.part {
-            Part::Array(report) => &report.array,
-            Part::Ahci(_) | Part::Block(_) | Part::Cache(_) | Part::Ftl(_) | Part::Other => {
-                self.layer.split('/').next().unwrap_or_default()
-            }
-        }
+        let own = self.report.as_ref().and_then(|report| report.called());
+        own.unwrap_or_else(|| self.layer.split('/').next().unwrap_or_default())
     }
 
-    /// The array, if it is one.
-    pub fn array(&self) -> Option<&ArrayReport> {
-        match &self.part {
-            Part::Array(report) => Some(report),
-            Part::Ahci(_) | Part::Block(_) | Part::Cache(_) | Part::Ftl(_) | Part::Other => None,
+    /// The same with its main settings: `raid5:4 (base, chunks of 4KiB)`.
+    pub fn called_with_settings(&self) -> String {
+        let settings = self.report.as_ref().map(|report| report.settings()).filter(|settings| !settings.is_empty());
+        settings.map_or_else(|| self.called().to_owned(), |settings| format!("{} ({settings})", self.called()))
+    }
+
+    /// What it has counted, for people.
+    pub fn shown(&self) -> Vec<Shown> {
+        self.report.as_ref().map_or_else(Vec::new, |report| report.shown())
+    }
+
+    /// The figures of a layer of one kind, if it is one.
+    pub fn part<T: LayerReport>(&self) -> Option<&T> {
+        self.report.as_ref()?.as_kind()
+    }
+}
+
+impl Serialize for Section {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(4))?;
+        map.serialize_entry("layer", &self.layer)?;
+        map.serialize_entry("over", &self.over)?;
+        map.serialize_entry("bytes", &self.bytes)?;
+        match &self.report {
+            None => map.serialize_entry("other", &())?,
+            Some(report) => {
+                let json = report.json();
+                let json: Json = serde_json::from_str(&json)
+                    .map_err(|error| S::Error::custom(format!("layer {}: {json:?} is no JSON: {error}", self.layer)))?;
+                map.serialize_entry(report.key(), &json)?;
+            }
         }
+        map.end()
     }
 }
 
@@ -91,7 +100,7 @@ pub fn stacked(chain: &[Section], called: impl Fn(&Section) -> String) -> String
 
 /// The lowest array.
 fn lowest_array(chain: &[Section]) -> Option<&Section> {
-    chain.iter().find(|one| one.array().is_some())
+    chain.iter().find(|one| one.part::<ArrayReport>().is_some())
 }
 
 /// The drives, by number, that the members of the lowest array are, or lie over alone; none without an array.

@@ -5,13 +5,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use nandscape_device_controller::command_set::forward::BELOW;
-use nandscape_host_block::Config as BlockConfig;
 use nandscape_host_path::LAYER as HOST;
-use nandscape_layers_array::{Config as ArrayConfig, Shape};
-use nandscape_layers_cache::Config as CacheConfig;
 use serde::{Deserialize, Serialize};
 
-use super::{AhciLayer, ArrayLayer, BlockOver, CacheLayer, FtlLayer, Layer, Named, ftl, names, tree};
+use super::kinds::{Kind, forms, kinds};
+use super::{FtlLayer, Layer, Named, ftl, names, tree};
 use crate::host_report::DRIVE;
 use crate::tap::REMOTE;
 
@@ -36,14 +34,10 @@ pub struct LayerWords {
     pub set: Vec<String>,
 }
 
-/// The kinds, as they are written.
-const KINDS: &str = "block, cache, ftl, ahci:N, raid0:N, raid1:N, raid5:N, raid6:N and raid10:N";
 /// Before the names of the drives and layers that a layer lies over.
-const OVER: &str = "over=";
+pub(super) const OVER: &str = "over=";
 /// What breakdowns list next to the layers: a layer of such a name would merge with it.
 const OTHERS: [&str; 4] = [DRIVE, HOST, REMOTE, BELOW];
-/// Levels of arrays begin so.
-const LEVEL: &str = "raid";
 
 impl FromStr for LayerWords {
     type Err = String;
@@ -96,63 +90,20 @@ impl fmt::Display for LayerWords {
 }
 
 impl LayerWords {
-    fn is_block(&self) -> bool {
-        self.kind == "block"
+    /// Whether it is of the kind whose layers have this name.
+    fn is_of(&self, name: &str) -> bool {
+        Kind::of(&self.kind).is_some_and(|kind| kind.name == name)
     }
 
     /// The layer, with its settings.
     fn layer(&self) -> Result<Arc<dyn Layer>, String> {
-        let full = |prefix: &str, change: &String| match change.starts_with(&format!("{prefix}.")) {
-            true => change.clone(),
-            false => format!("{prefix}.{change}"),
-        };
-        match self.kind.as_str() {
-            "block" => {
-                let mut config = BlockConfig::default();
-                let set = |change: &String| config.set(&full("block", change)).map_err(|error| error.to_string());
-                self.set.iter().try_for_each(set)?;
-                let is_chosen = self.set.iter().any(|change| full("block", change).starts_with("block.predictor="));
-                Ok(Arc::new(BlockOver { config, is_chosen }))
-            }
-            "cache" => {
-                let mut config = CacheConfig::default();
-                let set = |change: &String| config.set(&full("cache", change)).map_err(|error| error.to_string());
-                self.set.iter().try_for_each(set)?;
-                Ok(Arc::new(CacheLayer { config }))
-            }
-            ftl::WORD if !self.over.is_empty() => {
-                Err(format!("{OVER}{}: {} lies over all drives; leave it out", self.over.join("+"), ftl::WORD))
-            }
-            ftl::WORD => Ok(Arc::new(FtlLayer::with(&self.set)?)),
-            kind if kind.starts_with("ahci") => {
-                let ports = kind.strip_prefix("ahci:").and_then(|ports| ports.parse().ok());
-                let mut layer = AhciLayer::new(ports.ok_or_else(|| format!("{kind:?} is not valid; ahci:N is"))?)?;
-                let set = |change: &String| layer.config.set(&full("ahci", change)).map_err(|error| error.to_string());
-                self.set.iter().try_for_each(set)?;
-                Ok(Arc::new(layer))
-            }
-            kind if kind.starts_with(LEVEL) => self.array(full),
-            kind => {
-                let mirror = if kind.starts_with("mirror") { "; a mirror is raid1:2" } else { "" };
-                Err(format!("there is no layer {kind:?}; valid are {KINDS}{mirror}"))
+        match Kind::of(&self.kind) {
+            Some(kind) => kind.read(self),
+            None => {
+                let mirror = if self.kind.starts_with("mirror") { "; a mirror is raid1:2" } else { "" };
+                Err(format!("there is no layer {:?}; valid are {}{mirror}", self.kind, forms()))
             }
         }
-    }
-
-    fn array(&self, full: impl Fn(&str, &String) -> String) -> Result<Arc<dyn Layer>, String> {
-        let shape: Shape = self.kind.parse().map_err(|error| format!("{error}"))?;
-        let mut config = ArrayConfig::default();
-        for change in self.set.iter().map(|change| full("array", change)) {
-            let key = change.split('=').next().unwrap_or_default().trim();
-            if ["array.journal", "array.force"].contains(&key) {
-                return Err(format!(
-                    "{key}: an array of a simulation is new in each run, and has no journal; leave it out"
-                ));
-            }
-            config.set(&change).map_err(|error| error.to_string())?;
-        }
-        config.check(shape).map_err(|error| error.to_string())?;
-        Ok(Arc::new(ArrayLayer { shape, config }))
     }
 }
 
@@ -172,7 +123,7 @@ impl FromStr for Chain {
         let layers = text.split_whitespace().map(str::parse).collect::<Result<Vec<LayerWords>, String>>()?;
         let chain = Chain { layers };
         match chain.layers.is_empty() {
-            true => Err(format!("there is no layer; valid are {KINDS}, with blanks between them")),
+            true => Err(format!("there is no layer; valid are {}, with blanks between them", forms())),
             false => chain.resolve().map(|_| chain),
         }
     }
@@ -212,7 +163,7 @@ impl Chain {
         // Two of a kind are numbered.
         let kind =
             name.rsplit_once('-').filter(|(_, number)| number.parse::<u32>().is_ok()).map_or(name, |(kind, _)| kind);
-        ["ahci", "array", "block", "cache", ftl::NAME].contains(&kind) || self.layers.iter().any(is_named)
+        kinds().iter().any(|one| one.name == kind) || self.layers.iter().any(is_named)
     }
 
     /// Takes the lowest layer out of it if that is the FTL of a host.
@@ -221,24 +172,24 @@ impl Chain {
     /// What is wrong with its settings.
     pub fn take_ftl(&mut self) -> Result<Option<FtlLayer>, String> {
         match self.layers.first() {
-            Some(words) if words.kind == ftl::WORD => FtlLayer::with(&self.layers.remove(0).set).map(Some),
+            Some(words) if words.is_of(ftl::NAME) => FtlLayer::with(&self.layers.remove(0).set).map(Some),
             _ => Ok(None),
         }
     }
 
     /// Whether the lowest layer is the FTL of a host.
     pub fn has_ftl(&self) -> bool {
-        self.layers.first().is_some_and(|words| words.kind == ftl::WORD)
+        self.layers.first().is_some_and(|words| words.is_of(ftl::NAME))
     }
 
     /// Whether an array is among them: what lies below it are its members, even a single drive.
     pub(crate) fn has_array(&self) -> bool {
-        self.layers.iter().any(|words| words.kind.starts_with(LEVEL))
+        self.layers.iter().any(|words| words.is_of("array"))
     }
 
     /// The firmware of FTLs of the host takes no time.
     pub fn without_delay(&mut self) {
-        let ftls = self.layers.iter_mut().filter(|words| words.kind == ftl::WORD);
+        let ftls = self.layers.iter_mut().filter(|words| words.is_of(ftl::NAME));
         ftls.for_each(|words| words.set.push("no-delay=true".to_owned()));
     }
 
@@ -248,7 +199,7 @@ impl Chain {
     /// As [`Chain::take`].
     pub fn take_with_block(&mut self, set: &[String]) -> Result<Vec<String>, String> {
         let is_of_block = |change: &String| change.trim_start().starts_with("block.");
-        if set.iter().any(is_of_block) && !self.layers.iter().any(LayerWords::is_block) {
+        if set.iter().any(is_of_block) && !self.layers.iter().any(|words| words.is_of("block")) {
             if self.layers.iter().any(|words| !words.over.is_empty()) {
                 return Err("a tree of layers names its block layer itself, as in block,deadline=2ms".to_owned());
             }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use nandscape_device_controller::Offers;
 use nandscape_device_ssd::Ssd;
+use nandscape_drive::Offers;
 use nandscape_layers_array::Schedule;
 use nandscape_sim::Executor;
 use nandscape_sim::units::Bytes;

@@ -3,8 +3,7 @@
 
 use std::rc::Rc;
 
-use nandscape_device_controller::Offers;
-use nandscape_drive::{Drive, DriveInfo, Names, Node, Refused, Role, Subsystem, Use};
+use nandscape_drive::{Drive, DriveInfo, Names, Node, Offers, Refused, Role, Subsystem, Use};
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::{Connect, Pairs};
 use nandscape_wire_nvme::Status;

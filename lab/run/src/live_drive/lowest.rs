@@ -4,9 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_device_controller::Offers;
 use nandscape_device_ssd::SavedDrive;
-use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use};
+use nandscape_drive::{Drive, DriveInfo, Node, Offers, Precondition, Refused, Role, Use};
 use nandscape_lab_workload::Served;
 use nandscape_layers_array::Array;
 use nandscape_sim::{Executor, Sim};
@@ -15,7 +14,6 @@ use nandscape_wire_nvme::Status;
 
 use super::far_chunks::FarFlash;
 use super::{Building, LowestSpec};
-use crate::build::Precondition;
 use crate::chain::{self, ModelNode, Named};
 use crate::live::{BuildError, DriveSpec, SsdExport, offers_of_model};
 use crate::remote::{self, Far, FarAdmin, RemoteSpec};
@@ -84,7 +82,7 @@ pub(super) fn build(
             (Place::Model(model), Rc::new(node))
         }
         LowestSpec::Unreadable(_, problem) => return Err(BuildError::Lowest(problem.clone())),
-        LowestSpec::Remote(spec) => match layers.first().and_then(|lowest| lowest.layer.ftl()) {
+        LowestSpec::Remote(spec) => match chain::lowest_ftl(layers) {
             Some(layer) => {
                 let flash = FarFlash { name: &spec.name, target: &spec.target, layer };
                 let (node, far, is_marked) = flash.connect(&sim).map_err(BuildError::Lowest)?;

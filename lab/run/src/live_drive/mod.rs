@@ -24,21 +24,18 @@ mod tree;
 
 use std::rc::Rc;
 
-use nandscape_device_controller::Offers;
 use nandscape_device_media::durable::StoreFile;
 use nandscape_device_ssd::{Resolved, SavedDrive};
-use nandscape_drive::{Names, Node};
+use nandscape_drive::{Names, Node, Offers, Precondition, Progress};
 use nandscape_sim::{Executor, Seed};
 use nandscape_transport_reactor::Connect;
 
 use crate::alone::User;
-use crate::build::Precondition;
 use crate::chain::{self, Chain, Named, Opening};
 use crate::live::{BuildError, DriveSpec};
 use crate::remote::RemoteSpec;
 use crate::saved::History;
 use crate::served_array::ArraySpec;
-use crate::simulation::Progress;
 
 pub(crate) use lowest::{Place, close};
 pub(crate) use tree::Tree;

@@ -3,19 +3,17 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_device_controller::Offers;
-use nandscape_drive::{DriveInfo, Node, node};
-use nandscape_host_block::BlockLayer;
+use nandscape_drive::{DriveInfo, Node, Offers};
 use nandscape_layers_array::{Array, Schedule};
 use nandscape_sim::{Executor, Sim};
 use nandscape_transport_reactor::{FaultCount, Order, Source};
 
 use super::lowest::{self, Lowest};
-use crate::chain::{self, Instance, Part, Section};
+use crate::chain::{self, FtlNode, Instance, Section};
 use crate::live::SsdExport;
 use crate::record::Turns;
+use crate::served_array::figures;
 use crate::served_array::orders::{drive_of, fault_of, is_scrub, obey, of_one, settings_of, unknown};
-use crate::served_array::{export, figures};
 use crate::tap::Listener;
 
 /// Counters by the names of metrics.
@@ -32,8 +30,8 @@ impl Tree {
     /// Of layers that are open over these drives, and what is at the top.
     pub(super) fn new(sim: &Sim, mut drives: Vec<Lowest>, (layers, top): (Vec<Instance>, Rc<dyn Node>)) -> Tree {
         for drive in &mut drives {
-            let made = |ftl: &chain::FtlNode| SsdExport::new(sim, ftl.ssd().clone(), ftl.profile().clone(), None);
-            let ftl = ftl_over(&layers, &drive.name).and_then(|layer| layer.node.ftl());
+            let made = |ftl: &FtlNode| SsdExport::new(sim, ftl.ssd().clone(), ftl.profile().clone(), None);
+            let ftl = ftl_over(&layers, &drive.name).and_then(|layer| layer.node.as_kind());
             drive.ftl = ftl.map(|ftl| Rc::new(made(ftl)));
         }
         Tree { drives, layers, top }
@@ -52,12 +50,12 @@ impl Tree {
     /// The FTL of a host over the only drive, with its name in breakdowns.
     pub(crate) fn ftl(&self) -> Option<(&'static str, &Rc<SsdExport>)> {
         let ftl = self.only()?.ftl.as_ref()?;
-        Some((self.layers.first()?.node.ftl()?.name(), ftl))
+        Some((self.layers.first()?.node.as_kind::<FtlNode>()?.name(), ftl))
     }
 
     /// Whether no layer lies over the drives, but for FTLs of a host.
     pub(crate) fn is_without_layers(&self) -> bool {
-        self.layers.iter().all(|layer| layer.node.ftl().is_some())
+        self.layers.iter().all(is_ftl)
     }
 
     /// What is at the top.
@@ -111,7 +109,7 @@ impl Tree {
 
     /// The windows of the drives that are in force now.
     pub(crate) fn schedule(&self) -> Option<Schedule> {
-        self.layers.iter().find_map(|layer| layer.node.schedule())
+        chain::schedule(&self.layers)
     }
 
     fn names(&self) -> Vec<&str> {
@@ -119,7 +117,7 @@ impl Tree {
     }
 
     pub(crate) fn arrays(&self) -> impl Iterator<Item = (&Instance, Rc<Array>)> {
-        self.layers.iter().filter_map(|layer| Some((layer, node::view::<Array>(&*layer.node)?)))
+        chain::arrays(&self.layers)
     }
 
     /// Of the drives together; of an only drive those of the layers, too: of two layers of a kind the upper one's, as those of each
@@ -129,14 +127,14 @@ impl Tree {
         for (name, value) in self.drives.iter().flat_map(|drive| self.of_drive(drive)) {
             *all.entry(name).or_insert(0.0) += value;
         }
-        self.layers.iter().filter(|_| self.only().is_some()).for_each(|layer| all.extend(counters(layer)));
+        self.layers.iter().filter(|_| self.only().is_some()).for_each(|layer| all.extend(layer.node.counters()));
         all
     }
 
     /// Of a drive, with the traffic between it and an FTL of a host.
     fn of_drive(&self, drive: &Lowest) -> Counters {
         let mut all = drive.counters();
-        all.extend(ftl_over(&self.layers, &drive.name).into_iter().flat_map(counters));
+        all.extend(ftl_over(&self.layers, &drive.name).into_iter().flat_map(|layer| layer.node.counters()));
         all
     }
 
@@ -166,7 +164,7 @@ impl Tree {
 
     /// Those of each layer.
     pub(crate) fn parts_of_layers(&self) -> impl Iterator<Item = (String, Counters)> {
-        self.layers.iter().map(|layer| (layer.name.clone(), counters(layer)))
+        self.layers.iter().map(|layer| (layer.name.clone(), layer.node.counters().into_iter().collect()))
     }
 
     pub(crate) fn read_only(&self) -> Option<String> {
@@ -244,35 +242,11 @@ impl Tree {
     }
 }
 
-/// The FTL of a host over a drive of this name.
-fn ftl_over<'a>(layers: &'a [Instance], drive: &str) -> Option<&'a Instance> {
-    layers.iter().find(|layer| layer.node.ftl().is_some() && layer.over == [drive])
+fn is_ftl(layer: &Instance) -> bool {
+    layer.node.as_kind::<FtlNode>().is_some()
 }
 
-/// What a layer has counted, by the names of metrics.
-fn counters(layer: &Instance) -> Counters {
-    if let Some(block) = node::view::<BlockLayer>(&*layer.node) {
-        return crate::block::counters(&block).into();
-    }
-    if let Some(array) = node::view::<Array>(&*layer.node) {
-        return export::counters(&array);
-    }
-    if let Some(traffic) = layer.node.ftl().map(chain::FtlNode::traffic) {
-        return Counters::from([
-            ("flash_link_read_bytes_total", traffic.read as f64),
-            ("flash_link_written_bytes_total", traffic.written as f64),
-            ("flash_copied_bytes_total", traffic.copied as f64),
-            ("flash_chunk_resets_total", traffic.resets as f64),
-        ]);
-    }
-    match layer.node.part() {
-        Part::Cache(cache) => Counters::from([
-            ("cache_hits_total", cache.hits as f64),
-            ("cache_misses_total", cache.misses as f64),
-            ("cache_loaded_pages_total", cache.loaded_pages as f64),
-            ("cache_evicted_pages_total", cache.evicted_pages as f64),
-            ("cache_reads_rejected_total", cache.rejected as f64),
-        ]),
-        Part::Ahci(_) | Part::Array(_) | Part::Block(_) | Part::Ftl(_) | Part::Other => Counters::new(),
-    }
+/// The FTL of a host over a drive of this name.
+fn ftl_over<'a>(layers: &'a [Instance], drive: &str) -> Option<&'a Instance> {
+    layers.iter().find(|layer| is_ftl(layer) && layer.over == [drive])
 }

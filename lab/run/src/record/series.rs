@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use nandscape_drive::percentile;
 use nandscape_lab_workload::{Direction, Served};
 use nandscape_sim::{Histogram, Span, Time};
 use serde::Serialize;
 
 use super::intervals::{Cell, Intervals};
-use crate::latency::percentile;
 
 /// The length of an interval of a short run.
 const FIRST: Span = Span::from_us(1);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use nandscape_layers_array::Schedule;
+use nandscape_layers_array::{Array, Schedule};
 use nandscape_sim::Time;
 
 use super::rows::Row;
@@ -22,6 +22,12 @@ pub struct Turns {
 }
 
 impl Turns {
+    /// Those of the members of an array; `None` if they have no windows.
+    pub(crate) fn of(array: &Array) -> Option<Turns> {
+        let ranges = usize::from(array.config().ranges).max(1);
+        array.turns().map(|places| Turns { places, ranges })
+    }
+
     /// Which window of a cycle a row has. `None` for spares, and for drives whose ranges share planes: they have each window, for one
     /// range or another.
     fn window_of(&self, row: Row) -> Option<usize> {

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use nandscape_device_ssd::Resolved;
+use nandscape_drive::Progress;
 use nandscape_sim::Executor;
 use nandscape_transport_reactor::recording::Reader;
 use nandscape_transport_reactor::{Export, Released};
@@ -16,7 +17,7 @@ use crate::latency::Latencies;
 use crate::live::{BuildError, LiveDrives};
 use crate::live_drive::LiveDrive;
 use crate::percentile::Percentile;
-use crate::simulation::{Observer, Progress};
+use crate::simulation::Observer;
 use crate::watched_group::{Described, GroupFinished, WatchedGroup};
 
 /// Drives that were served as one, replayed.

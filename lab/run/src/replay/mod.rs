@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use nandscape_device_ssd::ProfileError;
+use nandscape_drive::{Phase, Progress};
 use nandscape_lab_workload::Outcome;
 use nandscape_sim::trace::{Listener, chrome_json};
 use nandscape_sim::{Executor, Sim, Time};
@@ -39,7 +40,7 @@ use crate::percentile::Percentile;
 use crate::record::{Details, Recorder};
 use crate::report::Report;
 use crate::rig::FanOut;
-use crate::simulation::{Observer, Phase, Progress};
+use crate::simulation::Observer;
 use crate::watched::Watched;
 
 /// A recording to replay.

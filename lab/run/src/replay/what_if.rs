@@ -2,8 +2,8 @@
 
 use nandscape_device_media::Rule;
 use nandscape_device_ssd::{Profile, ProfileError};
+use nandscape_drive::Precondition;
 
-use crate::build::Precondition;
 use crate::live::{DriveSpec, LiveDrives, Rules};
 
 /// The key of rules for class and tenant.

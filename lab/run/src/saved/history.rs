@@ -1,10 +1,10 @@
 //! How a state came about: in words for people, and as figures.
 
+use nandscape_drive::Precondition;
 use nandscape_lab_workload::Workload;
 use nandscape_sim::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::build::Precondition;
 use crate::record::workload_lines;
 use crate::state;
 

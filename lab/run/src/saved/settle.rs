@@ -15,17 +15,18 @@ use std::rc::{Rc, Weak};
 
 use nandscape_device_ftl_core::Stats;
 use nandscape_device_ssd::{Profile, Resolved, Ssd};
-use nandscape_drive::Drive;
+use nandscape_drive::{Drive, Phase, Precondition, Progress};
 use nandscape_lab_workload::{Direction, Hooks, Limit, Runner, Served, Workload};
 use nandscape_sim::{Seed, Span};
 
 use super::StateError;
 use super::after::{Taken, take_all};
 use super::history::{History, Settled};
-use crate::build::{DriveError, Precondition};
+use crate::build::DriveError;
+use crate::chain::FtlNode;
 use crate::host::Moment;
 use crate::rig::{Rig, RigDrive, Wanted};
-use crate::simulation::{Phase, Progress, RunError, Simulation};
+use crate::simulation::{RunError, Simulation};
 use crate::stand::Stand;
 
 /// Write amplification of two windows is the same when it differs by less than this share.
@@ -66,7 +67,7 @@ pub(super) fn settle(
     let capacity = if tops.is_empty() { profile.capacity() } else { tops.iter().map(|top| top.info().bytes()).sum() };
     // Where hosts have the FTLs, these amplify writes.
     let ftls: Vec<Rc<Ssd>> =
-        stand.opened.layers.iter().filter_map(|layer| Some(layer.node.ftl()?.ssd().clone())).collect();
+        stand.opened.layers.iter().filter_map(|layer| Some(layer.node.as_kind::<FtlNode>()?.ssd().clone())).collect();
     let ssds = if ftls.is_empty() { stand.rig.ssds().cloned().collect() } else { ftls };
     let windows = Windows::new(load, capacity, ssds, progress.clone());
     let settled = bring(&mut stand.rig, load, &drives, &windows, Seed::new(run.seed))?;

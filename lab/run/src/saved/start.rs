@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
+use nandscape_drive::Progress;
 use nandscape_lab_workload::Workload;
 use nandscape_sim::Executor;
 
@@ -16,7 +17,7 @@ use crate::build::build_drive;
 use crate::chain::{self, Chain};
 use crate::host::Moment;
 use crate::rig::{RigDrive, Wanted};
-use crate::simulation::{Progress, RunError, Simulation};
+use crate::simulation::{RunError, Simulation};
 use crate::stand::Stand;
 
 /// Where the drive of a run begins.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nandscape_device_controller::Offers;
+use nandscape_drive::Offers;
 use nandscape_host_driver::nvme_tcp::NvmeTcp;
-use nandscape_layers_array::{Array, Recovered, WindowMode};
+use nandscape_layers_array::{Array, Recovered, counters};
 use nandscape_sim::{Executor, Span};
 use nandscape_transport_reactor::{Connect, Export, FaultCount, Fronted, Order, Source};
 use nandscape_wire_nvme::Status;
@@ -192,7 +192,7 @@ impl Fronted for ArrayExport {
 
 impl Export for ArrayExport {
     fn counters(&self) -> BTreeMap<&'static str, f64> {
-        counters(&self.array)
+        counters(&self.array).into_iter().collect()
     }
 
     fn parts(&self) -> Vec<(String, BTreeMap<&'static str, f64>)> {
@@ -230,39 +230,4 @@ impl Export for ArrayExport {
     fn faults(&self) -> Vec<FaultCount> {
         self.under.iter().flat_map(Under::faults).collect()
     }
-}
-
-/// What an array has counted, by the names of metrics.
-pub(crate) fn counters(array: &Array) -> BTreeMap<&'static str, f64> {
-    let stats = array.stats();
-    let busy = |count: usize| stats.busy.get(count..).unwrap_or_default().iter().sum::<u64>() as f64;
-    let (scrubbed, is_scrubbing) = array.scrubbed();
-    let rebuilt = array.rebuilding().map_or(1.0, |(_, share)| share);
-    let mut counters = BTreeMap::from([
-        ("array_stripe_reads_total", stats.stripe_reads as f64),
-        ("array_stripe_reads_busy_total", busy(1)),
-        ("array_stripe_reads_busy_twice_total", busy(2)),
-        ("array_stripe_reads_busy_thrice_total", busy(3)),
-        ("array_reads_sent_total", stats.reads as f64),
-        ("array_reads_extra_total", stats.extra_reads as f64),
-        ("array_reads_resubmitted_total", stats.resubmissions as f64),
-        ("array_reads_reconstructed_total", stats.reconstructions as f64),
-        ("array_stripe_writes_total", stats.stripe_writes as f64),
-        ("array_writes_sent_total", stats.writes as f64),
-        ("array_chunks_repaired_total", stats.repairs as f64),
-        ("array_chunks_condemned_total", stats.condemned as f64),
-        ("array_scrubbing", f64::from(u8::from(is_scrubbing))),
-        ("array_scrub_stripes", scrubbed.stripes as f64),
-        ("array_scrub_mismatches", scrubbed.mismatches as f64),
-        ("array_scrub_skipped", scrubbed.skipped as f64),
-        ("array_scrub_unreadable", scrubbed.unreadable as f64),
-        ("array_stripes_rebuilt_total", stats.rebuilt as f64),
-        ("array_members_missing", array.missing().len() as f64),
-        ("array_rebuilt_ratio", rebuilt),
-        ("array_lost", f64::from(u8::from(array.is_lost()))),
-    ]);
-    let is_refused = array.config().window_mode() != WindowMode::None && array.window().is_none();
-    counters.insert("array_windows_refused", f64::from(u8::from(is_refused)));
-    counters.extend(array.window().map(|window| ("array_window_ms", window.as_us() / 1e3)));
-    counters
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_device_media::durable::StoreFile;
-use nandscape_drive::{Drive, DriveInfo};
+use nandscape_drive::{Drive, DriveInfo, Progress};
 use nandscape_host_driver::nvme_tcp::NvmeTcp;
 use nandscape_layers_array::Member;
 use nandscape_sim::{Executor, Sim};
@@ -19,7 +19,6 @@ use crate::chain::{self, Chain};
 use crate::live::{BuildError, SsdExport};
 use crate::live_drive::{Building, LiveSpec, Place, Tree};
 use crate::remote::Far;
-use crate::simulation::Progress;
 use crate::tap::{Tail, Tap};
 
 /// Such a drive at work.
@@ -115,7 +114,7 @@ impl Under {
             Ok(tree) => tree,
             Err((info, _)) => return Ok(Member { io: Rc::new(Absent(*info)), reads: None, admin: None }),
         };
-        let member = chain::member(&*tree.top, true).map_err(|problem| format!("drive {}: {problem}", self.name()))?;
+        let member = Member::on(&*tree.top, true).map_err(|problem| format!("drive {}: {problem}", self.name()))?;
         let tap = |drive: Rc<dyn Drive>| -> Rc<dyn Drive> { Tap::over(sim, drive, self.tail.clone()) };
         Ok(Member { io: tap(member.io), reads: member.reads.map(tap), admin: member.admin })
     }

@@ -31,7 +31,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use nandscape_device_media::durable::{Owner, StoreFile};
-use nandscape_drive::{Drive, Names};
+use nandscape_drive::{Drive, Names, Progress};
 use nandscape_layers_array::{Config, JournalMode, Shape};
 use nandscape_sim::{Executor, Seed, Span};
 
@@ -45,7 +45,6 @@ use crate::forwarded::Forwarded;
 use crate::live::{BuildError, SsdExport, offers_of_model};
 use crate::live_drive::LiveSpec;
 use crate::remote::RemoteSpec;
-use crate::simulation::Progress;
 use crate::wall::settle;
 
 /// How long a drive of another server may answer nothing while the array is opened.
@@ -156,7 +155,7 @@ impl ArraySpec {
                 });
             }
         }
-        let offers = crate::chain::placed(offers_of_model(&array.info()));
+        let offers = offers_of_model(&array.info()).placed();
         let front = Forwarded::new(&sim, array.clone(), offers, self.names(seed))?;
         Ok(ArrayExport { array, under, front, unmarked })
     }

@@ -22,13 +22,12 @@ use std::sync::Arc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
-use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use};
+use nandscape_drive::{Drive, DriveInfo, Node, Precondition, Refused, Role, Use};
 use nandscape_sim::{Seed, Sim};
 use nandscape_transport_reactor::recording::Tape;
 
 use self::gate::Gate;
 use self::watch::{Watch, Watching};
-use crate::build::Precondition;
 use crate::chain::{self, Chain, LayerSettings, Named, Opened, Opening};
 use crate::host::Moment;
 use crate::rig::{Rig, RigDrive, Wanted};

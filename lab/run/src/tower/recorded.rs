@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use nandscape_drive::Precondition;
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::recording::{Kept, Recorder, Tape};
 
 use super::{Below, TowerError};
-use crate::build::Precondition;
 use crate::live::{DriveSpec, LiveDrives};
 use crate::rig::RigDrive;
 use crate::saved::FromState;

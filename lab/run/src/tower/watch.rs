@@ -125,7 +125,7 @@ impl Watch {
         let mut host = HostReport::of_clients(outcome, load.name.clone(), self.seed);
         host.workload_lines.clone_from(&load.lines);
         host.chain = self.opened.layers.iter().map(Section::of).collect();
-        host.array = host.chain.iter().find_map(Section::array).cloned();
+        host.array = host.chain.iter().find_map(Section::part).cloned();
         host.notes.extend(notes_of_layers(&host, &drives));
         let profile: Resolved = self.drives.first()?.given.profile.clone();
         let details = self.recorder.as_ref().map(|recorder| recorder.finish(outcome));
@@ -145,7 +145,7 @@ impl Listener for Watch {
         self.outcome.borrow_mut().record(direction, bytes, submitted, completed, completion);
         match &self.recorder {
             Some(recorder) => {
-                let schedule = self.opened.layers.iter().find_map(|layer| layer.node.schedule());
+                let schedule = chain::schedule(&self.opened.layers);
                 recorder.served(served, schedule);
             }
             None => self.drives.iter().for_each(|drive| drive.served(served)),

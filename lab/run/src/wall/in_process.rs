@@ -187,14 +187,13 @@ mod tests {
 
     use nandscape_device_ssd::Profile;
     use nandscape_drive::io::Sink;
-    use nandscape_drive::{Completion, HostMem, Io, Token};
+    use nandscape_drive::{Completion, HostMem, Io, Precondition, Token};
     use nandscape_wire_nvme::vendor::{NOTICE, NOTICES, Notices};
     use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
     use zerocopy::FromBytes as _;
 
     use super::super::pacer::Source as _;
     use super::*;
-    use crate::build::Precondition;
     use crate::chain::Chain;
     use crate::live::DriveSpec;
 

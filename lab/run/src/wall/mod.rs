@@ -44,12 +44,13 @@ mod windows;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_drive::{Drive, Issuer};
+use nandscape_drive::{Drive, Issuer, Phase, Progress};
 use nandscape_host_block::{BlockLayer, PredictorKind};
 use nandscape_host_driver::vfio_user::Signals;
 use nandscape_host_path::policy::PolicyKind;
 use nandscape_host_path::{Config as HostConfig, Window};
 use nandscape_lab_workload::{Hooks, JobSpec, PlacedBy, Runner, Workload};
+use nandscape_layers_block::BlockReport;
 use nandscape_sim::{Seed, Sim, Span};
 
 pub use alone::{alone_on_target, looked};
@@ -61,10 +62,8 @@ pub use server_cpu::ServerCpu;
 pub(crate) use settle::settle;
 pub use target::{Connection, on_target};
 
-use crate::block::BlockReport;
 use crate::host::Moment;
 use crate::placement::enable_streams;
-use crate::simulation::{Phase, Progress};
 use completions::Completions;
 use control::Control;
 use endpoint::{Connected, Connections, Wanted};

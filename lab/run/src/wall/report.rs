@@ -3,19 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use nandscape_drive::Stage;
+use nandscape_drive::{Latency, Stage};
 use nandscape_lab_workload::{Direction, Flow, Outcome, Tally, Workload};
+use nandscape_layers_block::BlockReport;
 use nandscape_sim::Span;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::completion_report::CompletionReport;
 use super::endpoint::Endpoint;
-use crate::block::BlockReport;
 use crate::flow::FlowReport;
 use crate::host::{Moment, peak_rss_bytes};
 use crate::inputs::{iodepth, is_closed};
-use crate::latency::Latency;
+use crate::latency;
 use crate::pressure::{self, Arrivals};
 use crate::record::workload_lines;
 use crate::report::{Host, SCHEMA, breakdown, failed_of, rejected_of};
@@ -136,7 +136,7 @@ impl WallReport {
             standstill_us,
             latency_us,
             latency_corrected_us,
-            operations_us: Latency::of_operations(outcome),
+            operations_us: latency::of_operations(outcome),
             breakdown_us: directions.iter().map(|way| (way.name(), told(outcome.tally(*way)))).collect(),
             waf: None,
             gc: None,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile as DriveProfile;
 use nandscape_host_path::Profile;
-use nandscape_lab_run::chain::{AhciReport, Chain, Part};
+use nandscape_lab_run::chain::{AhciReport, Chain, Section};
 use nandscape_lab_run::{HostReport, Precondition, RigDrive, Simulation};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
 use nandscape_sim::Seed;
@@ -46,11 +46,7 @@ fn host(changes: &[&str]) -> Option<Profile> {
 }
 
 fn ahci(report: &HostReport) -> AhciReport {
-    let part = report.chain.iter().find_map(|section| match section.part {
-        Part::Ahci(ahci) => Some(ahci),
-        _ => None,
-    });
-    part.expect("a controller")
+    *report.chain.iter().find_map(Section::part).expect("a controller")
 }
 
 fn near(what: &str, measured: f64, expected: f64, within: f64) {

@@ -10,7 +10,9 @@ use nandscape_device_ssd::{Profile, Resolved, Ssd};
 use nandscape_drive::conformance::{self, Load, Subject};
 use nandscape_drive::{Node, Role, Use};
 use nandscape_host_open_channel::{ChunkInfo, Geometry, Means, OpenChannel};
-use nandscape_lab_run::chain::{Chain, LayerNode, ModelNode, Opened, check_over, drives_below, is_over_chunks, open};
+use nandscape_lab_run::chain::{
+    Chain, LayerNode, ModelNode, Opened, check_over, drives_below, is_over_chunks, kinds, open,
+};
 use nandscape_lab_run::host_ftl::{self, Chunks};
 use nandscape_lab_run::{ChainFinished, DRIVE, Offers, Precondition, RigDrive, Simulation, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Workload};
@@ -126,6 +128,15 @@ fn passes(words: &[&str]) {
         .and_then(|()| conformance::once_each(&make, seed()))
         .and_then(|()| conformance::dropped_drive(&make, seed()))
         .unwrap_or_else(|what| panic!("{words:?}, seed {}: {what}", seed()));
+}
+
+/// A new kind joins those of which pairs and chains are drawn.
+#[test]
+fn every_kind_of_the_list_is_drawn() {
+    let drawn: Vec<&str> =
+        KINDS.into_iter().chain([FTL]).map(|word| chain(&[word]).resolve().unwrap()[0].layer.kind()).collect();
+    let missing: Vec<&str> = kinds().iter().map(|kind| kind.name).filter(|name| !drawn.contains(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Several drives in one simulation, a stripe over them: all times sum up, each drive has its own report, and the same
 //! inputs give the same bytes.
 
+use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::Profile;
 use nandscape_drive::{Completion, Drive, DriveInfo, HostMem, Io, Issuer, Node, Refused, Use};
-use nandscape_lab_run::chain::{Layer, LayerNode, Opening};
+use nandscape_lab_run::chain::{Layer, LayerNode, LayerReport, Opening, Section, Shown};
 use nandscape_lab_run::{DRIVE, Finished, HostReport, Offers, Precondition, RigDrive, RunError, Simulation, Wanted};
 use nandscape_lab_workload::{JobSpec, Limit, Rate, RateProcess, Workload};
 use nandscape_sim::{Seed, Sim, Span};
@@ -20,6 +22,15 @@ struct Stripe(usize);
 struct StripeNode {
     sim: Sim,
     below: Vec<Rc<dyn Node>>,
+    commands: Rc<Cell<u64>>,
+    begun: Cell<u64>,
+}
+
+/// What it has counted: no crate but this test knows its kind.
+#[derive(PartialEq, Debug)]
+struct StripeReport {
+    wide: usize,
+    commands: u64,
 }
 
 const OWN: Span = Span::from_us(3);
@@ -29,6 +40,7 @@ struct Striped {
     below: Rc<[Rc<dyn Drive>]>,
     chunk_blocks: u64,
     issuer: Rc<Issuer>,
+    commands: Rc<Cell<u64>>,
 }
 
 impl Layer for Stripe {
@@ -41,7 +53,7 @@ impl Layer for Stripe {
     }
 
     fn open(&self, how: &Opening<'_>, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
-        Ok(Rc::new(StripeNode { sim: how.sim.clone(), below }))
+        Ok(Rc::new(StripeNode { sim: how.sim.clone(), below, commands: Rc::default(), begun: Cell::new(0) }))
     }
 }
 
@@ -55,13 +67,40 @@ impl Node for StripeNode {
         let below = self.below.iter().map(|node| node.connect(wanted)).collect::<Result<Vec<_>, _>>()?;
         let chunk_blocks = u64::from(4_096 / below[0].info().lba_bytes);
         let (sim, issuer) = (self.sim.clone(), Rc::new(Issuer::new(&self.sim)));
-        Ok(Rc::new(Striped { sim, below: below.into(), chunk_blocks, issuer }))
+        Ok(Rc::new(Striped { sim, below: below.into(), chunk_blocks, issuer, commands: self.commands.clone() }))
     }
 }
 
 impl LayerNode for StripeNode {
     fn offers(&self, _: Offers) -> Offers {
         Offers::default()
+    }
+
+    fn begin(&self) {
+        self.begun.set(self.commands.get());
+    }
+
+    fn report(&self) -> Option<Arc<dyn LayerReport>> {
+        let commands = self.commands.get() - self.begun.get();
+        Some(Arc::new(StripeReport { wide: self.below.len(), commands }))
+    }
+}
+
+impl LayerReport for StripeReport {
+    fn key(&self) -> &'static str {
+        "stripe"
+    }
+
+    fn json(&self) -> String {
+        format!(r#"{{"wide":{},"commands":{}}}"#, self.wide, self.commands)
+    }
+
+    fn settings(&self) -> String {
+        format!("{} wide", self.wide)
+    }
+
+    fn shown(&self) -> Vec<Shown> {
+        vec![Shown::Line(format!("{} commands", self.commands))]
     }
 }
 
@@ -86,6 +125,7 @@ impl Drive for Striped {
     }
 
     fn submit(&self, io: Io) {
+        self.commands.set(self.commands.get() + 1);
         let (parts, begun) = (self.parts(&io.command), self.sim.now());
         let (sim, below, issuer) = (self.sim.clone(), self.below.clone(), self.issuer.clone());
         self.sim.spawn(async move {
@@ -161,6 +201,26 @@ fn layer_and_drive_sum_to_the_latency() {
             assert!(close(stages, layers[DRIVE]), "{drives} drives, {way}: {stages}");
         }
     }
+}
+
+#[test]
+fn a_layer_of_an_unknown_kind_has_its_part_of_the_report() {
+    let finished = run(&stack(2, "8k"));
+    let [section] = &host_of(&finished).chain[..] else { panic!("one layer") };
+    // Requests under way when the measured phase begins are counted by the workload, and not by the layer.
+    let commands = section.part::<StripeReport>().expect("a stripe").commands;
+    assert!((2_900..=3_000).contains(&commands), "{commands}");
+    assert_eq!(section.part(), Some(&StripeReport { wide: 2, commands }));
+    assert_eq!((section.called(), &*section.called_with_settings()), ("stripe", "stripe (2 wide)"));
+    assert_eq!(section.shown(), [Shown::Line(format!("{commands} commands"))]);
+    let of = |section: &Section| serde_json::to_string(section).unwrap();
+    let (over, bytes) = (r#""over":["drive-0","drive-1"]"#, section.bytes);
+    let expected =
+        format!(r#"{{"layer":"stripe",{over},"bytes":{bytes},"stripe":{{"wide":2,"commands":{commands}}}}}"#);
+    assert_eq!(of(section), expected);
+    let silent = Section { report: None, over: Vec::new(), ..section.clone() };
+    assert_eq!(of(&silent), format!(r#"{{"layer":"stripe","over":[],"bytes":{bytes},"other":null}}"#));
+    assert_eq!((&*silent.called_with_settings(), silent.shown()), ("stripe", Vec::new()));
 }
 
 #[test]

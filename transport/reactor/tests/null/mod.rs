@@ -4,9 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nandscape_device_controller::{Forward, NvmSubsystem, NvmeController, Offers};
+use nandscape_device_controller::{Forward, NvmSubsystem, NvmeController};
 use nandscape_drive::testing::INFO;
-use nandscape_drive::{Completion, Drive, DriveInfo, Io, Names, Subsystem};
+use nandscape_drive::{Completion, Drive, DriveInfo, Io, Names, Offers, Subsystem};
 use nandscape_sim::Sim;
 use nandscape_transport_reactor::handle::Figures;
 use nandscape_transport_reactor::{Connect, Export, QueueExport, Reactor};

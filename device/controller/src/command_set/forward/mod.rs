@@ -22,7 +22,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl_core::address::SECTOR;
 use nandscape_device_media::Priority;
-use nandscape_drive::{Assignments, Breakdown, Completion, Drive, DriveInfo, HostMem, Issuer};
+use nandscape_drive::{Assignments, Breakdown, Completion, Drive, DriveInfo, HostMem, Issuer, Offers};
 use nandscape_sim::credits::Credits;
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Sim, Span};
@@ -42,50 +42,6 @@ use crate::refusal::Refusal;
 
 /// The bits of CDW2 that are passed on with every command.
 const CLASS_AND_TENANT: u32 = Attributes::of(0xf, 0xfff).0;
-
-/// The features of a drive beyond Read, Write and Flush.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct Offers {
-    /// Compare.
-    pub compare: bool,
-    /// Dataset Management.
-    pub deallocate: bool,
-    /// Write Zeroes.
-    pub write_zeroes: bool,
-    /// Verify.
-    pub verify: bool,
-    /// Write Uncorrectable.
-    pub write_uncorrectable: bool,
-    /// Copy. Without it, the controller copies by reads and writes.
-    pub copy: bool,
-    /// How deallocated blocks read (DLFEAT of Identify Namespace).
-    pub dlfeat: u8,
-    /// Bits of CDW2 that it honours ([`Capabilities`](nandscape_wire_nvme::vendor::Capabilities)), which are passed on with reads. The
-    /// class and the tenant of every command are passed on.
-    pub attributes: u32,
-    /// Fields of completions that it fills, as there.
-    pub hints: u32,
-    /// Whether it honours the deadline of CDW3, which is then passed on with reads and writes.
-    pub deadlines: bool,
-}
-
-impl Offers {
-    /// What both of two drives have.
-    pub fn of_both(self, other: Offers) -> Offers {
-        Offers {
-            compare: self.compare && other.compare,
-            deallocate: self.deallocate && other.deallocate,
-            write_zeroes: self.write_zeroes && other.write_zeroes,
-            verify: self.verify && other.verify,
-            write_uncorrectable: self.write_uncorrectable && other.write_uncorrectable,
-            copy: self.copy && other.copy,
-            dlfeat: if self.dlfeat == other.dlfeat { self.dlfeat } else { 0 },
-            attributes: self.attributes & other.attributes,
-            hints: self.hints & other.hints,
-            deadlines: self.deadlines && other.deadlines,
-        }
-    }
-}
 
 /// See the module.
 pub struct Forward {

@@ -1,20 +1,27 @@
-//! Arrays, and Flash on Rails, as layers.
+//! Arrays, and Flash on Rails, as layers of a chain. An open array shows its [`Array`] as a view.
+//!
+//! Left out: arrays that keep records on their members, which a server opens.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use nandscape_device_controller::Offers;
-use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use};
-use nandscape_layers_array::{Array, Config, Member, Rails, Schedule, Shape, Stats, Technique};
+use nandscape_drive::layer::{Layer, LayerNode, LayerReport, full_key};
+use nandscape_drive::{Drive, DriveInfo, Node, Offers, Opening, Refused, Role, Use};
 use nandscape_sim::units::Bytes;
 use nandscape_sim::{Sim, Time};
 use nandscape_wire_nvme::Status;
 
-use super::{Layer, LayerNode, Opening, Part, placed};
-use crate::array::{ArrayReport, ENTRIES, RailsReport};
-use crate::array_history::History;
-use crate::record::Turns;
+use crate::array::Array;
+use crate::config::Config;
+use crate::history::History;
+use crate::level::Shape;
+use crate::member::{ENTRIES, Member};
+use crate::rails::Rails;
+use crate::report::{ArrayReport, RailsReport, counters};
+use crate::stats::Stats;
+use crate::tail::Technique;
 
 /// An array over drives or layers that hold zeros, of which nothing was read or written.
 #[derive(Clone, Debug)]
@@ -23,6 +30,28 @@ pub struct ArrayLayer {
     pub shape: Shape,
     /// Settings.
     pub config: Config,
+}
+
+impl ArrayLayer {
+    /// Of its level and members, such as `raid5:4`, with changes of its settings.
+    ///
+    /// # Errors
+    /// What is not valid, and what would be.
+    pub fn read(shape: &str, set: &[String]) -> Result<ArrayLayer, String> {
+        let shape: Shape = shape.parse().map_err(|error| format!("{error}"))?;
+        let mut config = Config::default();
+        for change in set.iter().map(|change| full_key("array", change)) {
+            let key = change.split('=').next().unwrap_or_default().trim();
+            if ["array.journal", "array.force"].contains(&key) {
+                return Err(format!(
+                    "{key}: an array of a simulation is new in each run, and has no journal; leave it out"
+                ));
+            }
+            config.set(&change).map_err(|error| error.to_string())?;
+        }
+        config.check(shape).map_err(|error| error.to_string())?;
+        Ok(ArrayLayer { shape, config })
+    }
 }
 
 impl Layer for ArrayLayer {
@@ -36,10 +65,6 @@ impl Layer for ArrayLayer {
 
     fn takes(&self) -> usize {
         self.shape.members + self.config.spares
-    }
-
-    fn array(&self) -> Option<&ArrayLayer> {
-        Some(self)
     }
 
     fn layout(&self) -> Option<String> {
@@ -58,7 +83,7 @@ impl Layer for ArrayLayer {
         if config.technique == Technique::Rails {
             return Ok(RailsNode::open(sim, config, &below)?);
         }
-        let members = below.iter().map(|node| member(&**node, true)).collect::<Result<Vec<_>, String>>()?;
+        let members = below.iter().map(|node| Member::on(&**node, true)).collect::<Result<Vec<_>, String>>()?;
         let array = Array::new(sim, self.shape, config, members).map_err(|error| error.to_string())?;
         let history = Rc::<History>::default();
         let (clock, told) = (sim.clone(), history.clone());
@@ -66,13 +91,6 @@ impl Layer for ArrayLayer {
         let begun = RefCell::new((sim.now(), array.stats()));
         Ok(Rc::new(ArrayNode { array, below, sim: sim.clone(), history, begun }))
     }
-}
-
-/// The connections of an array to one of its members. Without an admin queue, it is not notified of windows.
-pub(crate) fn member(node: &dyn Node, with_admin: bool) -> Result<Member, String> {
-    let connect = |role| node.connect(Use { role, entries: ENTRIES }).map_err(|refused| refused.to_string());
-    let admin = with_admin.then(|| node.connect(Use { role: Role::Admin, entries: ENTRIES }).ok()).flatten();
-    Ok(Member { io: connect(Role::Writes)?, reads: Some(connect(Role::Reads)?), admin })
 }
 
 /// Connections to each node.
@@ -108,17 +126,21 @@ impl Node for ArrayNode {
 
 impl LayerNode for ArrayNode {
     fn offers(&self, below: Offers) -> Offers {
-        placed(below)
+        below.placed()
     }
 
     fn begin(&self) {
         self.begun.replace((self.sim.now(), self.array.stats()));
     }
 
-    fn part(&self) -> Part {
+    fn report(&self) -> Option<Arc<dyn LayerReport>> {
         let (at, stats) = &*self.begun.borrow();
         let (member_failures, rebuilds) = (self.history.failures(*at), self.history.rebuilds(*at));
-        Part::Array(Box::new(ArrayReport { member_failures, rebuilds, ..ArrayReport::of(&self.array, stats) }))
+        Some(Arc::new(ArrayReport { member_failures, rebuilds, ..ArrayReport::of(&self.array, stats) }))
+    }
+
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        counters(&self.array)
     }
 
     fn is_at_rest(&self) -> bool {
@@ -134,15 +156,6 @@ impl LayerNode for ArrayNode {
             0 => Ok(Vec::new()),
             chunks => Err(format!("it knows {chunks} chunks that can no longer be read, which a new array would not")),
         }
-    }
-
-    fn turns(&self) -> Option<Turns> {
-        let ranges = usize::from(self.array.config().ranges).max(1);
-        self.array.turns().map(|places| Turns { places, ranges })
-    }
-
-    fn schedule(&self) -> Option<Schedule> {
-        self.array.schedule()
     }
 }
 
@@ -176,7 +189,7 @@ impl Node for RailsNode {
 
 impl LayerNode for RailsNode {
     fn offers(&self, below: Offers) -> Offers {
-        placed(below)
+        below.placed()
     }
 
     /// Both drives have all writes.
@@ -184,9 +197,9 @@ impl LayerNode for RailsNode {
         self.rails.is_at_rest()
     }
 
-    fn part(&self) -> Part {
+    fn report(&self) -> Option<Arc<dyn LayerReport>> {
         let (swaps, most_missed_bytes) = (self.rails.swaps(), self.rails.most_missed());
-        Part::Array(Box::new(ArrayReport {
+        Some(Arc::new(ArrayReport {
             array: "raid1:2".to_owned(),
             technique: Technique::Rails.name(),
             tolerates: 0,

@@ -1,44 +1,38 @@
 //! A host's page cache as a layer over each node. Directly over a block layer, it has that predict the reads of missing pages.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
-use nandscape_device_controller::Offers;
-use nandscape_drive::{Drive, DriveInfo, Node, Refused, Role, Use, node};
+use nandscape_drive::layer::{Layer, LayerNode, LayerReport, full_key, only};
+use nandscape_drive::{Drive, DriveInfo, Node, Offers, Opening, Refused, Role, Use, node};
 use nandscape_host_block::BlockLayer;
-use nandscape_layers_cache::{Cache, Config, Counters, PAGE};
-use serde::Serialize;
 
-use super::{Layer, LayerNode, Opening, Part};
+use crate::cache::Cache;
+use crate::config::Config;
+use crate::pages::PAGE;
+use crate::report::CacheReport;
 
 /// Entries of the queue pair of a cache.
 const ENTRIES: u32 = 1_024;
 
-/// See the file.
+/// A page cache that is to be opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CacheLayer {
     /// Settings.
     pub config: Config,
 }
 
-/// What a page cache has counted in the measured phase.
-#[derive(Copy, Clone, PartialEq, Debug, Serialize)]
-pub struct CacheReport {
-    /// Memory for pages, in bytes.
-    pub memory_bytes: u64,
-    /// Reads whose pages were all in memory.
-    pub hits: u64,
-    /// Reads that waited for the node below, or were rejected.
-    pub misses: u64,
-    /// Hits as a share of both; null without reads.
-    pub hit_ratio: Option<f64>,
-    /// Pages read from the node below.
-    pub loaded_pages: u64,
-    /// Pages that gave way to others.
-    pub evicted_pages: u64,
-    /// Reads that went to the node below unchanged, since a write to their pages was under way.
-    pub passed: u64,
-    /// Reads rejected because of their deadlines.
-    pub rejected: u64,
+impl CacheLayer {
+    /// With changes of its settings.
+    ///
+    /// # Errors
+    /// The setting that is not valid, and what would be.
+    pub fn read(set: &[String]) -> Result<CacheLayer, String> {
+        let mut config = Config::default();
+        let set_one = |change: &String| config.set(&full_key("cache", change)).map_err(|error| error.to_string());
+        set.iter().try_for_each(set_one)?;
+        Ok(CacheLayer { config })
+    }
 }
 
 impl Layer for CacheLayer {
@@ -60,7 +54,7 @@ impl Layer for CacheLayer {
 
     fn open(&self, how: &Opening<'_>, below: Vec<Rc<dyn Node>>) -> Result<Rc<dyn LayerNode>, String> {
         let (sim, name) = (how.sim, how.name);
-        let below = below.into_iter().next().ok_or("there is nothing below it")?;
+        let below = only(below)?;
         let config = Config { layer: name, ..self.config.clone() };
         let connected = below.connect(Use { role: Role::Any, entries: ENTRIES });
         let drive = connected.map_err(|refused| refused.to_string())?;
@@ -133,18 +127,61 @@ impl LayerNode for CacheNode {
         self.cache.count_anew();
     }
 
-    fn part(&self) -> Part {
-        let Counters { hits, misses, loaded, evicted, passed } = self.cache.counters();
-        let all = hits + misses;
-        Part::Cache(CacheReport {
-            memory_bytes: self.memory,
-            hits,
-            misses,
-            hit_ratio: (all > 0).then(|| hits as f64 / all as f64),
-            loaded_pages: loaded,
-            evicted_pages: evicted,
-            passed,
-            rejected: self.cache.counted().rejected,
-        })
+    fn report(&self) -> Option<Arc<dyn LayerReport>> {
+        Some(Arc::new(CacheReport::of(&self.cache, self.memory)))
+    }
+
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        CacheReport::of(&self.cache, self.memory).metrics()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_drive::testing::{FakeDrive, INFO, Servers};
+    use nandscape_drive::{HostMem, Issuer};
+    use nandscape_sim::{Executor, Span};
+    use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
+
+    use super::*;
+
+    struct Plain(Rc<FakeDrive<Span>>);
+
+    impl Node for Plain {
+        fn info(&self) -> DriveInfo {
+            INFO
+        }
+
+        fn connect(&self, _: Use) -> Result<Rc<dyn Drive>, Refused> {
+            Ok(self.0.connect())
+        }
+    }
+
+    #[test]
+    fn a_cache_continues_from_what_another_one_held() {
+        let mut executor = Executor::new();
+        let sim = executor.sim();
+        let layer = CacheLayer::read(&["memory=64KiB".to_owned()]).expect("a valid size");
+        let open = |held| {
+            let drive = FakeDrive::new(&sim, INFO, Servers::Unlimited, Span::from_us(9));
+            layer.open(&Opening { held, ..Opening::new(&sim, "cache") }, vec![Rc::new(Plain(drive))])
+        };
+        let read = |node: &Rc<dyn LayerNode>| {
+            let (drive, issuer) = (node.connect(Use { role: Role::Any, entries: 8 }).unwrap(), Issuer::new(&sim));
+            let read = SubmissionEntry::blocks(IoOpcode::READ, 1, 8, 8);
+            async move { issuer.execute(&*drive, read, HostMem::none()).await.status.is_success() }
+        };
+        let first = open(&[]).unwrap();
+        assert!(executor.block_on(read(&first)).unwrap() && first.is_at_rest());
+        let held = first.take_held().unwrap();
+        assert_eq!(held.len(), HEAD, "a page without contents");
+        let second = open(&held).unwrap();
+        assert!(executor.block_on(read(&second)).unwrap());
+        for (node, hits) in [(first, 0), (second, 1)] {
+            let report = node.report().unwrap();
+            let cache: &CacheReport = report.as_kind().unwrap();
+            assert_eq!((cache.hits, cache.misses, &*report.settings()), (hits, 1 - hits, "64KiB"));
+        }
+        assert_eq!(open(&held[1..]).map(drop), Err("its pages are cut short".to_owned()));
     }
 }

@@ -4,9 +4,11 @@
 
 use std::cell::RefCell;
 
-use nandscape_layers_array::{News, Shape};
 use nandscape_sim::Time;
 use serde::Serialize;
+
+use crate::level::Shape;
+use crate::news::News;
 
 /// A member that has failed.
 #[derive(Copy, Clone, PartialEq, Debug, Serialize)]
