@@ -7,6 +7,7 @@ mod hostile;
 mod memcached;
 mod remote;
 mod replace;
+mod side_by_side;
 mod suite;
 
 use std::cell::{Cell, RefCell};
