@@ -9,6 +9,7 @@ mod remote;
 mod replace;
 mod side_by_side;
 mod suite;
+mod traffic;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -31,10 +31,10 @@ fn ctl(folder: &Path, words: &[&str]) -> std::io::Result<Output> {
 }
 
 /// The events of a dashboard.
-struct Events(BufReader<UnixStream>);
+pub(crate) struct Events(BufReader<UnixStream>);
 
 impl Events {
-    fn open(socket: &Path) -> Events {
+    pub(crate) fn open(socket: &Path) -> Events {
         let mut stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         stream.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -56,7 +56,7 @@ impl Events {
     }
 
     /// The next event of a name, which comes within a minute.
-    fn until(&mut self, name: &str) -> Value {
+    pub(crate) fn until(&mut self, name: &str) -> Value {
         // Frames come four times a second.
         let mut others = 0..300;
         loop {
