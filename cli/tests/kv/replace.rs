@@ -194,6 +194,46 @@ fn a_server_ends_during_a_replacement() {
     assert!(!orders.remove(0).wait().unwrap().success());
 }
 
+/// A drive is one drive of a store, whatever URL names it, and mirrors are of two drives.
+#[test]
+fn a_drive_takes_one_place() {
+    let (folder, mut drives) = (tempfile::tempdir().unwrap(), (1..5).map(Drive::start).collect::<Vec<_>>());
+    let control = folder.path().join("m.control");
+    let args = [&ALL[..], &["--control", control.to_str().unwrap()]].concat();
+    let (server, _) = start(folder.path(), &drives.iter().collect::<Vec<_>>(), 2, &args);
+    let mut client = Client::connect(folder.path());
+    set(&mut client, 0..200, 0);
+    for lost in [3, 1] {
+        drop(drives.remove(lost).kill());
+    }
+    set(&mut client, 0..100, 1);
+    until_lost(&mut client, 2);
+    let [d0, d2] = [0, 1].map(|place: usize| &drives[place].url);
+    let same = format!("{d2}?namespace=1");
+    refused(replace(folder.path(), "d1", &same), &format!("{same} is the namespace of drive d2; another one is valid"));
+    let on_the_same = "is a namespace of the same drive as drive d0, whose items it is to protect; a namespace of another drive is valid";
+    refused(replace(folder.path(), "d1", &format!("{d0}?namespace=2")), on_the_same);
+    // The look at a large empty drive takes long: one order waits for it, and the other one, whichever comes later, is rejected.
+    let new = Drive::start_large(9);
+    let begin = |drive: &str| {
+        let mut order = order(folder.path(), drive, &new.url);
+        order.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut orders = vec![begin("d1"), begin("d3")];
+    let ended = loop {
+        match orders.iter_mut().position(|order| order.try_wait().unwrap().is_some()) {
+            Some(ended) => break orders.remove(ended),
+            None => std::thread::yield_now(),
+        }
+    };
+    refused(ended.wait_with_output(), &format!("{} is about to be drive d", new.url));
+    check(&mut client, 0..100, 1);
+    check(&mut client, 100..200, 0);
+    drop(client);
+    end(server);
+    assert!(!orders.remove(0).wait().unwrap().success());
+}
+
 /// A drive in a file of the server's folder is made anew. Afterwards it has all items, also after `kill -9`.
 #[test]
 fn a_lost_drive_of_the_process_is_made_anew_while_clients_are_served() {
