@@ -11,9 +11,13 @@ use super::client::Client;
 use crate::failure::Failure;
 use crate::numbers::whole_32;
 
+const WATERMARKS: &str = "gc.watermarks";
+const RUN: &str = "gc.run";
+
 /// Order garbage collection: watermarks, runs, reads without internal work in their way.
 ///
-/// For drives with one FTL, ftl.kind = "page", without parity stripes. Hosts give the same orders by vendor commands: docs/nvme.md.
+/// For FTLs of ftl.kind = "page", without parity stripes: of a drive with several, --member names one. Hosts give the same orders by vendor
+/// commands: docs/nvme.md.
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "\
@@ -50,7 +54,7 @@ struct DriveArgs {
     /// The drive by its name; not needed where the server has one drive
     #[arg(long = "drive", value_name = "NAME")]
     name: Option<String>,
-    /// A drive below its arrays, by its name; without it an array passes the order to all of them
+    /// A drive below its arrays, or one FTL of several, by its name; without it the order is for all of them
     #[arg(long, value_name = "NAME")]
     member: Option<String>,
 }
@@ -61,6 +65,7 @@ Examples:
   nandscape ctl gc status n.control
   nandscape ctl gc status n.control --drive b --json
   nandscape ctl gc status n.control --member drive-1
+  nandscape ctl gc status n.control --member even
 
 Exit status: 0 when printed, 1 when the server has ended or does not answer in time, 2 for bad usage, a path at which no server listens,
 or a drive that takes no such orders.")]
@@ -92,7 +97,7 @@ struct WatermarksArgs {
 
 #[derive(Args)]
 #[command(after_help = "\
-With --member, one drive below an array collects, and the others keep serving. The order returns at once. The drive ignores the
+With --member, one drive below an array or one FTL of several collects, and the others keep serving. The order returns at once. The drive ignores the
 order if the free blocks have reached the high watermark. A second run replaces the first; 0s ends it.
 
 Examples:
@@ -134,22 +139,30 @@ struct Status {
     high: u64,
     is_collecting: bool,
     is_ready: bool,
+    /// Whether the drive accepted the last run; `None` before the first.
+    has_run: Option<bool>,
+}
+
+/// An FTL that takes orders.
+struct Found {
+    name: String,
+    /// What stands before its settings.
+    prefix: String,
+    status: Status,
 }
 
 pub(super) fn run(args: &GcArgs) -> Result<(), Failure> {
     match &args.order {
         GcOrder::Status(StatusArgs { drive }) => drive.ask(None, Status::text),
         GcOrder::Watermarks(WatermarksArgs { drive, low, high }) => {
-            drive.ask(Some(("gc.watermarks", &format!("{low}-{high}"))), Status::text)
+            drive.ask(Some((WATERMARKS, &format!("{low}-{high}"))), Status::text)
         }
         GcOrder::Run(RunArgs { drive, time }) => {
-            drive.ask(Some(("gc.run", &format!("{}ns", time.ns()))), |status| match status.free >= status.high {
-                true => format!(
-                    "no run: {} blocks are free, and the high watermark is {}\n",
-                    count(status.free),
-                    count(status.high)
-                ),
-                false => status.text(),
+            drive.ask(Some((RUN, &format!("{}ns", time.ns()))), |status| match status.has_run {
+                Some(false) => {
+                    format!("no run: the free blocks had reached the high watermark, which is {}\n", count(status.high))
+                }
+                _ => status.text(),
             })
         }
         GcOrder::Ready(ReadyArgs { drive }) => {
@@ -165,28 +178,25 @@ impl DriveArgs {
     /// Sends an order, if there is one, and prints the drive's state afterwards.
     fn ask(&self, order: Option<(&str, &str)>, words: impl Fn(&Status) -> String) -> Result<(), Failure> {
         let mut client = self.server.connect()?;
+        let mut all = self.find(&mut client)?;
         if let Some((key, value)) = order {
-            let key = self.key(key);
+            let prefix = self.member.as_ref().and(all.first()).map_or("", |only| &only.prefix);
+            let key = format!("{prefix}{key}");
             client.order("set", &[("drive", self.name.as_deref()), ("key", Some(&key)), ("value", Some(value))])?;
+            all = self.find(&mut client)?;
         }
-        let all = self.status(&mut client)?;
         match &all[..] {
-            [(_, only)] => self.server.print(&only.json(), |_| words(only)),
+            [only] => self.server.print(&only.status.json(), |_| words(&only.status)),
             all => {
-                let json: Value = all.iter().map(|(name, status)| (name.clone(), status.json())).collect();
-                let text = |(name, status): &(String, Status)| format!("{name}:\n{}", words(status));
+                let json: Value = all.iter().map(|one| (one.name.clone(), one.status.json())).collect();
+                let text = |one: &Found| format!("{}:\n{}", one.name, words(&one.status));
                 self.server.print(&json, |_| all.iter().map(text).collect::<Vec<_>>().join("\n"))
             }
         }
     }
 
-    /// A setting by the name that the server knows it by.
-    fn key(&self, key: &str) -> String {
-        self.member.as_ref().map_or_else(|| key.to_owned(), |member| format!("{member}.{key}"))
-    }
-
-    /// The states of the drive, or of each drive below an array unless one is chosen, by name.
-    fn status(&self, client: &mut Client) -> Result<Vec<(String, Status)>, Failure> {
+    /// The FTLs that an order is for: that of the drive, or those below an array or of a drive with several unless one is chosen.
+    fn find(&self, client: &mut Client) -> Result<Vec<Found>, Failure> {
         let socket = self.server.socket.display();
         let (settings, statistics) = (client.order("settings", &[])?, client.order("statistics", &[])?);
         let names: Vec<&str> = super::each(&settings).into_iter().filter_map(|drive| drive["name"].as_str()).collect();
@@ -205,42 +215,52 @@ impl DriveArgs {
         };
         let settings = &settings["settings"];
         let below = members(settings);
-        let of = |member: &str| {
-            let status = Status::of(&settings[format!("{member}.gc.watermarks")], &figures["parts"][member]);
-            status.map(|status| (member.to_owned(), status))
+        let of = |&(member, prefix): &(&str, &str)| {
+            let status = Status::of(settings, prefix, &figures["parts"][member])?;
+            Some(Found { name: member.to_owned(), prefix: prefix.to_owned(), status })
         };
-        let alone = Status::of(&settings["gc.watermarks"], &figures["counters"]).map(|status| (name.clone(), status));
+        let alone = Status::of(settings, "", &figures["counters"]);
         let found = match (&self.member, alone) {
-            (Some(member), _) => of(member).into_iter().collect(),
-            (None, Some(alone)) => vec![alone],
-            (None, None) => below.iter().filter_map(|member| of(member)).collect::<Vec<_>>(),
+            (Some(member), _) => below.iter().filter(|(name, _)| name == member).filter_map(of).collect(),
+            (None, Some(status)) => vec![Found { name: name.clone(), prefix: String::new(), status }],
+            (None, None) => below.iter().filter_map(of).collect::<Vec<_>>(),
         };
         if !found.is_empty() {
             return Ok(found);
         }
         let problem = match (&self.member, below.is_empty()) {
             (Some(member), false) => format!(
-                "{name} has no drive {member:?} that takes orders for its garbage collection; --member is one of {}",
-                below.join(", ")
+                "{name} has no drive or FTL {member:?} that takes orders for its garbage collection; --member is one of {}",
+                below.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
             ),
-            _ => format!(
-                "{name} takes no orders for its garbage collection; drives with one FTL, ftl.kind = \"page\", without parity stripes do"
+            _ if figures["counters"]["remote_connected"].is_number() => format!(
+                "{name} is a remote drive; give the order where it is served. A memcached server with --policy gc_control orders its \
+                 drives' collections itself"
+            ),
+            (Some(member), true) => format!(
+                "{name} has no parts, and --member is {member:?}; an array of drives with ftl.kind = \"page\", or a drive with several \
+                 such FTLs, has parts"
+            ),
+            (None, _) => format!(
+                "{name} takes no orders for its garbage collection; FTLs of ftl.kind = \"page\", without parity stripes, do"
             ),
         };
         Err(Failure::Input(anyhow::anyhow!("{socket}: {problem}")))
     }
 }
 
-/// The drives below an array that take orders, by its settings.
-fn members(settings: &Value) -> Vec<&str> {
+/// The drives below an array, or FTLs of a drive, that take orders, by its settings: each with what stands before its settings.
+fn members(settings: &Value) -> Vec<(&str, &str)> {
     let keys = settings.as_object().into_iter().flat_map(|settings| settings.keys());
-    keys.filter_map(|key| key.strip_suffix(".gc.watermarks")).collect()
+    let prefixes = keys.filter_map(|key| key.strip_suffix(WATERMARKS));
+    prefixes.filter_map(|prefix| Some((prefix.strip_suffix(['.', ':'])?, prefix))).collect()
 }
 
 impl Status {
-    /// As the setting of its watermarks and counters have it; `None` where a drive has none.
-    fn of(watermarks: &Value, counters: &Value) -> Option<Status> {
-        let (low, high) = watermarks.as_str()?.split_once('-')?;
+    /// As settings behind a prefix and counters have it; `None` where there are none.
+    fn of(settings: &Value, prefix: &str, counters: &Value) -> Option<Status> {
+        let setting = |key: &str| settings[format!("{prefix}{key}")].as_str();
+        let (low, high) = setting(WATERMARKS)?.split_once('-')?;
         let figure = |name: &str| counters[name].as_f64().map(|figure| figure as u64);
         Some(Status {
             user_bytes: figure("user_bytes")?,
@@ -251,6 +271,7 @@ impl Status {
             high: high.parse().ok()?,
             is_collecting: figure("gc_running")? > 0,
             is_ready: figure("ready_for_read")? > 0,
+            has_run: setting(RUN).map(|answer| answer == "accepted"),
         })
     }
 
@@ -259,7 +280,7 @@ impl Status {
             "user_bytes": self.user_bytes, "device_bytes": self.device_bytes, "block_bytes": self.block_bytes,
             "blocks": self.device_bytes / self.block_bytes.max(1), "free_blocks": self.free,
             "low_watermark": self.low, "high_watermark": self.high,
-            "gc_running": self.is_collecting, "ready_for_read": self.is_ready,
+            "gc_running": self.is_collecting, "ready_for_read": self.is_ready, "last_run_accepted": self.has_run,
         })
     }
 
@@ -287,19 +308,22 @@ mod tests {
 
     #[test]
     fn a_status_is_what_settings_and_counters_say() {
-        let watermarks = json!("3-7");
+        let settings = json!({ "even:gc.watermarks": "3-7", "even:gc.run": "ignored" });
         let counters = json!({
             "user_bytes": 4_194_304.0, "flash_bytes": 8_388_608.0, "erase_block_bytes": 1_048_576.0, "free_blocks": 5.0, "gc_running": 1.0,
             "ready_for_read": 0.0,
         });
-        let status = Status::of(&watermarks, &counters).unwrap();
+        let status = Status::of(&settings, "even:", &counters).unwrap();
         let shown = status.json();
         assert_eq!(
             (&shown["blocks"], &shown["low_watermark"], &shown["gc_running"]),
             (&json!(8), &json!(3), &json!(true))
         );
         assert!(status.text().contains("collecting      yes") && status.text().contains("free blocks     5\n"));
-        assert!(Status::of(&Value::Null, &counters).is_none() && Status::of(&watermarks, &json!({})).is_none());
-        assert_eq!(members(&json!({ "a.b.gc.watermarks": "1-2", "gc.watermarks": "1-2" })), ["a.b"]);
+        assert_eq!(shown["last_run_accepted"], json!(false));
+        assert!(Status::of(&settings, "", &counters).is_none());
+        assert!(Status::of(&settings, "even:", &json!({})).is_none());
+        let settings = json!({ "a.b.gc.watermarks": "1-2", "gc.watermarks": "1-2", "even:gc.watermarks": "1-2" });
+        assert_eq!(members(&settings), [("a.b", "a.b."), ("even", "even:")]);
     }
 }

@@ -7,7 +7,9 @@ mod hostile;
 mod memcached;
 mod remote;
 mod replace;
+mod side_by_side;
 mod suite;
+mod traffic;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -563,5 +563,11 @@ fn libmemcached_and_its_test_of_servers_are_content() {
         assert!(is_done && printed.contains(wanted), "{name}: {printed}");
     }
     assert!(!run("memcexist", &[&to, "item"]).0, "it was removed");
+    // The load tool's keys begin with bytes of any value.
+    let load = ["-s", to.trim_start_matches("--servers="), "-x", "2000", "-c", "4", "-T", "1"];
+    let (is_done, printed) = run("memcaslap", &load);
+    for wanted in ["cmd_get: 1800", "cmd_set: 200", "get_misses: 0"] {
+        assert!(is_done && printed.contains(wanted) && !printed.contains("ERROR"), "{wanted}: {printed}");
+    }
     server.end("-TERM");
 }

@@ -470,6 +470,20 @@ fn namespaces_of_a_drive_are_named_and_mirrors_are_of_two_drives() {
     assert!(end(server).contains("all namespaces are of one drive: the loss of the drive is the loss of all items"));
 }
 
+/// The command line cannot tell that two URLs are of one namespace; the server can, once it is connected.
+#[test]
+fn a_namespace_is_one_drive_whatever_url_names_it() {
+    let (folder, drives) = (tempfile::tempdir().unwrap(), [Drive::start(1), Drive::start(2)]);
+    let again = drives.each_ref().map(|drive| format!("{}?namespace=1", drive.url));
+    let urls = [&drives[0].url, &drives[1].url, &again[0], &again[1]].map(String::as_str);
+    let twice = "drive d2: it is the namespace of drive d0; each namespace once is valid";
+    refused(over(folder.path(), &urls, &[]).output(), twice);
+    // Nothing was written, and no reservation is left.
+    let (server, found) = start(folder.path(), &[&drives[0], &drives[1]], 5, &[]);
+    assert_eq!(found, 0);
+    end(server);
+}
+
 #[test]
 fn what_remote_drives_do_not_take_is_named() {
     let folder = tempfile::tempdir().unwrap();

@@ -31,10 +31,10 @@ fn ctl(folder: &Path, words: &[&str]) -> std::io::Result<Output> {
 }
 
 /// The events of a dashboard.
-struct Events(BufReader<UnixStream>);
+pub(crate) struct Events(BufReader<UnixStream>);
 
 impl Events {
-    fn open(socket: &Path) -> Events {
+    pub(crate) fn open(socket: &Path) -> Events {
         let mut stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         stream.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -56,7 +56,7 @@ impl Events {
     }
 
     /// The next event of a name, which comes within a minute.
-    fn until(&mut self, name: &str) -> Value {
+    pub(crate) fn until(&mut self, name: &str) -> Value {
         // Frames come four times a second.
         let mut others = 0..300;
         loop {
@@ -191,6 +191,46 @@ fn a_server_ends_during_a_replacement() {
     drop(client);
     let noted = end(server);
     assert!(!noted.contains("drive 1 is replaced"), "{noted}");
+    assert!(!orders.remove(0).wait().unwrap().success());
+}
+
+/// A drive is one drive of a store, whatever URL names it, and mirrors are of two drives.
+#[test]
+fn a_drive_takes_one_place() {
+    let (folder, mut drives) = (tempfile::tempdir().unwrap(), (1..5).map(Drive::start).collect::<Vec<_>>());
+    let control = folder.path().join("m.control");
+    let args = [&ALL[..], &["--control", control.to_str().unwrap()]].concat();
+    let (server, _) = start(folder.path(), &drives.iter().collect::<Vec<_>>(), 2, &args);
+    let mut client = Client::connect(folder.path());
+    set(&mut client, 0..200, 0);
+    for lost in [3, 1] {
+        drop(drives.remove(lost).kill());
+    }
+    set(&mut client, 0..100, 1);
+    until_lost(&mut client, 2);
+    let [d0, d2] = [0, 1].map(|place: usize| &drives[place].url);
+    let same = format!("{d2}?namespace=1");
+    refused(replace(folder.path(), "d1", &same), &format!("{same} is the namespace of drive d2; another one is valid"));
+    let on_the_same = "is a namespace of the same drive as drive d0, whose items it is to protect; a namespace of another drive is valid";
+    refused(replace(folder.path(), "d1", &format!("{d0}?namespace=2")), on_the_same);
+    // The look at a large empty drive takes long: one order waits for it, and the other one, whichever comes later, is rejected.
+    let new = Drive::start_large(9);
+    let begin = |drive: &str| {
+        let mut order = order(folder.path(), drive, &new.url);
+        order.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut orders = vec![begin("d1"), begin("d3")];
+    let ended = loop {
+        match orders.iter_mut().position(|order| order.try_wait().unwrap().is_some()) {
+            Some(ended) => break orders.remove(ended),
+            None => std::thread::yield_now(),
+        }
+    };
+    refused(ended.wait_with_output(), &format!("{} is about to be drive d", new.url));
+    check(&mut client, 0..100, 1);
+    check(&mut client, 100..200, 0);
+    drop(client);
+    end(server);
     assert!(!orders.remove(0).wait().unwrap().success());
 }
 

@@ -115,7 +115,14 @@ fn an_array_of_arrays_is_served_recorded_and_replayed_to_the_byte() {
     let high = |member: &str| all[member]["high_watermark"].as_u64();
     assert_eq!((high("member-1"), high("member-0").is_some_and(|high| high != 9)), (Some(9), true), "{all:#}");
     let ordered = gc(&["run", "control", "1ms", "--member", "member-9"]);
-    assert!(ordered.code == Some(2) && ordered.err.contains("member-9"), "{ordered:?}");
+    let members = "no drive or FTL \"member-9\" that takes orders for its garbage collection; --member is one of member-0, member-1";
+    assert!(ordered.code == Some(2) && ordered.err.contains(members), "{ordered:?}");
+    let set = ["ctl", "set", "control", "member-9.gc.run=1ms"];
+    let ordered = nandscape(server.folder.path(), &set);
+    assert!(
+        ordered.code == Some(2) && ordered.err.contains("no drive \"member-9\"; its drives are member-0, member-1"),
+        "{ordered:?}"
+    );
     fio(&server, &["--rw=randrw", "--bs=4k", "--io_size=1m", "--size=16m"]);
     let (ended, folder) = server.end_keeping();
     assert_eq!(ended.code, Some(0), "{ended:?}");

@@ -177,7 +177,7 @@ fn an_operator_orders_collections() {
     patience::until("the high watermark is reached", || number(&status(), "/free_blocks") == high as f64);
     assert_eq!(status()["gc_running"], false);
     let ignored = order(&server, &["gc", "run", "control", "600s"]);
-    assert!(ignored.starts_with("no run: ") && ignored.contains("the high watermark is"), "{ignored}");
+    assert!(ignored.starts_with("no run: ") && ignored.contains("the high watermark, which is"), "{ignored}");
 
     patience::until("it is ready", is_ready);
     assert_eq!(status()["ready_for_read"], true);
@@ -195,6 +195,49 @@ fn an_operator_orders_collections() {
         (&["gc", "watermarks", "control", "--low", "0", "--high", &all], "blocks of the flash; at most"),
         (&["gc", "run", "control", "soon"], "a time such as"),
         (&["gc", "status", "control", "--drive", "big"], "there is no drive \"big\"; --drive is one of small"),
+    ] {
+        let printed = refused(&server, 2, args);
+        assert!(printed.contains(part), "{args:?}: {printed}");
+    }
+    assert_eq!(server.end().code, Some(0));
+}
+
+/// Each FTL of a drive with several takes orders alone, and all of them an order without a name.
+#[test]
+fn an_operator_orders_collections_of_one_ftl_of_several() {
+    let parts = "ftl.parts=[{name=\"even\", channels=\"0\"}, {name=\"odd\", channels=\"1\"}]";
+    let drive =
+        ["--drive", "halves=default", "--set", "capacity=128MiB", "--set", "geometry.channels=2", "--set", parts];
+    let more = ["--precondition", "steady", "--nbd", "unix:n.sock", "--check", "--json", "--control", "control"];
+    let server = Server::start(tempfile::tempdir().unwrap(), &[&drive[..], &more].concat());
+    let status = || reply(&server, &["gc", "status", "control"]);
+    let both = |ready: &str| ready == "even:\nready: nothing internal runs\n\nodd:\nready: nothing internal runs\n";
+    patience::until("both are ready", || both(&order(&server, &["gc", "ready", "control"])));
+    let first = status();
+    let high = number(&first["even"], "/free_blocks") as u64 + 2;
+    let words = ["--low", "1", "--high", &high.to_string(), "--member", "even"];
+    let set = order(&server, &[&["gc", "watermarks", "control"][..], &words].concat());
+    assert!(set.contains("low watermark   1\n"), "{set}");
+    order(&server, &["gc", "run", "control", "600s", "--member", "even"]);
+    let reached = || number(&status()["even"], "/free_blocks") == high as f64;
+    patience::until("the high watermark is reached", reached);
+    let after = status();
+    assert_eq!(after["odd"], first["odd"], "nothing has happened in the other half");
+    assert_eq!(after["even"]["last_run_accepted"], true);
+    let ignored = order(&server, &["gc", "run", "control", "600s", "--member", "even"]);
+    assert_eq!(ignored, format!("no run: the free blocks had reached the high watermark, which is {high}\n"));
+    assert_eq!(order(&server, &["settings", "control"]).matches("gc.run=").count(), 1);
+    // A run of no time, for both.
+    let ended = order(&server, &["gc", "run", "control", "0s"]);
+    assert!(ended.starts_with("even:\nno run: ") && ended.contains("\nodd:\n"), "{ended}");
+    for (args, part) in [
+        (
+            &["gc", "status", "control", "--member", "nope"][..],
+            "no drive or FTL \"nope\" that takes orders for its garbage collection; --member is one of even, odd",
+        ),
+        (&["gc", "run", "control", "1s", "--member", "nope"], "--member is one of even, odd"),
+        (&["set", "control", "nope:gc.run=1s"], "names no part; PART:gc.run is valid, with a part of even, odd"),
+        (&["set", "control", "odd:gc.walk=1s"], "gc.watermarks, gc.run and gc.ready_for_read are valid"),
     ] {
         let printed = refused(&server, 2, args);
         assert!(printed.contains(part), "{args:?}: {printed}");

@@ -13,7 +13,7 @@ use nandscape_sim::account::Totals;
 use nandscape_sim::{Seed, Sim, Time};
 
 use crate::assemble::{self, Assembled, Stores};
-use crate::orders;
+use crate::orders::{self, Orders};
 use crate::part::Part;
 use crate::profile::ProfileError;
 use crate::resolve::Resolved;
@@ -27,6 +27,7 @@ pub struct Ssd {
     parts: Vec<Part>,
     front: Box<dyn Front>,
     settings: Rc<Settings>,
+    orders: Orders,
 }
 
 impl Ssd {
@@ -116,7 +117,8 @@ impl Ssd {
             let work = || FlashWork { processors: processors.clone(), operation: config.flash, kib: config.flash_kib };
             parts.iter().for_each(|part| _ = part.media.set_work(work()));
         }
-        Ssd { parts, front, settings }
+        let orders = Orders::new(parts.len());
+        Ssd { parts, front, settings, orders }
     }
 
     /// Its FTLs with their flash, by their lowest channel: one, unless its profile has parts. Several parts are NVM Sets in
@@ -191,18 +193,19 @@ impl Ssd {
     }
 
     /// Changes a setting while the drive runs, as `ftl.ox_block.gc_slots=4`, or with several parts
-    /// `archive:ftl.ox_block.gc_slots=4`. Or gives an order for garbage collection, as `gc.run=100ms`.
+    /// `archive:ftl.ox_block.gc_slots=4`. Or gives an order for garbage collection, as `gc.run=100ms`, or to one of several
+    /// parts `even:gc.run=100ms`.
     ///
     /// # Errors
     /// Why it cannot be changed, and what would be valid.
     pub fn change(&self, setting: &str) -> Result<(), ProfileError> {
-        match setting.split_once('=') {
-            Some((key, value)) if orders::is_key(key) => orders::order(self.collections(), key.trim(), value.trim()),
-            _ => self.settings.change(setting),
+        match setting.split_once('=').and_then(|(key, value)| Some((orders::split(key)?, value.trim()))) {
+            Some((order, value)) => self.orders.give(&self.parts, order, value),
+            None => self.settings.change(setting),
         }
     }
 
-    /// Garbage collection at the host's command; `None` where the drive takes no such orders.
+    /// Garbage collection at the host's command; `None` where the drive has several FTLs, or takes no such orders.
     pub fn collections(&self) -> Option<&dyn Collections> {
         if let [part] = &*self.parts { part.collections() } else { None }
     }
@@ -224,7 +227,7 @@ impl Ssd {
 
     /// The current values of settings that can be changed while the drive runs, by key.
     pub fn settings(&self) -> Vec<(String, String)> {
-        self.settings.now().into_iter().chain(orders::settings(self.collections())).collect()
+        self.settings.now().into_iter().chain(self.orders.settings(&self.parts)).collect()
     }
 
     /// Waits until the drive is in service, or never will be: a drive with tables in flash reads them first.

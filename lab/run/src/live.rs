@@ -5,7 +5,12 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
+<<<<<<< HEAD
 use nandscape_device_controller::MAX_NAMESPACES;
+=======
+use nandscape_device_controller::{MAX_NAMESPACES, Offers};
+use nandscape_device_ftl_core::Collections;
+>>>>>>> 53a79cabedd069966482373ea1803b8c83f32edb
 use nandscape_device_media::durable::{StoreFile, StoreSpec};
 use nandscape_device_media::fault::RuleError;
 use nandscape_device_media::{OpCounts, Rule, StoreKind};
@@ -387,6 +392,21 @@ impl Connect for SsdExport {
     }
 }
 
+/// The space of an FTL that takes orders for collections, and its state.
+fn collection_counters(collections: Option<&dyn Collections>) -> impl Iterator<Item = (&'static str, f64)> {
+    let status = collections.map(Collections::status);
+    let counters = status.map(|status| {
+        [
+            ("user_bytes", status.user_bytes as f64),
+            ("flash_bytes", status.device_bytes as f64),
+            ("erase_block_bytes", status.block_bytes as f64),
+            ("gc_running", f64::from(u8::from(status.is_collecting))),
+            ("ready_for_read", f64::from(u8::from(status.is_held))),
+        ]
+    });
+    counters.into_iter().flatten()
+}
+
 impl Export for SsdExport {
     fn counters(&self) -> BTreeMap<&'static str, f64> {
         let (ftl, ops) = (self.ssd.ftl_stats(), self.ssd.op_counts().since(&self.begun));
@@ -419,16 +439,7 @@ impl Export for SsdExport {
             ("read_only", f64::from(u8::from(self.ssd.is_read_only()))),
             ("store_failed", f64::from(u8::from(self.ssd.store_failure().is_some()))),
         ]);
-        if let Some(collections) = self.ssd.collections() {
-            let status = collections.status();
-            counters.extend([
-                ("user_bytes", status.user_bytes as f64),
-                ("flash_bytes", status.device_bytes as f64),
-                ("erase_block_bytes", status.block_bytes as f64),
-                ("gc_running", f64::from(u8::from(status.is_collecting))),
-                ("ready_for_read", f64::from(u8::from(status.is_held))),
-            ]);
-        }
+        counters.extend(collection_counters(self.ssd.collections()));
         counters
     }
 
@@ -437,7 +448,7 @@ impl Export for SsdExport {
         let several = self.ssd.parts().iter().filter(|_| self.ssd.parts().len() > 1);
         let counters = |part: &Part| {
             let (stats, ops) = (part.stats(), part.op_counts());
-            BTreeMap::from([
+            let mut counters = BTreeMap::from([
                 ("host_written_bytes_total", stats.host_bytes as f64),
                 ("flash_programmed_bytes_total", stats.programmed_units() as f64 * unit),
                 ("gc_blocks_total", stats.gc_blocks as f64),
@@ -446,7 +457,9 @@ impl Export for SsdExport {
                 ("free_blocks", stats.free_blocks as f64),
                 ("spare_blocks", stats.spare_blocks.0 as f64),
                 ("read_only", f64::from(u8::from(part.read_only().is_some()))),
-            ])
+            ]);
+            counters.extend(collection_counters(part.collections()));
+            counters
         };
         several.map(|part| (part.name().to_owned(), counters(part))).collect()
     }

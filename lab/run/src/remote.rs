@@ -68,9 +68,9 @@ impl RemoteSpec {
     pub(crate) fn serve(&self, sim: &Sim, far: Rc<Far>) -> Result<RemoteExport, RemoteError> {
         let identity = far.drive.identity().clone();
         let tap = Tap::over_remote(sim, far.clone(), Rc::new(Tail::default()));
-        let front = Forwarded::new(sim, tap, offers(&identity), self.names(&identity));
+        let front = Forwarded::new(sim, tap.clone(), offers(&identity), self.names(&identity));
         let front = front.map_err(|problem| RemoteError::Unusable(format!("{}: {problem}", self.target)))?;
-        Ok(RemoteExport { far, identity, front })
+        Ok(RemoteExport { far, tap, identity, front })
     }
 
     /// The names of the served subsystem: those of the remote drive, with a separate NQN.
@@ -106,6 +106,8 @@ pub(crate) fn offers(identity: &Identity) -> Offers {
 /// A remote drive behind controllers of this process.
 pub struct RemoteExport {
     far: Rc<Far>,
+    /// What hosts in this process and the front submit to.
+    tap: Rc<Tap>,
     identity: Identity,
     front: Forwarded,
 }
@@ -123,7 +125,7 @@ impl RemoteExport {
 
     /// The remote drive itself, for a host in this process.
     pub fn drive(&self) -> Rc<dyn Drive> {
-        self.far.clone()
+        self.tap.clone()
     }
 
     /// Its admin queue. A command that waits for an answer when the connection breaks fails.

@@ -15,6 +15,7 @@
 //! | `doorbells` | notices to its transport, which watches its doorbells |
 //! | `association`, `message_queue` | hosts whose commands pass as messages, as over TCP |
 //! | `host` | its queues, as the controller sees them |
+//! | `in_process` | connections of a server in the loop of its drives |
 //! | `in_flight` | the commands of a queue that have not completed |
 //! | `access` | what the controller finds in its memory, recorded and replayed |
 //! | `inside`, `watch` | what a page shows of a drive beyond its figures: its parts, and data gathered while it is watched |
@@ -68,6 +69,7 @@ mod host;
 #[cfg(target_os = "linux")]
 mod idle_states;
 mod in_flight;
+mod in_process;
 pub mod inside;
 #[cfg(target_os = "linux")]
 mod linger;
@@ -109,6 +111,7 @@ pub use export::{Connect, Export, Fronted, Pairs, QueueExport};
 pub use handle::Handle;
 #[cfg(target_os = "linux")]
 pub use idle_states::NoIdleStates;
+pub use in_process::Counter;
 pub use order::{FaultCount, Order};
 pub use outbox::{Released, ToHost, What};
 pub use port::{ConnectionId, Port};

@@ -1,7 +1,7 @@
 //! The output of the model: completions of commands and notices ahead of them, interrupts for hosts that find their
 //! completions in their own memory, and transfers requested of those hosts.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use nandscape_drive::io::Sink;
 use nandscape_drive::mem::Ask;
@@ -85,13 +85,15 @@ pub(crate) struct Outbox {
     pub(crate) to_hosts: RefCell<Vec<ToHost>>,
     /// Connections of queues that were deleted by others than their transport.
     pub(crate) ended: RefCell<Vec<ConnectionId>>,
+    /// Whether the times of commands that do not pass the port are of interest: they would be copied.
+    pub(crate) is_watched: Cell<bool>,
 }
 
 impl Outbox {
     pub(crate) fn new(sim: &Sim) -> Outbox {
         let (released, to_hosts) = (RefCell::default(), RefCell::default());
-        let ended = RefCell::default();
-        Outbox { sim: sim.clone(), outstanding: RefCell::default(), released, to_hosts, ended }
+        let (ended, is_watched) = (RefCell::default(), Cell::default());
+        Outbox { sim: sim.clone(), outstanding: RefCell::default(), released, to_hosts, ended, is_watched }
     }
 
     pub(crate) fn release(&self, command: Outstanding, completion: Completion) {

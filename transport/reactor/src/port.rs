@@ -18,6 +18,7 @@ use crate::arrival::Arrival;
 use crate::association::Association;
 use crate::export::Export;
 use crate::host::Host;
+use crate::in_process::Counter;
 use crate::message_queue::MessageQueue;
 use crate::order::Order;
 use crate::outbox::{Outbox, Outstanding, Released, ToHost, bytes_of, offset_of};
@@ -27,6 +28,11 @@ use crate::timing::Timing;
 /// Names a connection of a port. No number is reused: commands of a disconnected client may still be in a drive.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ConnectionId(pub u32);
+
+impl ConnectionId {
+    /// Of all connections that do not pass the port ([`Counter`]).
+    pub const IN_PROCESS: ConnectionId = ConnectionId(u32::MAX);
+}
 
 struct Connection {
     export: u16,
@@ -167,6 +173,15 @@ impl Port {
     /// The output of a drive's timeline.
     fn outbox_of(&self, export: u16) -> &Rc<Outbox> {
         &self.timelines[self.timeline_of(export)].outbox
+    }
+
+    /// Counts the commands of a server in this process that connects to a drive by itself.
+    ///
+    /// # Panics
+    /// When there is no such drive.
+    pub fn counter(&self, export: u16) -> Counter {
+        assert!(usize::from(export) < self.exports.len(), "there is no drive {export}");
+        Counter::new(self.outbox_of(export).clone(), export)
     }
 
     /// The drive of a connection; the first if the connection is not open.
@@ -378,6 +393,11 @@ impl Port {
     /// Moves what connections are to be notified of since the last call, in the order of each timeline, into `into`.
     pub fn take_to_hosts(&mut self, into: &mut Vec<ToHost>) {
         self.outboxes().for_each(|outbox| into.append(&mut outbox.to_hosts.borrow_mut()));
+    }
+
+    /// Whether someone looks at where the time of commands goes.
+    pub(crate) fn watch(&self, is_watched: bool) {
+        self.outboxes().for_each(|outbox| outbox.is_watched.set(is_watched));
     }
 
     fn arrived(&mut self, export: u16, record: impl FnOnce(&mut Recorder)) {

@@ -72,3 +72,34 @@ pub struct Stats {
     /// Deterministic windows that drives have ended by themselves, if the policy has windows.
     pub window_lapses: u64,
 }
+
+impl Stats {
+    /// What was counted since `before`. Sizes, drives and what opening found are as they are now.
+    pub fn since(&self, before: &Stats) -> Stats {
+        // A drive that was replaced takes its counts with it.
+        let since = |of: fn(&Stats) -> u64| of(self).saturating_sub(of(before));
+        Stats {
+            gets: since(|stats| stats.gets),
+            memory_hits: since(|stats| stats.memory_hits),
+            drive_hits: since(|stats| stats.drive_hits),
+            evictions: since(|stats| stats.evictions),
+            expired: since(|stats| stats.expired),
+            cancelled: since(|stats| stats.cancelled),
+            moved: since(|stats| stats.moved),
+            reconstructed: since(|stats| stats.reconstructed),
+            hedged: since(|stats| stats.hedged),
+            throttled: since(|stats| stats.throttled),
+            epochs: since(|stats| stats.epochs),
+            unreadable: since(|stats| stats.unreadable),
+            bucket_reads: since(|stats| stats.bucket_reads),
+            bucket_misses: since(|stats| stats.bucket_misses),
+            folds: since(|stats| stats.folds),
+            folded: since(|stats| stats.folded),
+            read_bytes: since(|stats| stats.read_bytes),
+            written_bytes: since(|stats| stats.written_bytes),
+            reads_at_tokens: since(|stats| stats.reads_at_tokens),
+            window_lapses: since(|stats| stats.window_lapses),
+            ..*self
+        }
+    }
+}

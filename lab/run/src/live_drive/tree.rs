@@ -12,8 +12,8 @@ use super::lowest::{self, Lowest};
 use crate::chain::{self, FtlNode, Instance, Section};
 use crate::live::SsdExport;
 use crate::record::Turns;
-use crate::served_array::figures;
-use crate::served_array::orders::{drive_of, fault_of, is_scrub, obey, of_one, settings_of, unknown};
+use crate::served_array::orders::{check_unnamed, drive_of, fault_of, is_scrub, obey, of_one, settings_of, unknown};
+use crate::served_array::{export, figures};
 use crate::tap::Listener;
 
 /// Counters by the names of metrics.
@@ -190,7 +190,7 @@ impl Tree {
             },
             Order::Set(setting) if self.only().is_none() => match of_one(&self.names(), setting) {
                 Some((number, own)) => self.drives[number].order(&Order::Set(own.to_owned())),
-                None => self.order_all(order),
+                None => check_unnamed(&self.names(), setting).and_then(|()| self.order_all(order)),
             },
             Order::AddFault(_) | Order::Set(_) | Order::ClearFaults => self.order_all(order),
         }

@@ -12,7 +12,7 @@ use nandscape_wire_nvme::Status;
 
 use super::figures;
 use super::member::Under;
-use super::orders::{fault_of, obey, of_one, settings_of};
+use super::orders::{check_unnamed, fault_of, obey, of_one, settings_of};
 use crate::alone::UNMARKED;
 use crate::array_members::in_words;
 use crate::forwarded::Forwarded;
@@ -178,6 +178,7 @@ impl ArrayExport {
         if let Some((number, own)) = of_one(&self.names(), setting) {
             return self.under[number].order(&Order::Set(own.to_owned()));
         }
+        check_unnamed(&self.names(), setting)?;
         let is_absent = |number: usize| self.under[number].problem().is_some();
         let obeyed = obey(&self.array, &self.names(), is_absent, setting);
         obeyed.unwrap_or_else(|| self.to_models(&Order::Set(setting.to_owned())))

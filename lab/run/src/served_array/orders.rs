@@ -74,6 +74,12 @@ pub(crate) fn of_one<'a>(drives: &[&str], setting: &'a str) -> Option<(usize, &'
     named.min_by_key(|(_, own)| own.len())
 }
 
+/// # Errors
+/// That an order for collections names a drive that is none of these: `nope.gc.run=1s`.
+pub(crate) fn check_unnamed(drives: &[&str], setting: &str) -> Result<(), String> {
+    setting.split_once(".gc.").map_or(Ok(()), |(name, _)| Err(unknown(drives, setting, name)))
+}
+
 /// Settings of a drive below an array, with its name.
 pub(crate) fn settings_of(name: &str, settings: Vec<(String, String)>) -> impl Iterator<Item = (String, String)> {
     settings.into_iter().map(move |(key, value)| (format!("{name}.{key}"), value))

@@ -7,6 +7,7 @@ use nandscape_wire_nvme::{IoOpcode, Status};
 
 use super::Reactor;
 use crate::outbox::{Released, ToHost, What};
+use crate::port::ConnectionId;
 
 impl Reactor {
     /// Delivers notices, then completions to their clients: a notice comes before its completion.
@@ -18,8 +19,11 @@ impl Reactor {
             watch.add(&released);
         }
         for one in released.drain(..) {
-            self.completed_at.push(one.at);
             self.count(&one);
+            if one.connection == ConnectionId::IN_PROCESS {
+                continue;
+            }
+            self.completed_at.push(one.at);
             // The client may have left in the meantime.
             let Some(&key) = self.by_connection.get(&one.connection) else {
                 self.completed_without_client(&one);

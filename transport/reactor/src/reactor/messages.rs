@@ -123,6 +123,7 @@ impl Reactor {
 
     /// The events since the last look.
     fn look(&mut self, wants: Wants) -> Look {
+        self.port.watch(true);
         let drives = self.port.exports();
         let sims: Vec<_> = self.timelines.executors().map(Executor::sim).collect();
         let watch = self.watch.get_or_insert_with(|| Watch::new(drives.len(), sims.len()));
@@ -140,6 +141,7 @@ impl Reactor {
 
     fn look_away(&mut self) {
         if self.watch.take().is_some() {
+            self.port.watch(false);
             self.timelines.executors().for_each(|executor| executor.sim().trace().listen_no_more());
         }
     }

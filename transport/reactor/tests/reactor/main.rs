@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `allocations` | a command allocates nothing |
+//! | `in_process` | a server in the loop of its drive |
 //! | `notices` | notices of ends over rings |
 //! | `plain` | a plain drive behind a reactor |
 //! | `two_clocks` | a recording, replayed: the same events at the same times |
@@ -10,6 +11,7 @@
 #![cfg(target_os = "linux")]
 
 mod allocations;
+mod in_process;
 mod notices;
 #[path = "../null/mod.rs"]
 mod null;

@@ -132,8 +132,8 @@ impl Server {
     }
 }
 
-/// A counter's number: digits, then spaces.
+/// A counter's number, as memcached's `strtoull` finds it: after spaces, and up to the end or the next space.
 fn number(value: &[u8]) -> Option<u64> {
-    let digits = value.trim_ascii_end();
-    (value.len() <= 20 && digits.iter().all(u8::is_ascii_digit)).then(|| super::line::number(digits)).flatten()
+    let mut words = value.split(|byte| matches!(byte, b'\t'..=b'\r' | b' '));
+    super::line::number(words.find(|word| !word.is_empty())?)
 }

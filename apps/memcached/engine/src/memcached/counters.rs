@@ -58,7 +58,7 @@ fn share(part: u64, whole: u64) -> f64 {
 impl Server {
     /// `stats reset`.
     pub(crate) fn reset(&self) {
-        self.evictions_before.set(self.engine.stats().evictions);
+        self.before.set(self.engine.stats());
         self.prefixes.borrow_mut().reset();
         self.count(|counters| {
             *counters = Counters {
@@ -71,11 +71,12 @@ impl Server {
 
     /// Names and values of `stats`.
     pub fn stats(&self) -> Vec<(&'static str, String)> {
-        let (of, engine, now_s) = (self.counters(), self.engine.stats(), self.engine.now_s());
+        let (of, whole, now_s) = (self.counters(), self.engine.stats(), self.engine.now_s());
+        let engine = whole.since(&self.before.get());
         let uptime = now_s - self.begun_s;
         let seconds = self.engine.host().sim().now().ns() as f64 / 1e9;
         let user: u64 = self.engine.members().iter().filter_map(|one| Some(one.disk()?.info.bytes())).sum();
-        let a_day = if seconds > 0.0 { engine.written_bytes as f64 / user as f64 * 86_400.0 / seconds } else { 0.0 };
+        let a_day = if seconds > 0.0 { whole.written_bytes as f64 / user as f64 * 86_400.0 / seconds } else { 0.0 };
         let per_item = share(engine.index_bytes, engine.items);
         let mut stats = vec![
             ("pid", std::process::id().to_string()),
@@ -113,7 +114,7 @@ impl Server {
             ("curr_items", engine.items),
             ("total_items", of.stored),
             ("store_too_large", of.too_large),
-            ("evictions", engine.evictions - self.evictions_before.get()),
+            ("evictions", engine.evictions),
             ("expired_found", engine.expired),
             ("engine_drives", self.engine.drives() as u64),
             ("engine_memory_bytes", engine.memory_bytes),

@@ -19,12 +19,7 @@ pub(crate) struct Part {
 
 /// A number in a word.
 pub(crate) fn number<T: std::str::FromStr>(word: &[u8]) -> Option<T> {
-    let word = std::str::from_utf8(word).ok()?;
-    // A sign is part of negative numbers only.
-    if word.starts_with('+') {
-        return None;
-    }
-    word.parse().ok()
+    std::str::from_utf8(word).ok()?.parse().ok()
 }
 
 /// The most bytes of data that a command may announce, as in memcached: a line's end behind them still makes an `i32`.
@@ -35,9 +30,9 @@ pub(crate) fn data_len(word: &[u8]) -> Option<u64> {
     number(word).filter(|len| *len <= MOST_DATA)
 }
 
-/// Whether a word can be a key in text.
+/// Whether a word can be a key in text. memcached takes any byte that ends neither a word nor its own strings.
 pub(crate) fn is_key(word: &[u8]) -> bool {
-    !word.is_empty() && word.len() <= MOST_KEY && word.iter().all(|byte| *byte > b' ' && *byte != 0x7f)
+    !word.is_empty() && word.len() <= MOST_KEY && !word.contains(&0)
 }
 
 impl<'a> Line<'a> {
@@ -57,6 +52,11 @@ impl<'a> Line<'a> {
     /// The words after it.
     pub(crate) fn words(&self) -> &[&'a [u8]] {
         self.words.get(1..).unwrap_or_default()
+    }
+
+    /// The words of a command that takes so many, and ignores one more, as memcached does: it may be "noreply".
+    pub(crate) fn exactly<const WORDS: usize>(&self) -> Option<&[&'a [u8]; WORDS]> {
+        self.words().first_chunk().filter(|_| self.words().len() <= WORDS + 1)
     }
 
     /// The words after the command, without a last "noreply"; whether it was there.

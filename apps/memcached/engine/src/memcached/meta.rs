@@ -12,6 +12,10 @@ use super::{Server, Then, base64, failed};
 use crate::item::{Expect, Item, MOST_KEY, New, Refused};
 use crate::record::record_bytes;
 
+const BAD_LINE: &str = "CLIENT_ERROR bad command line format";
+/// The longest opaque token, as in memcached.
+const MOST_OPAQUE: usize = 31;
+
 /// A flag: its letter and its token.
 type Flag<'a> = (u8, &'a [u8]);
 
@@ -36,15 +40,19 @@ impl<'a> Meta<'a> {
             }
         }
         let meta = Meta { word, key: word.to_vec(), flags };
+        if meta.token(b'O').is_some_and(|token| token.len() > MOST_OPAQUE) {
+            return Err("CLIENT_ERROR opaque token too long");
+        }
         // A longer word is no key: it is not worth decoding.
         let is_short = word.len() <= MOST_KEY.div_ceil(3) * 4;
-        let key = match meta.has(b'b') {
-            true if is_short => base64::decode(word).unwrap_or_default(),
-            true => Vec::new(),
-            false => meta.key.clone(),
-        };
-        let is_right = if meta.has(b'b') { !key.is_empty() && key.len() <= MOST_KEY } else { is_key(&key) };
-        if is_right { Ok(Meta { key, ..meta }) } else { Err("CLIENT_ERROR bad command line format") }
+        if !meta.has(b'b') {
+            return if is_key(word) { Ok(meta) } else { Err(BAD_LINE) };
+        }
+        if !is_short {
+            return Err(BAD_LINE);
+        }
+        let key = base64::decode(word).filter(|key| !key.is_empty()).ok_or("CLIENT_ERROR error decoding key")?;
+        if key.len() <= MOST_KEY { Ok(Meta { key, ..meta }) } else { Err(BAD_LINE) }
     }
 
     pub(super) fn has(&self, letter: u8) -> bool {
@@ -74,10 +82,10 @@ impl<'a> Meta<'a> {
         let mut text = Vec::new();
         for (letter, token) in &self.flags {
             let value: Option<Vec<u8>> = match letter {
-                b'k' if self.has(b'b') => Some(base64::encode(&self.key)),
+                // memcached, too, has the mark of a binary key behind the key.
+                b'k' if self.has(b'b') => Some([base64::encode(&self.key).as_slice(), b" b"].concat()),
                 b'k' => Some(self.word.to_vec()),
                 b'O' => Some(token.to_vec()),
-                b'b' => Some(Vec::new()),
                 letter => of(*letter).map(String::into_bytes),
             };
             if let Some(value) = value {
@@ -114,7 +122,7 @@ impl Server {
             return Then::GoOn;
         }
         let Some((word, rest)) = line.words().split_first() else {
-            wire.put_line("CLIENT_ERROR bad command line format");
+            wire.put_line(if line.command() == b"me" { BAD_LINE } else { "ERROR" });
             return Then::GoOn;
         };
         if line.command() == b"ms" {
@@ -210,7 +218,7 @@ impl Server {
 
     async fn meta_set(&self, word: &[u8], rest: &[&[u8]], wire: &Wire) -> Then {
         let Some(len) = rest.first().and_then(|len| data_len(len)) else {
-            wire.put_line("CLIENT_ERROR bad data chunk");
+            wire.put_line(BAD_LINE);
             return Then::GoOn;
         };
         let refuse = async |problem: &str| {
@@ -272,7 +280,7 @@ impl Server {
             Err(_) => counters.delete_misses += 1,
         });
         match deleted {
-            Ok(()) | Err(Refused::NotFound) if meta.has(b'q') => {}
+            Ok(()) if meta.has(b'q') => {}
             Ok(()) => bare(wire, "HD", &meta),
             Err(Refused::NotFound) => bare(wire, "NF", &meta),
             Err(Refused::Exists) => bare(wire, "EX", &meta),
@@ -286,7 +294,7 @@ impl Server {
         let is_up = match meta.token(b'M') {
             None | Some(b"I" | b"i" | b"+" | b"incr") => true,
             Some(b"D" | b"d" | b"-" | b"decr") => false,
-            Some(_) => return Err("CLIENT_ERROR invalid mode for ma".to_owned()),
+            Some(_) => return Err("CLIENT_ERROR invalid mode for ma M token".to_owned()),
         };
         let (time, created) = (meta.number::<i64>(b'T')?, meta.number::<i64>(b'N')?);
         let delta = meta.number::<u64>(b'D')?.unwrap_or(1);
@@ -328,7 +336,6 @@ impl Server {
             Counted::NoNumber => {
                 return Err("CLIENT_ERROR cannot increment or decrement non-numeric value".to_owned());
             }
-            Counted::Refused(Refused::NotFound) if meta.has(b'q') => {}
             Counted::Refused(Refused::NotFound) => unchanged(wire, "NF", meta),
             Counted::Refused(Refused::Exists) => unchanged(wire, "EX", meta),
             Counted::Refused(refused) => return Err(failed(&refused)),
@@ -345,8 +352,8 @@ fn set_numbers(meta: &Meta<'_>) -> Result<(Mode, u32, i64, Option<u64>), &'stati
         Some(b"A" | b"a" | b"append") => Mode::Append,
         Some(b"P" | b"p" | b"prepend") => Mode::Prepend,
         Some(b"R" | b"r" | b"replace") => Mode::Replace,
-        Some(_) => return Err("CLIENT_ERROR invalid mode for ms"),
+        Some(_) => return Err("CLIENT_ERROR invalid mode for ms M token"),
     };
-    let (flags, time) = (meta.number(b'F')?.unwrap_or(0), meta.number(b'T')?.unwrap_or(0));
+    let (flags, time) = (meta.number(b'F').map_err(|_| BAD_LINE)?.unwrap_or(0), meta.number(b'T')?.unwrap_or(0));
     Ok((mode, flags, time, meta.number(b'C')?))
 }

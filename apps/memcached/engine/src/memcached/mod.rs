@@ -39,6 +39,7 @@ pub use wire::{MOST_LINE, Wire};
 
 use crate::engine::Engine;
 use crate::item::Refused;
+use crate::stats::Stats;
 use line::Line;
 use prefixes::Prefixes;
 
@@ -49,8 +50,8 @@ pub struct Server {
     pub(crate) version: String,
     pub(crate) begun_s: u64,
     pub(crate) counters: RefCell<Counters>,
-    /// Evictions before `stats reset`.
-    pub(crate) evictions_before: Cell<u64>,
+    /// What the engine had counted at the last `stats reset`.
+    pub(crate) before: Cell<Stats>,
     pub(crate) prefixes: RefCell<Prefixes>,
     /// When the last delayed `flush_all` is due: an earlier one has no effect.
     flush_at: Cell<Option<Time>>,
@@ -73,18 +74,8 @@ impl Server {
         let (flush_at, has_flusher) = (Cell::new(None), Cell::new(false));
         let flush_changed = Signal::new(engine.host().sim());
         let (version, counters) = (version.to_owned(), RefCell::default());
-        let (evictions_before, prefixes) = (Cell::new(0), RefCell::default());
-        Rc::new(Server {
-            engine,
-            version,
-            begun_s,
-            counters,
-            evictions_before,
-            prefixes,
-            flush_at,
-            flush_changed,
-            has_flusher,
-        })
+        let (before, prefixes) = (Cell::default(), RefCell::default());
+        Rc::new(Server { engine, version, begun_s, counters, before, prefixes, flush_at, flush_changed, has_flusher })
     }
 
     /// Its engine.

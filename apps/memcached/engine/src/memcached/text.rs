@@ -40,16 +40,16 @@ impl Server {
         let answer = match line.command() {
             command @ (b"get" | b"gets") => return self.retrieve(line, command == b"gets", wire).await,
             command @ (b"gat" | b"gats") => return self.get_and_touch(line.words(), command == b"gats", wire).await,
-            b"set" => return self.update(words, Mode::Set, false, is_quiet, wire).await,
-            b"add" => return self.update(words, Mode::Add, false, is_quiet, wire).await,
-            b"replace" => return self.update(words, Mode::Replace, false, is_quiet, wire).await,
-            b"append" => return self.update(words, Mode::Append, false, is_quiet, wire).await,
-            b"prepend" => return self.update(words, Mode::Prepend, false, is_quiet, wire).await,
-            b"cas" => return self.update(words, Mode::Set, true, is_quiet, wire).await,
-            b"delete" => self.delete(words).await,
-            b"incr" => self.arithmetic(words, true).await,
-            b"decr" => self.arithmetic(words, false).await,
-            b"touch" => self.touch(words).await,
+            b"set" => return self.update(line, Mode::Set, false, wire).await,
+            b"add" => return self.update(line, Mode::Add, false, wire).await,
+            b"replace" => return self.update(line, Mode::Replace, false, wire).await,
+            b"append" => return self.update(line, Mode::Append, false, wire).await,
+            b"prepend" => return self.update(line, Mode::Prepend, false, wire).await,
+            b"cas" => return self.update(line, Mode::Set, true, wire).await,
+            b"delete" => self.delete(line.words()).await,
+            b"incr" => self.arithmetic(line, true).await,
+            b"decr" => self.arithmetic(line, false).await,
+            b"touch" => self.touch(line).await,
             b"flush_all" => self.flush_command(words).await,
             b"stats" => {
                 self.stats_command(line.words(), wire);
@@ -61,7 +61,7 @@ impl Server {
                 return Then::GoOn;
             }
             b"verbosity" => match words {
-                [] => "ERROR".to_owned(),
+                [] if line.words().is_empty() => "ERROR".to_owned(),
                 // The program's own messages do not depend on it.
                 [level, ..] if number::<u32>(level).is_some() => "OK".to_owned(),
                 _ => BAD_LINE.to_owned(),
@@ -72,7 +72,8 @@ impl Server {
             _ if line.words().last().is_some_and(|word| word.starts_with(b"HTTP/")) => return Then::Close,
             _ => "ERROR".to_owned(),
         };
-        if !is_quiet {
+        // memcached, too, counts the words before it looks for "noreply".
+        if !is_quiet || answer == "ERROR" {
             wire.put_line(&answer);
         }
         Then::GoOn
@@ -131,7 +132,7 @@ impl Server {
 
     async fn get_and_touch(&self, words: &[&[u8]], with_version: bool, wire: &Wire) -> Then {
         match words.split_first() {
-            Some((time, keys)) if !keys.is_empty() => match number::<i64>(time) {
+            Some((time, keys)) => match number::<i64>(time) {
                 Some(_) if !keys.iter().all(|key| is_key(key)) => {
                     wire.put_line(BAD_LINE);
                     Then::GoOn
@@ -148,7 +149,7 @@ impl Server {
                     Then::GoOn
                 }
             },
-            _ => {
+            None => {
                 wire.put_line("ERROR");
                 Then::GoOn
             }
@@ -156,21 +157,24 @@ impl Server {
     }
 
     /// `set` and its kin.
-    async fn update(&self, words: &[&[u8]], mode: Mode, is_cas: bool, is_quiet: bool, wire: &Wire) -> Then {
+    async fn update(&self, line: &Line<'_>, mode: Mode, is_cas: bool, wire: &Wire) -> Then {
+        let (words, is_quiet) = (line.words(), line.arguments().1);
+        let takes = 4 + usize::from(is_cas);
+        // memcached ignores one word more.
+        if words.len() < takes || words.len() > takes + 1 {
+            wire.put_line("ERROR");
+            return Then::GoOn;
+        }
         let say = |answer: &str| {
             if !is_quiet {
                 wire.put_line(answer);
             }
         };
-        if words.len() != 4 + usize::from(is_cas) {
-            say("ERROR");
-            return Then::GoOn;
-        }
         let Some(len) = data_len(words[3]) else {
             say(BAD_LINE);
             return Then::GoOn;
         };
-        let Some(store) = parse_store(words) else {
+        let Some(store) = parse_store(&words[..takes]) else {
             say(BAD_LINE);
             return skipped(wire.skip(len).await);
         };
@@ -199,9 +203,9 @@ impl Server {
 
     async fn delete(&self, words: &[&[u8]]) -> String {
         let key = match words {
-            [key] | [key, b"0"] if is_key(key) => key,
-            [] => return "ERROR".to_owned(),
-            [_] | [_, b"0"] => return BAD_LINE.to_owned(),
+            [key] | [key, b"0" | b"noreply"] | [key, b"0", b"noreply"] if is_key(key) => key,
+            [_] | [_, b"0" | b"noreply"] | [_, b"0", b"noreply"] => return BAD_LINE.to_owned(),
+            [] | [_, _, _, _, ..] => return "ERROR".to_owned(),
             _ => return format!("{BAD_LINE}.  Usage: delete <key> [noreply]"),
         };
         let deleted = self.engine.delete(key, Expect::Any).await;
@@ -213,8 +217,8 @@ impl Server {
         deleted.map_or_else(|refused| failed(&refused), |()| "DELETED".to_owned())
     }
 
-    async fn arithmetic(&self, words: &[&[u8]], is_up: bool) -> String {
-        let [key, delta] = words else { return "ERROR".to_owned() };
+    async fn arithmetic(&self, line: &Line<'_>, is_up: bool) -> String {
+        let Some([key, delta]) = line.exactly() else { return "ERROR".to_owned() };
         if !is_key(key) {
             return BAD_LINE.to_owned();
         }
@@ -238,8 +242,8 @@ impl Server {
         });
     }
 
-    async fn touch(&self, words: &[&[u8]]) -> String {
-        let [key, time] = words else { return "ERROR".to_owned() };
+    async fn touch(&self, line: &Line<'_>) -> String {
+        let Some([key, time]) = line.exactly() else { return "ERROR".to_owned() };
         if !is_key(key) {
             return BAD_LINE.to_owned();
         }
@@ -259,7 +263,8 @@ impl Server {
     async fn flush_command(self: &Rc<Self>, words: &[&[u8]]) -> String {
         let delay = match words {
             [] => Some(0),
-            [delay] => number::<i64>(delay),
+            // memcached ignores the second.
+            [delay] | [delay, _] => number::<i64>(delay),
             _ => return "ERROR".to_owned(),
         };
         let Some(delay) = delay else { return BAD_TIME.to_owned() };

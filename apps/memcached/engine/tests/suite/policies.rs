@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_apps_memcached_engine::policy::{POLICIES, policy};
+use nandscape_apps_memcached_engine::policy::{PERIOD, POLICIES, policy};
 use nandscape_apps_memcached_engine::{
     Ack, Config, Engine, EngineError, Event, Expect, Given, New, Placement, Refused,
 };
@@ -292,6 +292,78 @@ fn a_drive_with_zones_erases_what_is_reset_and_moves_nothing() {
         let stats = ssd.ftl_stats();
         assert_eq!((stats.gc_blocks, stats.gc_units, engine.stats().reads_at_tokens), (0, 0, 0), "{stats:?}");
         assert!(stats.erases.2 > 100, "{stats:?}");
+    });
+}
+
+/// The longest that changes waited for room, in epochs and in time, and the longest epoch.
+#[derive(Clone, Default, Debug)]
+struct Waits {
+    epochs: Cell<u64>,
+    time: Cell<Span>,
+    epoch: Cell<Span>,
+}
+
+fn raise<T: Copy + Ord>(cell: &Cell<T>, to: T) {
+    cell.set(cell.get().max(to));
+}
+
+/// Writers that drives which collect garbage cannot keep up with, and how many changes were delayed.
+fn wait(name: &str, placement: Placement, (drives, seed): (u64, Seed)) -> (Rc<Waits>, u64) {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssds: Vec<Rc<Ssd>> = (0..drives).map(|number| ssd(&sim, number, seed, name)).collect();
+    let ran = executor.block_on(async {
+        let engine = engine_as(&sim, &ssds, name, Config { placement, ..CONFIG }).await;
+        let waits = Rc::<Waits>::default();
+        for writer in 0..4 {
+            let (engine, waits, sim) = (engine.clone(), waits.clone(), sim.clone());
+            let mut rng = seed.child("writer").nth(writer).rng();
+            sim.clone().spawn(async move {
+                loop {
+                    let (number, len) = (rng.below(1_000), 100 + rng.below(6_000) as usize);
+                    let new = New { flags: 0, expiry: 0, value: vec![number as u8; len].into() };
+                    let (epochs, at) = (engine.stats().epochs, sim.now());
+                    engine.put(&number.to_le_bytes(), Expect::Any, new).await.unwrap();
+                    raise(&waits.epochs, engine.stats().epochs - epochs);
+                    raise(&waits.time, sim.now() - at);
+                }
+            });
+        }
+        let (mut last, until) = ((engine.stats().epochs, sim.now()), sim.now() + Span::from_s(6));
+        let have_collected = || ssds.iter().all(|ssd| ssd.ftl_stats().gc_blocks > 0);
+        while sim.now() < until || !have_collected() {
+            assert!(sim.now() < until + Span::from_s(60), "{name}: a drive has collected nothing");
+            sim.sleep(Span::from_us(50)).await;
+            let epochs = engine.stats().epochs;
+            if epochs != last.0 {
+                raise(&waits.epoch, sim.now() - last.1);
+                last = (epochs, sim.now());
+            }
+        }
+        (waits, engine.stats().throttled)
+    });
+    ran.unwrap()
+}
+
+/// An epoch of `gc_control` has a collection of at most a second for each drive in addition; an epoch of `rails` lasts as long as its turn.
+#[test]
+fn a_delayed_change_waits_for_a_bounded_time_on_drives_that_collect() {
+    let second = Span::from_ms(1_000);
+    each(2, |seed| {
+        for (name, placement, drives, bound, epoch) in [
+            ("gc_control", Placement::Copies, 4, 3, second),
+            ("gc_control", Placement::Parity, 3, 4, second),
+            ("rails", Placement::Copies, 4, 3, PERIOD),
+            ("rails", Placement::Parity, 3, 4, PERIOD),
+        ] {
+            let (waits, throttled) = wait(name, placement, (drives, seed));
+            assert!(throttled > 200, "{name}: {throttled} changes were delayed");
+            let (epochs, time, longest) = (waits.epochs.get(), waits.time.get(), waits.epoch.get());
+            assert!((1..=bound).contains(&epochs), "{name}, {drives} drives: {epochs} epochs");
+            // The writes of what may wait take less than a second time as long.
+            assert!(longest <= epoch + epoch, "{name}, {drives} drives: an epoch of {longest:?}");
+            assert!(time <= longest * bound, "{name}, {drives} drives: a wait of {time:?}, an epoch of {longest:?}");
+        }
     });
 }
 

@@ -144,7 +144,7 @@ fn meta_commands_have_their_answers() {
         ("mg a v\r\n", "EN\r\n"),
         ("mg a v q\r\nmn\r\n", "MN\r\n"),
         ("mg a v k O77 t\r\n", "EN ka O77\r\n"),
-        ("mg Zm9v b k v\r\n", "EN b kZm9v\r\n"),
+        ("mg Zm9v b k v\r\n", "EN kZm9v b\r\n"),
         ("ms a 3 F5 T100 c\r\nabc\r\n", "HD c1\r\n"),
         ("mg a s v f t k O77 c\r\n", "VA 3 s3 f5 t100 ka O77 c1\r\nabc\r\n"),
         ("mg a h l t\r\n", "HD h1 l0 t100\r\n"),
@@ -159,7 +159,7 @@ fn meta_commands_have_their_answers() {
         ("ms a 1 C99 c\r\nx\r\n", "EX c0\r\n"),
         ("ms b 1 C99\r\nx\r\n", "NF\r\n"),
         ("ms b 1 MR\r\nx\r\n", "NS\r\n"),
-        ("ms Zm9v 3 b k\r\nbar\r\n", "HD b kZm9v\r\n"),
+        ("ms Zm9v 3 b k\r\nbar\r\n", "HD kZm9v b\r\n"),
         ("get foo\r\n", "VALUE foo 0 3\r\nbar\r\nEND\r\n"),
         ("ma n\r\n", "NF\r\n"),
         ("ma n N0 J13 v\r\n", "VA 2\r\n13\r\n"),
@@ -172,12 +172,107 @@ fn meta_commands_have_their_answers() {
         ("ma a\r\n", "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"),
         ("md n C1\r\n", "EX\r\n"),
         ("md n q\r\nmd n\r\n", "NF\r\n"),
-        ("ms a S 1\r\n", "CLIENT_ERROR bad data chunk\r\n"),
+        ("ms a S 1\r\nms a\r\n", "CLIENT_ERROR bad command line format\r\nCLIENT_ERROR bad command line format\r\n"),
         ("ms a 1 E5\r\nx\r\n", "CLIENT_ERROR invalid flag\r\n"),
         ("ms a 1 q\r\nx\r\nmn\r\n", "MN\r\n"),
         ("mg a v v\r\n", "CLIENT_ERROR duplicate flag\r\n"),
-        ("mg\r\n", "CLIENT_ERROR bad command line format\r\n"),
+        ("ms a 1 Fx\r\nx\r\n", "CLIENT_ERROR bad command line format\r\n"),
+        ("ms a 1 MZ\r\nx\r\n", "CLIENT_ERROR invalid mode for ms M token\r\n"),
+        ("mg !!! b\r\n", "CLIENT_ERROR error decoding key\r\n"),
+        ("mg\r\nms\r\nmd\r\nma\r\n", "ERROR\r\nERROR\r\nERROR\r\nERROR\r\n"),
+        ("me\r\n", "CLIENT_ERROR bad command line format\r\n"),
     ]);
+}
+
+/// `q` hides success, and the miss of a `mg`.
+#[test]
+fn quiet_commands_report_what_they_did_not_do() {
+    check(&[
+        ("md a q\r\nma a q k O1\r\nmg a q\r\nmn\r\n", "NF\r\nNF ka O1\r\nMN\r\n"),
+        ("ms a 1 q\r\n1\r\nma a q\r\nms a 1 ME q\r\nx\r\nmd a q C1\r\nmn\r\n", "NS\r\nEX\r\nMN\r\n"),
+        ("md a q\r\nmn\r\n", "MN\r\n"),
+    ]);
+}
+
+#[test]
+fn opaque_tokens_have_31_bytes_at_most() {
+    let (longest, longer) = ("1".repeat(31), "1".repeat(32));
+    let too_long = "CLIENT_ERROR opaque token too long\r\n";
+    check(&[
+        (&format!("mg a O{longest}\r\n"), &format!("EN O{longest}\r\n")),
+        (&format!("mg a O{longer}\r\nmd a O{longer}\r\n"), &too_long.repeat(2)),
+        (&format!("ms a 1 O{longer}\r\nx\r\nmn\r\n"), &format!("{too_long}MN\r\n")),
+    ]);
+}
+
+/// Keys of libmemcached's load tool begin with bytes of any value.
+#[test]
+fn keys_have_any_bytes_but_line_ends_spaces_and_nuls() {
+    let bad = "CLIENT_ERROR bad command line format\r\n";
+    check(&[
+        ("set \x01\x7f\t\rb 0 0 1\r\nx\r\n", "STORED\r\n"),
+        ("get \x01\x7f\t\rb\r\n", "VALUE \x01\x7f\t\rb 0 1\r\nx\r\nEND\r\n"),
+        ("mg \x01\x7f\t\rb k v\r\n", "VA 1 k\x01\x7f\t\rb\r\nx\r\n"),
+        ("touch \x01\x7f\t\rb 0\r\ndelete \x01\x7f\t\rb\r\n", "TOUCHED\r\nDELETED\r\n"),
+        ("set a\0b 0 0 1\r\nx\r\nget a\0b\r\nmg a\0b\r\n", &bad.repeat(3)),
+    ]);
+}
+
+/// As memcached has it: the data of a command with a word too many would otherwise be taken for a command.
+#[test]
+fn one_word_too_many_is_ignored() {
+    check(&[
+        ("set a 0 0 1 foo\r\n1\r\nget a\r\n", "STORED\r\nVALUE a 0 1\r\n1\r\nEND\r\n"),
+        ("cas a 0 0 1 99 foo\r\nx\r\n", "EXISTS\r\n"),
+        ("incr a 1 foo\r\ntouch a 0 foo\r\nflush_all -1 foo\r\n", "2\r\nTOUCHED\r\nOK\r\n"),
+        ("set a 0 0 1 foo bar\r\nversion\r\n", "ERROR\r\nVERSION 1\r\n"),
+        ("set a 0 0 1 foo noreply\r\ntouch a 1 foo noreply\r\nincr a noreply\r\n", "ERROR\r\nERROR\r\n"),
+        ("cas a 0 0 1 noreply\r\nx\r\nset a 0 0 noreply\r\nversion\r\n", "VERSION 1\r\n"),
+        (
+            "delete a 0 noreply\r\ndelete noreply 5\r\n",
+            "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n",
+        ),
+        ("gat 1\r\ngat\r\n", "END\r\nERROR\r\n"),
+    ]);
+}
+
+/// As `strtoull` has them.
+#[test]
+fn numbers_have_spaces_around_them_and_a_plus() {
+    let none = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+    let set = |value: &str| format!("set n +1 +0 +{}\r\n{value}\r\nincr n +1\r\n", value.len());
+    for (value, answer) in [
+        (" 12", "13\r\n"),
+        ("\t+12\r", "13\r\n"),
+        ("12 x", "13\r\n"),
+        ("000000000000000000000012", "13\r\n"),
+        ("18446744073709551615", "0\r\n"),
+        ("18446744073709551616", none),
+        ("12x", none),
+        ("-12", none),
+        (" ", none),
+        ("", none),
+    ] {
+        check_with(SMALL, &[(&set(value), &format!("STORED\r\n{answer}"))]);
+    }
+}
+
+/// Hits of the engine are those since then, as hits of the server are.
+#[test]
+fn reset_statistics_include_those_of_the_engine() {
+    serve("epochs", SMALL, async |sim, _, server| {
+        let mut client = Client::new(&sim, &server);
+        client.ask("set a 0 0 1\r\nx\r\nget a\r\nget a\r\n", 7).await;
+        let figures = || ["get_hits", "engine_memory_hits", "curr_items"].map(|name| figure(&server, name));
+        assert_eq!(figures(), ["2", "2", "1"]);
+        client.ask("stats reset\r\nget a\r\n", 4).await;
+        assert_eq!(figures(), ["1", "1", "1"]);
+    });
+}
+
+fn figure(server: &Server, name: &str) -> String {
+    let figure = server.stats().into_iter().find(|(one, _)| *one == name);
+    figure.unwrap_or_else(|| panic!("no {name}")).1
 }
 
 /// Of the clients that find no item, one that ends soon or a stale one, one is to renew it.

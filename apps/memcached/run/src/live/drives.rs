@@ -1,6 +1,6 @@
 //! The drives of a server: their queues, and what they are called in messages.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use nandscape_device_media::durable::{Owner, StoreFile};
 use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_lab_run::{Connections, DriveSpec, SsdExport, Target};
 use nandscape_sim::{Executor, Sim};
-use nandscape_transport_reactor::{Connect as _, Export};
+use nandscape_transport_reactor::{Connect as _, Counter, Export};
 
 use super::remote::Remote;
 use super::serve::{ServeError, other};
@@ -45,6 +45,8 @@ pub(super) struct Drive {
     body: RefCell<Body>,
     /// What is about to take its place: a URL, or [`NEW`].
     coming: RefCell<Option<String>>,
+    /// Counts the engine's commands for the operator.
+    counter: OnceCell<Counter>,
     /// The server's connections to remote drives.
     pub(super) own: Connections,
 }
@@ -85,7 +87,7 @@ impl Drive {
             }
         };
         let (place, body, coming) = (RefCell::new(place), RefCell::new(body), RefCell::default());
-        Ok(Drive { name, place, body, coming, own: own.clone() })
+        Ok(Drive { name, place, body, coming, counter: OnceCell::new(), own: own.clone() })
     }
 
     /// What a loop serves of it.
@@ -143,18 +145,31 @@ impl Drive {
         if let Body::Here(export) = &*self.body.borrow() { Some(export.clone()) } else { None }
     }
 
+    /// The engine's commands to whatever drive has this place are counted from now on.
+    pub(super) fn count_by(&self, counter: Counter) {
+        assert!(self.counter.set(counter).is_ok(), "a place has one counter");
+    }
+
+    /// Queues of the drive at this place, whose commands are counted.
+    pub(super) fn counted(&self, given: Given) -> Given {
+        match self.counter.get() {
+            Some(counter) => Given { io: counter.over(given.io), ..given },
+            None => given,
+        }
+    }
+
     /// Its queues, for an engine.
     pub(super) fn given(&self, sim: &Sim) -> Result<Option<Given>, ServeError> {
         let body = self.body.borrow().clone();
         let export = match &body {
             Body::Here(export) => export,
-            Body::Elsewhere(remote) => return Ok(Some(remote.given(sim))),
+            Body::Elsewhere(remote) => return Ok(Some(self.counted(remote.given(sim)))),
             Body::Missing => return Ok(None),
         };
         let io = export.connect().map_err(|status| other(format!("a drive has no queue pair: {status}")))?;
         let admin = QueueDrive::new(sim, export.ssd().controller(), QueueId::ADMIN, 32);
         let admin = admin.map_err(|status| other(format!("a drive has no admin queue: {status}")))?;
-        Ok(Some(Given { io, admin: Some(admin) }))
+        Ok(Some(self.counted(Given { io, admin: Some(admin) })))
     }
 
     /// Marks its file as that of a member of the store. Why not, if so.

@@ -195,7 +195,7 @@ async fn use_here(
     let new = new.map_err(|error| error.to_string())?;
     let given = new.given(sim).map_err(|error| error.to_string())?;
     let given = given.ok_or_else(|| format!("there is no drive to take the place of drive {}", drive.name))?;
-    engine.replace(number, given).await.map_err(|error| error.to_string())?;
+    engine.replace(number, drive.counted(given)).await.map_err(|error| error.to_string())?;
     drive.renew(new);
     // One that takes no mark is served around.
     drive.join().iter().for_each(|why| note(why));
@@ -220,7 +220,7 @@ async fn use_drive(
 ) -> Result<String, String> {
     let is_refused = |error: ServeError| error.to_string();
     remote.prepare(&Host::free(sim), &drive.name, false, note).await.map_err(is_refused)?;
-    engine.replace(number, remote.given(sim)).await.map_err(|error| error.to_string())?;
+    engine.replace(number, drive.counted(remote.given(sim))).await.map_err(|error| error.to_string())?;
     drive.replace(target, remote.clone());
     remote.look_again(engine, number);
     Ok(format!("drive {} is {target} now, and is being rebuilt", drive.name))

@@ -146,7 +146,6 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
     let (log, own) = (spec.log.clone(), Connections::default());
     let drives = spec.drives.into_iter().map(|drive| Drive::build(&sim, drive, (spec.seed, &own), &|what| log(what)));
     let drives: Rc<[Drive]> = drives.collect::<Result<Vec<_>, _>>()?.into();
-    let given = drives.iter().map(|drive| drive.given(&sim)).collect::<Result<Vec<_>, _>>()?;
     let (log, failed) = (spec.log.clone(), spec.failed.clone());
     let sockets = Sockets::new(&sim, (spec.most_clients, spec.seed), drives.clone(), (log, failed)).map_err(other)?;
     let sockets = Rc::new(sockets);
@@ -154,6 +153,8 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
     let seats = Seat::all(&drives, &sockets).ok_or_else(|| other("no drive can be reached"))?;
     let names = drives.iter().map(|drive| drive.name.clone()).collect();
     let port = Port::new(&sim, seats);
+    (0..).zip(&*drives).for_each(|(number, drive)| drive.count_by(port.counter(number)));
+    let given = drives.iter().map(|drive| drive.given(&sim)).collect::<Result<Vec<_>, _>>()?;
     let log = spec.log;
     let note = log.clone();
     let setup = Setup {
