@@ -342,8 +342,12 @@ fn check_needs(name: &str, over: &MemberLayers) -> Result<(), Failure> {
 impl EngineArgs {
     /// The layers below each drive of the engine, those that are given or a block layer with a scheduler, and the changes of the drives.
     fn layers(&self, scheduler: &str) -> Result<(Vec<Named>, Vec<String>), Failure> {
-        if scheduler == NO_LAYER {
+        if !self.over.is_empty() {
             return self.over.resolve(&self.set);
+        }
+        let set = self.set.iter().filter(|change| !BlockConfig::is_key(change)).cloned().collect();
+        if scheduler == NO_LAYER {
+            return Ok((Vec::new(), set));
         }
         let mut config = BlockConfig::default();
         let own = self.set.iter().filter(|change| BlockConfig::is_key(change)).map(String::as_str);
@@ -352,7 +356,6 @@ impl EngineArgs {
             config.set(change).map_err(Failure::input)?;
         }
         config.check().map_err(Failure::input)?;
-        let set = self.set.iter().filter(|change| !BlockConfig::is_key(change)).cloned().collect();
         Ok((vec![BlockOver { config, is_chosen: true }.into()], set))
     }
 
@@ -386,6 +389,10 @@ impl EngineArgs {
         let load = |faults: &[FaultWord]| drive_of(&self.drive, &set, (&DEFAULTS, policy), (given, faults));
         let (drive, over) = self.over.members(layers.clone(), self.drives as usize, load)?;
         check_needs(policy, &over)?;
+        if self.uplink.is_some() && is_over_chunks(given) {
+            let problem = "--uplink: the layer ftl lies directly over its drive, with no uplink between; leave one of the two out";
+            return Err(Failure::Input(anyhow::anyhow!(problem)));
+        }
         Ok(Spec {
             drive,
             drives: self.drives as usize,
@@ -483,7 +490,7 @@ fn failure(error: RunError, policy: &str) -> Failure {
         RunError::Open(error) => Failure::Input(anyhow::anyhow!("the engine: {error}")),
         RunError::Layers(problem) => Failure::Input(anyhow::anyhow!("--over: {problem}")),
         RunError::Queue(_) => Failure::input(error),
-        RunError::Stopped(_) | RunError::Lost(_) => Failure::Run(anyhow::anyhow!("--policy {policy}: {error}")),
+        RunError::Stopped(_) | RunError::Lost { .. } => Failure::Run(anyhow::anyhow!("--policy {policy}: {error}")),
         other => Failure::run(other),
     }
 }

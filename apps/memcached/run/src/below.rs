@@ -150,3 +150,80 @@ impl Spec {
         Ok(Engine::open(host, given, policy, Config { memory, dirty: self.dirty, small, ..fixed }).await?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nandscape_device_ssd::{Profile, Resolved};
+    use nandscape_lab_run::MemberLayers;
+    use nandscape_lab_run::chain::{Chain, Named};
+
+    use crate::clients::tests::spec;
+    use crate::{Load, Outcome, RunError, Spec, run};
+
+    fn layers(words: &[&str]) -> Vec<Named> {
+        Chain { layers: words.iter().map(|word| word.parse().unwrap()).collect() }.resolve().unwrap()
+    }
+
+    /// Readers and writers on two members with these layers.
+    fn over(policy: &'static str, words: &[&str]) -> Spec {
+        let load = Load { writers: 2, write_bytes: 16 << 10, ..spec(policy).load };
+        let over = MemberLayers { layers: layers(words), profiles: Vec::new() };
+        Spec { load, over, ..spec(policy) }
+    }
+
+    /// The profile of the drives with a fault.
+    fn with_fault(spec: &Spec, rule: &str) -> Resolved {
+        let mut profile = Profile::parse("faulty", &spec.drive.to_toml()).unwrap();
+        profile.set(&format!("faults=[\"{rule}\"]")).unwrap();
+        profile.resolve().unwrap()
+    }
+
+    /// The same run, in which the first drive has a fault.
+    fn faulty(spec: Spec, rule: &str) -> Result<Outcome, RunError> {
+        let count = spec.drives_below();
+        let of = |number| if number == 0 { with_fault(&spec, rule) } else { spec.drive.clone() };
+        let profiles = (0..count).map(of).collect();
+        let over = MemberLayers { profiles, ..spec.over.clone() };
+        run(&Spec { over, ..spec })
+    }
+
+    #[test]
+    fn members_are_the_tops_of_layers_and_runs_repeat_themselves() {
+        for words in [&["raid1:2"][..], &["cache,memory=1MiB"], &["raid0:2", "block"], &["ahci:2"]] {
+            let outcome = run(&over("epochs", words)).unwrap();
+            assert_eq!((outcome.reads.count(), outcome.after.reads_at_tokens), (600, 0), "{words:?}");
+            assert_eq!(outcome.left.below.chain.len(), 2 * words.len(), "{words:?}");
+            let again = run(&over("epochs", words)).unwrap();
+            let figures = |outcome: &Outcome| (outcome.reads.sum_ns(), outcome.put_bytes, outcome.took);
+            assert_eq!(figures(&again), figures(&outcome), "{words:?}");
+        }
+        // Twice the room of one drive.
+        let [one, two] = [&[][..], &["raid0:2"]].map(|words| run(&over("mixed", words)).unwrap().after.log_bytes);
+        assert!(two > one * 19 / 10, "{one} and {two}");
+    }
+
+    #[test]
+    fn a_layer_that_passes_orders_leaves_the_policy_its_control() {
+        let outcome = run(&over("gc_control", &["block,predictor=none", "cache,memory=1MiB"])).unwrap();
+        assert_eq!((outcome.reads.count(), outcome.after.reads_at_tokens), (600, 0));
+        let refused = run(&over("gc_control", &["raid1:2"])).err().unwrap().to_string();
+        assert!(refused.contains("takes no orders for its garbage collection"), "{refused}");
+        let refused = run(&over("mixed", &["raid1:2", "block,predictor=ssd"])).err().unwrap().to_string();
+        assert!(refused.starts_with("block: block.predictor: ssd knows the flash"), "{refused}");
+    }
+
+    #[test]
+    fn a_drive_that_vanishes_costs_its_twin_or_its_layer_or_ends_the_run() {
+        let dead = "dead from=20ms";
+        let mirrored = faulty(over("epochs", &[]), dead).unwrap();
+        let events: Vec<String> = mirrored.left.events.iter().map(ToString::to_string).collect();
+        assert!(events.len() == 1 && events[0].contains("drive 1 serves its items without a mirror"), "{events:?}");
+        assert_eq!((mirrored.reads.count(), mirrored.after.lost_drives), (600, 1));
+        assert!(mirrored.left.below.drives[0].faults[0].struck > 0);
+        // A mirror below the engine has the other copy: the engine hears nothing of it.
+        let below = faulty(over("epochs", &["raid1:2"]), dead).unwrap();
+        assert_eq!((below.reads.count(), below.left.events.len(), below.after.lost_drives), (600, 0, 0));
+        let alone = faulty(over("raid0", &[]), dead).err().unwrap().to_string();
+        assert!(alone.starts_with("the engine has stopped: drive 0: "), "{alone}");
+    }
+}

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::policy::policy;
-use nandscape_apps_memcached_engine::{Engine, EngineError, Expect, New, OpenError, Placement, Refused, Stats};
+use nandscape_apps_memcached_engine::{Engine, EngineError, Event, Expect, New, OpenError, Placement, Refused, Stats};
 use nandscape_apps_store::Cpu;
 use nandscape_apps_store::{Costs, Host};
 use nandscape_device_ssd::{Resolved, Ssd};
@@ -176,8 +176,13 @@ pub enum RunError {
     #[error("the engine has stopped: {0}")]
     Stopped(EngineError),
     /// What was put is not there.
-    #[error("item {0} is lost: none of the drives that have it returns it")]
-    Lost(u64),
+    #[error("item {item} is lost: {}", .because.as_ref().map_or("none of the drives that have it returns it".to_owned(), Event::to_string))]
+    Lost {
+        /// Which.
+        item: u64,
+        /// The last that happened to the engine.
+        because: Option<Event>,
+    },
     /// The model is stuck.
     #[error("this is a fault of the simulator, please report it")]
     Stalled(#[from] Stalled),
@@ -195,7 +200,8 @@ impl From<Refused> for RunError {
 impl RunError {
     /// An item that was put is not there.
     pub(crate) fn lost(engine: &Engine, item: u64) -> RunError {
-        engine.failure().map_or(RunError::Lost(item), RunError::Stopped)
+        let lost = || RunError::Lost { item, because: engine.take_events().pop() };
+        engine.failure().map_or_else(lost, RunError::Stopped)
     }
 }
 
