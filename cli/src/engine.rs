@@ -71,7 +71,7 @@ Examples:
         each drive of the engine is a mirror of two
   nandscape paper engine --over block,scheduler=cfq --tenants 4:1,64:12
         a block layer over each drive
-  nandscape paper engine --policy epochs \
+  nandscape paper engine --policy epochs \\
       --fault 'drive-1=dead channel=0-3 from=2s'
         a drive vanishes: its twin serves
   nandscape paper engine --policy gc_control --drives 2 --json
