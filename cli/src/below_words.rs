@@ -11,20 +11,15 @@ use nandscape_lab_run::{Below, StateFile, Wanted};
 
 use crate::failure::Failure;
 use crate::files::Files;
-use crate::over::{self, Over};
+use crate::over::OverWords;
 use crate::sim::{self, FaultWord};
 use crate::sim_layers::with_faults;
 
 /// See the file.
 #[derive(Args)]
 pub(crate) struct BelowWords {
-    /// Put a layer of a host over drives of the profile: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the bottom up, as in
-    /// `nandscape sim`. --set NAME.KEY=VALUE changes a layer, too
-    #[arg(long, value_name = "LAYER")]
-    over: Vec<Over>,
-    /// Inject a fault into the flash, as in `nandscape sim`: a RULE for all drives, or for one of several: drive-1=RULE. May be repeated
-    #[arg(long, value_name = "RULE")]
-    fault: Vec<FaultWord>,
+    #[command(flatten)]
+    own: OverWords,
     /// Write the activity of every plane, channel and command of a run to this file, for chrome://tracing or ui.perfetto.dev
     #[arg(long, value_name = "FILE")]
     chrome_trace: Option<PathBuf>,
@@ -66,12 +61,12 @@ impl BelowWords {
     /// Whether there are no layers, given or of the state. What is wrong with the state is reported later.
     pub(crate) fn is_empty(&self) -> bool {
         let file = self.file().unwrap_or(None);
-        self.over.is_empty() && file.as_ref().and_then(StateFile::chain).is_none()
+        self.own.is_empty() && file.as_ref().and_then(StateFile::chain).is_none()
     }
 
     /// The layers that are given, as text.
     pub(crate) fn words(&self) -> String {
-        over::chain(&self.over).to_string()
+        self.own.chain().to_string()
     }
 
     /// The layers with their settings, and the changes that are not theirs.
@@ -80,8 +75,8 @@ impl BelowWords {
     /// Which layer or setting is not valid, and what would be.
     pub(crate) fn resolve(&self, set: &[String]) -> Result<ResolvedBelow, Failure> {
         let file = self.file()?;
-        let of_file = file.as_ref().and_then(StateFile::chain).filter(|_| self.over.is_empty());
-        let mut chain = of_file.cloned().unwrap_or_else(|| over::chain(&self.over));
+        let of_file = file.as_ref().and_then(StateFile::chain).filter(|_| self.own.is_empty());
+        let mut chain = of_file.cloned().unwrap_or_else(|| self.own.chain());
         let resolved = chain.take(set).and_then(|set| Ok((chain.resolve()?, set)));
         let (layers, set) = resolved.map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))?;
         Ok(ResolvedBelow { chain, layers, file: file.map(Arc::new), set })
@@ -107,7 +102,7 @@ impl BelowWords {
             (Some(file), Some(own)) => sim::resolve_saved(file, Profile::clone(own), &set, faults),
             _ => load(faults),
         };
-        let drives = with_faults(&self.fault, drives_below(&layers), of)?;
+        let drives = with_faults(self.own.faults(), drives_below(&layers), of)?;
         if let Some(file) = &file {
             let fits = file.check_fits_layers(&layers, &drives.iter().collect::<Vec<_>>());
             fits.map_err(|error| Failure::Input(anyhow::anyhow!("--from-state {error}")))?;

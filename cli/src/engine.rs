@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use nandscape_apps_memcached_engine::policy::{ANY_DRIVE, Need, POLICIES, policy};
 use nandscape_apps_memcached_engine::{MOST_SMALL, OpenError, PARITY_DRIVES, Placement};
-use nandscape_apps_memcached_run::{Load, Machine, Outcome, RunError, Spec, Tenant};
+use nandscape_apps_memcached_run::{Left, Load, Machine, Outcome, RunError, Spec, Tenant};
 use nandscape_device_ssd::{BUILTIN, Resolved};
 use nandscape_host_block::Config as BlockConfig;
 use nandscape_host_block::scheduler::SchedulerKind;
 use nandscape_lab_report::format::{bytes, count, us};
 use nandscape_lab_report::{EnginePage, EngineRun};
+use nandscape_lab_run::MemberLayers;
+use nandscape_lab_run::chain::{BlockOver, Named, check_over, is_over_chunks};
 use nandscape_sim::Histogram;
 use nandscape_sim::units::Bytes;
 use serde_json::{Value, json};
@@ -20,12 +22,13 @@ use serde_json::{Value, json};
 use crate::failure::Failure;
 use crate::files::Files;
 use crate::numbers::whole;
-use crate::output;
+use crate::over::OverWords;
 use crate::progress::Runs;
-use crate::sim::{can_write, resolve, write};
+use crate::sim::{FaultWord, can_write, resolve, resolve_with, write};
 use crate::store_drive::conventional;
 use crate::store_figures::{lines, ratio};
 use crate::table::table;
+use crate::{members, output};
 
 /// Measure the tail of reads on the storage engine over several drives, under each policy.
 ///
@@ -35,6 +38,9 @@ use crate::table::table;
 /// gc_control also orders when the drives collect garbage, and waits until they are ready for reads. predictable_latency, fdp and zoned take
 /// turns as epochs does: drives that are read are in the deterministic window of Predictable Latency Mode, or the log has a reclaim unit handle
 /// for itself (Flexible Data Placement), or its segments lie in zones (ZNS). First the log of each drive is written once.
+///
+/// With --over, each drive of the engine is a chain of layers over as many drives as they need, called drive-0, drive-1 and so on. A
+/// drive that fails is done without, and its twin has the items.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -61,6 +67,13 @@ Examples:
   nandscape paper engine --policy mixed,gc_control --ycsb b --readers 64 \\
       --read-size 1000 --reads 20000
         YCSB behind memcached's protocol
+  nandscape paper engine --over raid1:2 --policy mixed,epochs --reads 20000
+        each drive of the engine is a mirror of two
+  nandscape paper engine --over block,scheduler=cfq --tenants 4:1,64:12
+        a block layer over each drive
+  nandscape paper engine --policy epochs \\
+      --fault 'drive-1=dead channel=0-3 from=2s'
+        a drive vanishes: its twin serves
   nandscape paper engine --in-place --policy raid0,mixed,epochs,gc_control
         blocks at fixed places, as the thesis has them
   nandscape paper engine --policy gc_control --drives 2 --json
@@ -73,20 +86,15 @@ Examples:
 Exit status: 0 when done, 1 when a run has failed, 2 for bad usage or input.")]
 pub(crate) struct EngineArgs {
     /// Policies. predictable_latency, fdp and zoned are for drives that have the feature of NVMe; built-in drives are given it
-    #[arg(
-        long,
-        value_name = "NAME,...",
-        value_delimiter = ',',
-        default_values_t = POLICIES[..ANY_DRIVE].iter().map(|name| (*name).to_owned()),
-        value_parser = known
-    )]
+    /// [default: mixed,epochs,gc_control,raid0,rails, without those whose orders the layers do not pass]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = known)]
     policy: Vec<String>,
     /// How drives hold the items, each with all policies: copies on pairs of drives, or parity: data on all drives but one, and their parity on
     /// that one, another for each segment
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = COPIES, value_parser = placement)]
     placement: Vec<Placement>,
     /// Drives, in pairs of an even and an odd one; with parity, 3 to 16. Each part of a drive with several FTLs counts as a drive; of
-    /// several such drives, two have the copies of each other
+    /// several such drives, two have the copies of each other. With --over, each is what lies at the top of the layers
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=64))]
     drives: u64,
     /// Each of the drives
@@ -103,10 +111,12 @@ pub(crate) struct EngineArgs {
     /// best effort, 15 idle. Reads at drives carry the class and the tenant's number, counted from 1
     #[arg(long, value_name = "READERS:CLASS,...", value_delimiter = ',', value_parser = tenant, conflicts_with = "readers")]
     tenants: Vec<Tenant>,
-    /// Schedulers of a block layer over each drive, each with all policies: none is no block layer. A block layer sends 8 commands at a
-    /// time, and a turn of cfq takes 1 ms; --set block.depth and block.slice change that
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = NO_LAYER, value_parser = scheduler)]
+    /// Schedulers of a block layer over each drive, each with all policies: none is no block layer. cfq is --over
+    /// block,predictor=none,depth=8,slice=1ms,scheduler=cfq; --set block.depth and block.slice change the depth and the length of a turn
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = NO_LAYER, value_parser = scheduler, conflicts_with = "over")]
     scheduler: Vec<String>,
+    #[command(flatten)]
+    over: OverWords,
     /// Bytes of the values that are read
     #[arg(long, value_name = "BYTES", default_value = "4KiB")]
     read_size: Bytes,
@@ -280,15 +290,15 @@ pub(crate) fn small_items(text: &str) -> Result<Bytes, String> {
     if bytes.0 > most { Err(format!("{bytes} is too much; 0 to {most} are valid")) } else { Ok(bytes) }
 }
 
-/// The profile of the drives of an engine: defaults of built-in ones, what the policy needs, and changes.
+/// The profile of the drives of an engine, below layers: defaults of built-in ones, what the policy needs, and changes.
 pub(crate) fn drive_of(
     name: &str,
     set: &[String],
-    defaults: &[(&str, &str)],
-    policy: &str,
+    (defaults, policy): (&[(&str, &str)], &str),
+    (layers, faults): (&[Named], &[FaultWord]),
 ) -> Result<Resolved, Failure> {
-    // A profile file has its own values, and a drive that has zones its own zones.
-    let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == name);
+    // A profile file has its own values, a drive that has zones its own zones, and chunks below the FTL of a host none of these keys.
+    let is_built_in = BUILTIN.iter().any(|builtin| builtin.name == name) && !is_over_chunks(layers);
     let has_zones = is_built_in && resolve(name, &[])?.zone().is_some();
     let needed = if has_zones { &[] } else { needed(policy) };
     let is_set = |key: &str| set.iter().any(|change| change.split('=').next().unwrap_or_default().trim() == key);
@@ -296,12 +306,16 @@ pub(crate) fn drive_of(
     let defaults = needed.iter().chain(defaults).filter(|(key, _)| is_built_in && !is_set(key));
     let defaults = defaults.map(|(key, value)| format!("{key}={value}"));
     let changes: Vec<String> = defaults.chain(set.iter().cloned()).collect();
-    let drive = resolve(name, &changes)?;
+    let drive = resolve_with(name, &changes, faults)?;
     let wants_zones = self::policy(policy).is_some_and(|policy| policy.needs() == Need::Zones);
     let wrong = |problem: String| Err(Failure::Input(anyhow::anyhow!("drive {}: {problem}", drive.name)));
     match (drive.zone().is_some(), wants_zones) {
         (true, true) => Ok(drive),
-        (false, false) => conventional(drive),
+        (false, false) if layers.is_empty() => conventional(drive),
+        (false, false) => match check_over(layers, &drive) {
+            Ok(()) => Ok(drive),
+            Err(problem) => Err(Failure::Input(anyhow::anyhow!("--over: {problem}"))),
+        },
         (true, false) => wrong(format!(
             "ftl.kind = \"zone\" has zones, and --policy {policy} writes blocks in any order; --policy zoned, or a drive without zones, is valid"
         )),
@@ -312,11 +326,30 @@ pub(crate) fn drive_of(
     }
 }
 
+/// Checks that what a policy needs of drives passes the layers over them.
+fn check_needs(name: &str, over: &MemberLayers) -> Result<(), Failure> {
+    let needs = policy(name).map_or(Need::Nothing, |policy| policy.needs());
+    let passes = match needs {
+        Need::Nothing => Ok(()),
+        Need::Zones => over.check_zones(),
+        Need::Orders | Need::Windows | Need::Placement(_) => over.check_orders(),
+    };
+    let is_free = |name: &&str| policy(name).is_some_and(|policy| policy.needs() == Need::Nothing);
+    passes.map_err(|problem| {
+        let others: Vec<&str> = POLICIES.into_iter().filter(is_free).collect();
+        Failure::Input(anyhow::anyhow!("--policy {name}: {problem}, and so are the policies {}", others.join(", ")))
+    })
+}
+
 impl EngineArgs {
-    /// The block layer with a scheduler.
-    fn layer(&self, scheduler: &str) -> Result<Option<BlockConfig>, Failure> {
+    /// The layers below each drive of the engine, those that are given or a block layer with a scheduler, and the changes of the drives.
+    fn layers(&self, scheduler: &str) -> Result<(Vec<Named>, Vec<String>), Failure> {
+        if !self.over.is_empty() {
+            return self.over.resolve(&self.set);
+        }
+        let set = self.set.iter().filter(|change| !BlockConfig::is_key(change)).cloned().collect();
         if scheduler == NO_LAYER {
-            return Ok(None);
+            return Ok((Vec::new(), set));
         }
         let mut config = BlockConfig::default();
         let own = self.set.iter().filter(|change| BlockConfig::is_key(change)).map(String::as_str);
@@ -325,14 +358,19 @@ impl EngineArgs {
             config.set(change).map_err(Failure::input)?;
         }
         config.check().map_err(Failure::input)?;
-        Ok(Some(config))
+        Ok((vec![BlockOver { config, is_chosen: true }.into()], set))
     }
 
-    /// Checks the keys of the block layer.
+    /// Checks the keys of the block layer of a scheduler; layers check their own.
     fn check_layer(&self) -> Result<(), Failure> {
+        if !self.over.is_empty() {
+            return self.over.resolve(&self.set).map(drop);
+        }
         let own = || self.set.iter().filter(|change| BlockConfig::is_key(change));
         if let Some(change) = own().next().filter(|_| self.scheduler == [NO_LAYER]) {
-            let problem = format!("--set {change}: no run has a block layer; --scheduler noop, ssd or cfq gives one");
+            let problem = format!(
+                "--set {change}: no run has a block layer; --scheduler noop, ssd or cfq gives one, and so does --over block"
+            );
             return Err(Failure::Input(anyhow::anyhow!(problem)));
         }
         let is_valid = |change: &&String| {
@@ -342,14 +380,23 @@ impl EngineArgs {
             let problem = format!("--set {change}: of the block layer, block.depth and block.slice are valid here");
             return Err(Failure::Input(anyhow::anyhow!(problem)));
         }
-        self.scheduler.iter().try_for_each(|name| self.layer(name).map(drop))
+        self.scheduler.iter().try_for_each(|name| self.layers(name).map(drop))
     }
 
     fn spec(&self, Case { policy, placement, scheduler }: &Case<'_>) -> Result<Spec, Failure> {
-        let set: Vec<String> = self.set.iter().filter(|change| !BlockConfig::is_key(change)).cloned().collect();
+        let (layers, set) = self.layers(scheduler)?;
         let policy = POLICIES.into_iter().find(|known| known == policy).unwrap_or(POLICIES[0]);
+        // A block layer of a scheduler passes whatever the drive has.
+        let given = if self.over.is_empty() { &[] } else { &layers[..] };
+        let load = |faults: &[FaultWord]| drive_of(&self.drive, &set, (&DEFAULTS, policy), (given, faults));
+        let (drive, over) = self.over.members(layers.clone(), self.drives as usize, load)?;
+        check_needs(policy, &over)?;
+        if self.uplink.is_some() && is_over_chunks(given) {
+            let problem = "--uplink: the layer ftl lies directly over its drive, with no uplink between; leave one of the two out";
+            return Err(Failure::Input(anyhow::anyhow!(problem)));
+        }
         Ok(Spec {
-            drive: drive_of(&self.drive, &set, &DEFAULTS, policy)?,
+            drive,
             drives: self.drives as usize,
             policy,
             placement: *placement,
@@ -372,7 +419,7 @@ impl EngineArgs {
                 absent: self.absent,
             },
             tenants: self.tenants.clone(),
-            layer: self.layer(scheduler)?,
+            over,
             seed: self.seed,
             trace: self.chrome_trace.is_some(),
             turns: self.page.is_some(),
@@ -405,7 +452,7 @@ impl EngineArgs {
             return wrong("--read-size, --write-size: 1GiB or less is valid");
         }
         if let Some(file) = &self.chrome_trace {
-            if self.cases().len() > 1 {
+            if self.cases()?.len() > 1 {
                 return wrong(
                     "--chrome-trace: the file has one run; one --policy is valid, with one --placement and one --scheduler",
                 );
@@ -446,7 +493,9 @@ fn failure(error: RunError, policy: &str) -> Failure {
         RunError::Spec(text) => Failure::Input(anyhow::anyhow!("{text}")),
         RunError::Open(OpenError::Engine(error)) => Failure::Input(anyhow::anyhow!("--policy {policy}: {error}")),
         RunError::Open(error) => Failure::Input(anyhow::anyhow!("the engine: {error}")),
+        RunError::Layers(problem) => Failure::Input(anyhow::anyhow!("--over: {problem}")),
         RunError::Queue(_) => Failure::input(error),
+        RunError::Stopped(_) | RunError::Lost { .. } => Failure::Run(anyhow::anyhow!("--policy {policy}: {error}")),
         other => Failure::run(other),
     }
 }
@@ -459,29 +508,62 @@ struct Case<'a> {
 }
 
 impl EngineArgs {
-    fn cases(&self) -> Vec<Case<'_>> {
+    /// The policies that are given, or those that the layers leave, and the others.
+    fn policies(&self) -> Result<(Vec<&str>, Vec<&str>), Failure> {
+        if !self.policy.is_empty() {
+            return Ok((self.policy.iter().map(String::as_str).collect(), Vec::new()));
+        }
+        let over = MemberLayers { layers: self.over.resolve(&self.set)?.0, ..MemberLayers::default() };
+        Ok(POLICIES[..ANY_DRIVE].iter().partition(|name| check_needs(name, &over).is_ok()))
+    }
+
+    fn cases(&self) -> Result<Vec<Case<'_>>, Failure> {
         let mut cases = Vec::new();
-        for policy in &self.policy {
+        for policy in self.policies()?.0 {
             for placement in self.placement.iter().copied() {
                 cases.extend(self.scheduler.iter().map(|scheduler| Case { policy, placement, scheduler }));
             }
         }
-        cases
+        Ok(cases)
+    }
+
+    /// Prints what a run leaves for its user to know.
+    fn tell(case: &Case<'_>, left: &Left) {
+        left.events.iter().for_each(|event| output::note(&format!("{}: {event}", case.policy)));
+    }
+
+    /// What layers and drives have done in runs, as text.
+    fn below<'a>(&self, names: &Names, runs: impl Iterator<Item = (&'a Case<'a>, &'a Left)>) -> String {
+        let named = runs.map(|(case, left)| (names.row(case).join(", "), &left.below));
+        members::text(named, !self.over.is_empty())
+    }
+
+    /// Adds the same to a run.
+    fn add_below(&self, run: &mut Value, left: &Left) {
+        members::add_json(run, &left.below, !self.over.is_empty());
+        if !left.events.is_empty() {
+            run["events"] = left.events.iter().map(ToString::to_string).collect();
+        }
     }
 }
 
 pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
     args.check()?;
+    let without = args.policies()?.1;
+    if !without.is_empty() {
+        output::note(&format!("the layers do not pass what a policy needs, which is left out: {}", without.join(", ")));
+    }
     if let Some(ran) = loads::run(args) {
         return ran;
     }
-    let cases = args.cases();
+    let cases = args.cases()?;
     let mut runs = Vec::new();
     let specs = cases.iter().map(|case| args.checked(case)).collect::<Result<Vec<_>, _>>()?;
     let progress = Runs::of(cases.len() as u64);
     for (number, (case, spec)) in cases.into_iter().zip(specs).enumerate() {
         progress.next(case.policy, number);
         let outcome = nandscape_apps_memcached_run::run(&spec).map_err(|error| failure(error, case.policy))?;
+        EngineArgs::tell(&case, &outcome.left);
         runs.push((case, outcome));
     }
     drop(progress);
@@ -637,7 +719,8 @@ fn text(runs: &[(Case<'_>, Outcome)], args: &EngineArgs) -> String {
         figures.add_row(row);
     }
     let shown = [(true, &reads), (args.absent > 0, &misses), (!tenants.is_empty(), &of_tenants), (true, &figures)];
-    lines(shown.into_iter().filter(|(is_shown, _)| *is_shown).map(|(_, table)| table))
+    let figures = lines(shown.into_iter().filter(|(is_shown, _)| *is_shown).map(|(_, table)| table));
+    figures + &args.below(&names, runs.iter().map(|(case, outcome)| (case, &outcome.left)))
 }
 
 fn latency_json(latency: &Histogram) -> Value {
@@ -649,7 +732,7 @@ fn latency_json(latency: &Histogram) -> Value {
 }
 
 fn as_json(runs: &[(Case<'_>, Outcome)], args: &EngineArgs) -> Value {
-    let tenants = &args.tenants[..];
+    let tenants = &args.tenants;
     let run = |(case, outcome): &(Case<'_>, Outcome)| {
         let took = outcome.took.as_s();
         let of_tenants = tenants.iter().zip(&outcome.tenants).map(|(tenant, latency)| {
@@ -660,7 +743,7 @@ fn as_json(runs: &[(Case<'_>, Outcome)], args: &EngineArgs) -> Value {
                 "read_latency_us": latency_json(latency),
             })
         });
-        json!({
+        let mut run = json!({
             "policy": case.policy,
             "placement": if args.loads.in_place { "in_place" } else { case.placement.name() },
             "scheduler": case.scheduler,
@@ -684,7 +767,9 @@ fn as_json(runs: &[(Case<'_>, Outcome)], args: &EngineArgs) -> Value {
             "reads_at_tokens": outcome.after.reads_at_tokens,
             "window_lapses": outcome.after.window_lapses - outcome.before.window_lapses,
             "measured_s": took,
-        })
+        });
+        args.add_below(&mut run, &outcome.left);
+        run
     };
     json!({"schema": 1, "runs": runs.iter().map(run).collect::<Vec<_>>()})
 }

@@ -28,6 +28,7 @@ mod inspect;
 mod kv;
 mod lab;
 mod lsm;
+mod members;
 #[cfg(target_os = "linux")]
 mod memcached;
 mod mitt;

@@ -1,11 +1,76 @@
-//! `--over`: a layer of a host, or a TOML file of layers.
+//! `--over`: a layer of a host, or a TOML file of layers; and `--fault`, of the drives below.
 
 use std::path::Path;
 use std::str::FromStr;
 
-use nandscape_lab_run::chain::{Chain, LayerWords, kinds_in_words};
+use clap::Args;
+use nandscape_device_ssd::Resolved;
+use nandscape_lab_run::MemberLayers;
+use nandscape_lab_run::chain::{Chain, LayerWords, Named, drives_below, kinds_in_words};
 
 use crate::failure::Failure;
+use crate::sim::FaultWord;
+use crate::sim_layers::with_faults;
+
+/// What lies below an engine or the stores of servers.
+#[derive(Args)]
+pub(crate) struct OverWords {
+    /// Put a layer of a host over drives of the profile: [NAME=]KIND[:N][,KEY=VALUE]...; may be repeated, from the bottom up, as in
+    /// `nandscape sim`. --set NAME.KEY=VALUE changes a layer, too
+    #[arg(long, value_name = "LAYER")]
+    over: Vec<Over>,
+    /// Inject a fault into the flash, as in `nandscape sim`: a RULE for all drives, or for one of several: drive-1=RULE. May be repeated
+    #[arg(long, value_name = "RULE")]
+    fault: Vec<FaultWord>,
+}
+
+impl OverWords {
+    /// The layers that are given, the lowest first.
+    pub(crate) fn chain(&self) -> Chain {
+        chain(&self.over)
+    }
+
+    /// Whether no layers are given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.over.is_empty()
+    }
+
+    /// The faults that are given.
+    pub(crate) fn faults(&self) -> &[FaultWord] {
+        &self.fault
+    }
+
+    /// The layers with their settings, and the changes that are not theirs. Settings of a block layer put one over each drive if the layers
+    /// have none.
+    ///
+    /// # Errors
+    /// Which layer or setting is not valid, and what would be.
+    pub(crate) fn resolve(&self, set: &[String]) -> Result<(Vec<Named>, Vec<String>), Failure> {
+        let mut chain = self.chain();
+        if chain.is_empty() {
+            return Ok((Vec::new(), set.to_vec()));
+        }
+        let resolved = chain.take_with_block(set).and_then(|others| Ok((chain.resolve()?, others)));
+        resolved.map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))
+    }
+
+    /// The first drive, and the layers over each of so many members, whose drives `load` resolves with their faults.
+    ///
+    /// # Errors
+    /// A fault of no drive, or a drive that cannot be.
+    pub(crate) fn members(
+        &self,
+        layers: Vec<Named>,
+        members: usize,
+        load: impl Fn(&[FaultWord]) -> Result<Resolved, Failure>,
+    ) -> Result<(Resolved, MemberLayers), Failure> {
+        if self.fault.is_empty() {
+            return Ok((load(&[])?, MemberLayers { layers, profiles: Vec::new() }));
+        }
+        let profiles = with_faults(&self.fault, members * drives_below(&layers), |_, faults| load(faults))?;
+        Ok((profiles[0].clone(), MemberLayers { layers, profiles }))
+    }
+}
 
 /// The help of the option in `nandscape sim`.
 pub(crate) fn help() -> String {

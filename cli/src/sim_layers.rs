@@ -73,7 +73,7 @@ pub(crate) fn with_faults(
     if let Some(FaultWord { drive: Some(drive), text, .. }) = faults.iter().find(unknown) {
         return Err(Failure::Input(anyhow::anyhow!(
             "--fault \"{text}\": there is no drive {drive:?}; NAME=RULE names one of {}, a RULE alone is for all",
-            names.join(", ")
+            listed(&names)
         )));
     }
     let of = |(number, name): (usize, &String)| {
@@ -81,6 +81,14 @@ pub(crate) fn with_faults(
         resolve(number, &meant.cloned().collect::<Vec<_>>())
     };
     names.iter().enumerate().map(of).collect()
+}
+
+/// Names of drives in a message: the first and the last of many.
+fn listed(names: &[String]) -> String {
+    match names {
+        [first, .., last] if names.len() > 8 => format!("{first} to {last}"),
+        all => all.join(", "),
+    }
 }
 
 /// Settings without effect next to the others, in sentences.

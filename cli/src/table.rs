@@ -406,16 +406,7 @@ fn aging(aging: Option<&AgingReport>) -> String {
 
 /// The fault rules, with the number of times that each struck, and outages; of a drive with its own line after `name`.
 pub(crate) fn faults(report: &Report, name: &str) -> String {
-    let mut text = String::new();
-    for Fault { rule, matched, struck, cost, .. } in &report.faults {
-        let met = cost.as_ref().map_or(String::new(), |FaultCost { requests, failed, mean_us, max_us }| {
-            let failed = if *failed > 0 { format!(", {} failed", count(*failed)) } else { String::new() };
-            let (mean, longest) = (us(*mean_us), us(*max_us));
-            format!("; {} met it: mean {mean} us, max {longest} us{failed}", counted(*requests, "request"))
-        });
-        let (struck, matched) = (count(*struck), count(*matched));
-        text.push_str(&format!("{name}fault \"{rule}\": struck {struck} of {matched} operations{met}\n"));
-    }
+    let mut text = rules(&report.faults, name);
     if let Some(Outages { outages, out_s, requests, mean_us, max_us }) = &report.power {
         text.push_str(&format!(
             "{name}outages after power cuts {outages}, {} in all; {} waited for power: mean {} us, max {} us\n",
@@ -424,6 +415,21 @@ pub(crate) fn faults(report: &Report, name: &str) -> String {
             us_or_dash(*mean_us),
             us_or_dash(*max_us)
         ));
+    }
+    text
+}
+
+/// Rules of a fault plan, with what they have struck.
+pub(crate) fn rules(faults: &[Fault], name: &str) -> String {
+    let mut text = String::new();
+    for Fault { rule, matched, struck, cost, .. } in faults {
+        let met = cost.as_ref().map_or(String::new(), |FaultCost { requests, failed, mean_us, max_us }| {
+            let failed = if *failed > 0 { format!(", {} failed", count(*failed)) } else { String::new() };
+            let (mean, longest) = (us(*mean_us), us(*max_us));
+            format!("; {} met it: mean {mean} us, max {longest} us{failed}", counted(*requests, "request"))
+        });
+        let (struck, matched) = (count(*struck), count(*matched));
+        text.push_str(&format!("{name}fault \"{rule}\": struck {struck} of {matched} operations{met}\n"));
     }
     text
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use nandscape_apps_memcached_run::{CacheTrace, Clients, Pace, Served, Spec, Traced, run_trace, serve_clients};
+use nandscape_apps_memcached_run::{CacheTrace, Clients, Left, Pace, Served, Spec, Traced, run_trace, serve_clients};
 use nandscape_lab_report::format::count;
 use nandscape_sim::units::Bytes;
 use nandscape_sim::{Histogram, Span};
@@ -114,6 +114,13 @@ enum Ended {
 }
 
 impl Ended {
+    fn left(&self) -> &Left {
+        match self {
+            Ended::Trace(traced) => &traced.left,
+            Ended::Ycsb(served) => &served.left,
+        }
+    }
+
     fn operations(&self) -> Operations {
         let of = |named: &[(&'static str, &Histogram)]| {
             named.iter().map(|(name, latency)| (*name, (*latency).clone())).collect()
@@ -138,19 +145,20 @@ fn run_all(args: &EngineArgs) -> Result<(), Failure> {
     let words = &args.loads;
     let trace = words.cache_trace.as_deref().map(|path| read(path, words.requests).map(Rc::new));
     let trace = trace.transpose().map_err(Failure::Input)?;
-    let cases = args.cases();
+    let cases = args.cases()?;
     let specs = cases.iter().map(|case| args.checked(case)).collect::<Result<Vec<_>, _>>()?;
     let progress = Runs::of(cases.len() as u64);
     let mut runs = Vec::new();
     for (number, (case, spec)) in cases.into_iter().zip(specs).enumerate() {
         progress.next(case.policy, number);
         let ended = one(words, &spec, trace.as_ref()).map_err(|error| failure(error, case.policy))?;
+        EngineArgs::tell(&case, ended.left());
         runs.push((case, ended));
     }
     drop(progress);
     match args.json {
-        true => output::result(&serde_json::to_string_pretty(&as_json(&runs)).expect("plain data")),
-        false => output::result(&text(&runs)),
+        true => output::result(&serde_json::to_string_pretty(&as_json(&runs, args)).expect("plain data")),
+        false => output::result(&text(&runs, args)),
     }
 }
 
@@ -173,7 +181,7 @@ fn one(
     Ok(Ended::Ycsb(Box::new(serve_clients(spec, &clients)?)))
 }
 
-fn text(runs: &[(Case<'_>, Ended)]) -> String {
+fn text(runs: &[(Case<'_>, Ended)], args: &EngineArgs) -> String {
     let names = Names::of(runs.iter().map(|(case, _)| case));
     let operations: Vec<(String, Operations)> =
         runs.iter().map(|(case, ended)| (names.row(case).join(" "), ended.operations())).collect();
@@ -197,7 +205,8 @@ fn text(runs: &[(Case<'_>, Ended)]) -> String {
         });
         figures.add_row(row);
     }
-    lines([&latencies, &figures])
+    let below = args.below(&names, runs.iter().map(|(case, ended)| (case, ended.left())));
+    lines([&latencies, &figures]) + &below
 }
 
 fn of_trace(traced: &Traced) -> Vec<String> {
@@ -225,7 +234,7 @@ fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-fn as_json(runs: &[(Case<'_>, Ended)]) -> Value {
+fn as_json(runs: &[(Case<'_>, Ended)], args: &EngineArgs) -> Value {
     let run = |(case, ended): &(Case<'_>, Ended)| {
         let mut run = json!({
             "policy": case.policy,
@@ -257,6 +266,7 @@ fn as_json(runs: &[(Case<'_>, Ended)]) -> Value {
         };
         let more = figures.as_object().cloned().unwrap_or_default();
         run.as_object_mut().expect("an object").extend(more);
+        args.add_below(&mut run, ended.left());
         run
     };
     json!({"schema": 1, "runs": runs.iter().map(run).collect::<Vec<_>>()})

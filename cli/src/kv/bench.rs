@@ -143,7 +143,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<(), Failure> {
         runs.push((name.clone(), measured(&of)?));
     }
     match args.json {
-        true => output::result(&serde_json::to_string_pretty(&table::json(&runs)).expect("plain data")),
+        true => output::result(&serde_json::to_string_pretty(&table::json(&runs, false)).expect("plain data")),
         false => {
             let told = args.busy_share.map_or_else(String::new, |_| table::deadlines(&runs));
             output::result(&(table::text(&runs, args.requests * args.scale as u64) + &told))

@@ -205,7 +205,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     }
     drop(servers);
     if args.json {
-        output::result(&serde_json::to_string_pretty(&table::json(&runs)).expect("plain data"))?;
+        output::result(&serde_json::to_string_pretty(&table::json(&runs, false)).expect("plain data"))?;
     } else {
         output::result(&table::text(&runs, args.requests))?;
     }

@@ -66,9 +66,15 @@ fn block_layer(set: &[String]) -> Result<(Option<Config>, Vec<String>), Failure>
     let Some(config) = layer.map(|layer| layer.config) else { return Ok((None, others)) };
     config.check().map_err(Failure::input)?;
     if config.default_deadline().is_some() || config.predict_only {
-        let problem = "--set block.deadline and block.predict_only: the clients' policies have deadlines, and reads that miss them are \
-                       rejected; --deadline sets them here, and `nandscape sim` takes both keys";
-        return Err(Failure::Input(anyhow::anyhow!(problem)));
+        return Err(has_own_deadlines("--set block.deadline and block.predict_only"));
     }
     Ok((Some(config), others))
+}
+
+/// Settings of block layers, given as `what`, that hold for the reads of all policies.
+fn has_own_deadlines(what: &str) -> Failure {
+    Failure::Input(anyhow::anyhow!(
+        "{what}: the clients' policies have deadlines, and reads that miss them are rejected; --deadline sets them here, and `nandscape sim` \
+         takes both keys"
+    ))
 }

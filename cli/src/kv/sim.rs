@@ -8,20 +8,22 @@ use nandscape_apps_kv_engine::client::Order;
 use nandscape_apps_kv_engine::policy::{NAMES, Tuning};
 use nandscape_apps_kv_run::{Load, Outcome, Processors, RunError, Spec};
 use nandscape_host_network::simulated::Times;
+use nandscape_lab_run::chain::{LayerSettings, Named, check_over};
 use nandscape_sim::Span;
 
 use super::table;
 use super::words::{NoiseArg, TimeArg, count, policy, share, time};
 use crate::failure::Failure;
-use crate::host_words;
 use crate::numbers::whole;
-use crate::output;
+use crate::over::OverWords;
 use crate::progress::Runs;
-use crate::sim::resolve;
+use crate::sim::{FaultWord, resolve_with};
+use crate::{host_words, members, output};
 
 /// A cluster in simulated time, under several policies of its clients.
 ///
-/// Each server has a separate drive: the store has one half of it, noise the other. Clients get values of uniformly chosen keys. The
+/// Each server has a separate drive behind a block layer, or the layers of --over in its place over as many drives as they need: drive-0
+/// and so on, by server. The store has one half of what is at the top, noise the other. Clients get values of uniformly chosen keys. The
 /// first row is Base without noise. Each policy has the same keys, the same noise and the same drives.
 #[derive(Args)]
 #[command(after_help = "\
@@ -29,6 +31,9 @@ Examples:
   nandscape kv sim --noise steady:4 --noisy 1 --policy base,mitt --first 0
   nandscape kv sim --servers 20 --clients 20 --noise bursts --scale 5
   nandscape kv sim --host server --set host.completion=poll --noise none
+  nandscape kv sim --over block --over cache,memory=64MiB --policy base,mitt
+        each server has a block layer, and a page cache over it
+  nandscape kv sim --fault 'drive-0=slow read by=5ms probability=1%'
 
 Policies: base, cloned, hedged, tied, snitch, c3, mitt, mitt-wait, hedged-mitt.
 
@@ -65,6 +70,8 @@ pub(super) struct SimArgs {
     /// block are those of the servers' block layers: docs/techniques/mittos.md
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    #[command(flatten)]
+    over: OverWords,
     /// Noise on drives: none, steady:N (N writes of 64 KiB at a time), bursts (heavy-tailed), or a file with a line for each burst: gap,
     /// length and writes at a time, as in 900ms 100ms 4
     #[arg(long, value_name = "NOISE", default_value = "bursts")]
@@ -109,11 +116,16 @@ impl SimArgs {
     fn spec(&self) -> Result<Spec, Failure> {
         let (host, set) = host_words::split(self.host.as_deref(), &self.set)?;
         let processors = host.map_or(Processors::Each(self.cores), |profile| Processors::Machines(Box::new(profile)));
-        let (block, set) = super::block_layer(&set)?;
-        let block = block.unwrap_or_default();
+        let (over, set) = self.layers(&set)?;
         let has_capacity = set.iter().any(|change| change.trim_start().starts_with("capacity"));
         let capacity = (!has_capacity).then(|| "capacity=8GiB".to_owned());
         let changes: Vec<String> = capacity.into_iter().chain(set).collect();
+        let load = |faults: &[FaultWord]| {
+            let drive = resolve_with(&self.drive, &changes, faults)?;
+            let fits = if self.over.is_empty() { Ok(()) } else { check_over(&over, &drive) };
+            fits.map(|()| drive).map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))
+        };
+        let (drive, over) = self.over.members(over.clone(), self.servers, load)?;
         let load = Load {
             clients: self.clients,
             scale: self.scale,
@@ -143,15 +155,61 @@ impl SimArgs {
             server: ServerConfig::default(),
             processors,
             seed: self.seed,
-            block,
-            ..Spec::new(resolve(&self.drive, &changes)?)
+            over,
+            ..Spec::new(drive)
         })
     }
+
+    /// The layers of each server's host, which are a block layer unless others are given, and the changes that are not theirs.
+    fn layers(&self, set: &[String]) -> Result<(Vec<Named>, Vec<String>), Failure> {
+        if self.over.is_empty() {
+            let (block, set) = super::block_layer(set)?;
+            return Ok((Spec::behind_block_layers(block.unwrap_or_default()).layers, set));
+        }
+        let (layers, set) = self.over.resolve(set)?;
+        match LayerSettings::of(&layers).iter().find_map(for_all_reads) {
+            Some(setting) => Err(super::has_own_deadlines(&format!("--over: {setting}"))),
+            None => Ok((layers, set)),
+        }
+    }
+
+    /// Policies to run: those that are given, or all that the layers leave.
+    fn policies(&self, spec: &Spec) -> Result<Vec<String>, Failure> {
+        let given = if self.policy.is_empty() { NAMES.map(str::to_owned).to_vec() } else { self.policy.clone() };
+        let (with, without): (Vec<String>, Vec<String>) = given.into_iter().partition(|name| name.contains("mitt"));
+        if with.is_empty() || self.over.is_empty() || self.rejects(spec)? {
+            return Ok(if self.policy.is_empty() { NAMES.map(str::to_owned).to_vec() } else { self.policy.clone() });
+        }
+        let problem = "no layer at the top or under a cache rejects reads that would be late";
+        if self.policy.is_empty() {
+            output::note(&format!("{problem}: {} are left out", with.join(", ")));
+            return Ok(without);
+        }
+        Err(Failure::Input(anyhow::anyhow!(
+            "--policy {}: {problem}; --over block, directly over a drive and with its predictor, is valid",
+            with.join(",")
+        )))
+    }
+
+    fn rejects(&self, spec: &Spec) -> Result<bool, Failure> {
+        nandscape_apps_kv_run::rejects_late_reads(spec).map_err(failed)
+    }
+}
+
+/// A setting of a layer that holds for the reads of all policies.
+fn for_all_reads(of: &LayerSettings) -> Option<String> {
+    let is_for_all = |(key, value): &&(&'static str, String)| match *key {
+        "deadline" => value.parse::<Span>().is_ok_and(|deadline| !deadline.is_zero()),
+        "predict_only" => value == "true",
+        _ => false,
+    };
+    of.settings.iter().find(is_for_all).map(|(key, _)| format!("{}.{key}", of.layer))
 }
 
 fn failed(error: RunError) -> Failure {
     match error {
-        RunError::Stalled(_) | RunError::Drives(_) => Failure::run(error),
+        RunError::Drives(error) => crate::sim::failure(error),
+        RunError::Stalled(_) => Failure::run(error),
         other => Failure::input(other),
     }
 }
@@ -163,8 +221,7 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
         return Err(Failure::Input(anyhow::anyhow!("--value-size {}: up to {most} bytes are valid", args.value_size)));
     }
     let spec = args.spec()?;
-    let names = NAMES.map(str::to_owned).to_vec();
-    let names = if args.policy.is_empty() { names } else { args.policy.clone() };
+    let names = args.policies(&spec)?;
     let others = names.iter().filter(|name| *name != "base").count();
     let (progress, ended) = (Runs::of(2 + others as u64), Cell::new(0));
     let one = |spec: &Spec| {
@@ -191,7 +248,9 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
     }
     drop(progress);
     if args.json {
-        return output::result(&serde_json::to_string_pretty(&table::json(&runs)).expect("plain data"));
+        return output::result(
+            &serde_json::to_string_pretty(&table::json(&runs, !args.over.is_empty())).expect("plain data"),
+        );
     }
     let all = args.requests * args.scale as u64;
     let Tuning { deadline, hedge, .. } = tuning;
@@ -203,6 +262,8 @@ pub(super) fn run(args: &SimArgs) -> Result<(), Failure> {
         args.scale,
         p95.as_us()
     );
+    let below = runs.iter().map(|(name, outcome)| (name.clone(), &outcome.below));
+    let below = members::text(below, !args.over.is_empty());
     let told = args.busy_share.map_or_else(String::new, |_| table::deadlines(&runs));
-    output::result(&(head + &table::text(&runs, all) + &table::processors(&runs) + &told))
+    output::result(&(head + &table::text(&runs, all) + &table::processors(&runs) + &told + &below))
 }

@@ -8,7 +8,7 @@ use nandscape_sim::Histogram;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{members, output};
 
 const QUANTILES: [(f64, &str, &str); 5] =
     [(0.5, "p50", "p50"), (0.9, "p90", "p90"), (0.95, "p95", "p95"), (0.99, "p99", "p99"), (0.999, "p99.9", "p99_9")];
@@ -86,8 +86,8 @@ fn figures(latency: &Histogram) -> Value {
     object
 }
 
-/// Runs by their names, as JSON.
-pub(crate) fn json(runs: &[(String, Outcome)]) -> Value {
+/// Runs by their names, as JSON, with the layers that the user has given.
+pub(crate) fn json(runs: &[(String, Outcome)], has_layers: bool) -> Value {
     let run = |(name, outcome): &(String, Outcome)| {
         let mut run = json!({
             "policy": name,
@@ -105,6 +105,7 @@ pub(crate) fn json(runs: &[(String, Outcome)]) -> Value {
             let by = spent.request_us_by(outcome.requests.count());
             run["processors"] = json!({"busy": spent.busy(), "request_us_by": by});
         }
+        members::add_json(&mut run, &outcome.below, has_layers);
         run
     };
     json!({"schema": 1, "runs": runs.iter().map(run).collect::<Vec<_>>()})

@@ -244,7 +244,7 @@ impl MemcachedArgs {
             let config = Config { patience_ms: patience.ns() / 1_000_000, ..self.config() };
             return Ok((targets.into_iter().map(Place::Remote).collect(), config, None));
         }
-        let profile = drive_of(&self.drive[0], &self.set, self.defaults(), &self.policy)?;
+        let profile = drive_of(&self.drive[0], &self.set, (self.defaults(), &self.policy), (&[], &[]))?;
         if !profile.parts().is_empty() {
             return Err(Failure::Input(anyhow::anyhow!(
                 "--drive {}: it has {} FTLs, and the server uses one namespace of a drive of this process; a drive with one FTL is valid, or \

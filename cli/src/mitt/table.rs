@@ -101,7 +101,7 @@ pub(super) fn json(of: &Experiment, report: &Report) -> Value {
             "wrong_error_us": figures(&accuracy.wrong),
         })
     };
-    let mut object = table::json(&report.runs);
+    let mut object = table::json(&report.runs, false);
     object["subject"] = json!(of.spec.subject.name());
     object["deadline_us"] = json!(report.deadline.as_us());
     object["hedge_us"] = json!(report.hedge.as_us());

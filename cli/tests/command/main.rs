@@ -28,6 +28,7 @@
 //! | `interrupt` | runs that the user ends |
 //! | `shell` | completion of the command line, and manual pages |
 //! | `block` | the host's block layer over a drive |
+//! | `members` | layers and faults below the storage engine and the store's servers |
 //! | `compare`, `demo` | comparison of runs, and the tour |
 //! | `catalogue` | every built-in drive and workload, in every state |
 //! | `lab` | claims listed, run, kept and reported |
@@ -56,6 +57,7 @@ mod lab;
 mod layers;
 mod lsm;
 mod meaning;
+mod members;
 mod mitt;
 mod pages;
 mod partitioning;

@@ -17,6 +17,7 @@
 //! | `tap` | the commands of one of several drives, recorded |
 //! | `watched_group` | the same of drives that clients reach as one |
 //! | `tower` | drives with layers over them, for engines of applications: states, reports, recordings |
+//! | `members` | drives with the same layers over each member of an application |
 //! | `host_ftl` | an FTL on the host of an open-channel drive |
 //! | `host_report` | the workload's view of several drives |
 //! | `live`, `replay` | the model behind a live drive, and the replay of a recording |
@@ -73,6 +74,7 @@ mod inside;
 mod latency;
 mod live;
 mod live_drive;
+mod members;
 mod outages;
 mod part;
 mod percentile;
@@ -121,6 +123,7 @@ pub use host_report::{DRIVE, HostReport};
 pub use inputs::Inputs;
 pub use live::{BuildError, DriveSpec, LiveDrives, Rules, SsdExport, offers_of_model};
 pub use live_drive::{LiveDrive, LiveSpec, LowestSpec};
+pub use members::{MemberDrive, MemberFaults, MemberLayers, Members, MembersReport};
 pub use nandscape_drive::{Latency, Offers, Phase, Precondition, Progress};
 #[cfg(target_os = "linux")]
 pub use nandscape_host_driver::nvme_tcp::Target;

@@ -5,12 +5,8 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
-<<<<<<< HEAD
 use nandscape_device_controller::MAX_NAMESPACES;
-=======
-use nandscape_device_controller::{MAX_NAMESPACES, Offers};
 use nandscape_device_ftl_core::Collections;
->>>>>>> 53a79cabedd069966482373ea1803b8c83f32edb
 use nandscape_device_media::durable::{StoreFile, StoreSpec};
 use nandscape_device_media::fault::RuleError;
 use nandscape_device_media::{OpCounts, Rule, StoreKind};

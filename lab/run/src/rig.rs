@@ -9,13 +9,13 @@ use std::rc::Rc;
 
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, SavedDrive, Ssd};
-use nandscape_drive::{Issuer, Phase, Precondition, Progress, QueueDrive, QueueId};
+use nandscape_drive::{Issuer, Node, Phase, Precondition, Progress, QueueDrive, QueueId};
 use nandscape_lab_workload::{Outcome, Served, Workload};
 use nandscape_sim::trace::{Event, Listener, Track};
 use nandscape_sim::{Executor, Seed, Sim, Span, Stalled};
 
 use crate::build::{build_drive, restore_drive};
-use crate::chain::ModelNode;
+use crate::chain::{self, ModelNode, Named};
 use crate::host::Moment;
 use crate::placement::enable_streams;
 use crate::precompletion::{Asking, PrecompletionReport};
@@ -48,6 +48,9 @@ pub struct Wanted {
     /// Latency, throughput and the drives over time.
     pub details: bool,
 }
+
+/// A drive as layers connect to it, by name.
+pub(crate) type NamedNode = (String, Rc<dyn Node>);
 
 /// Drives on one executor.
 pub struct Rig {
@@ -205,6 +208,28 @@ impl Rig {
     ) -> ModelNode {
         let Placed { given, ssd, queues, .. } = &self.drives[number];
         ModelNode::with((&self.sim, ssd, &given.profile), nsid, queues.clone(), listener)
+    }
+
+    /// The first namespace of each drive as layers connect to it, with the drive's name. Open-channel drives are opened for the FTL of a host.
+    /// Listeners hear of the commands of a drive.
+    ///
+    /// # Errors
+    /// A drive that cannot be opened, and why.
+    pub(crate) fn nodes(
+        &mut self,
+        layers: &[Named],
+        listener: impl Fn(usize) -> Option<Rc<dyn crate::tap::Listener>>,
+    ) -> Result<Vec<NamedNode>, RunError> {
+        let mut nodes: Vec<NamedNode> = Vec::new();
+        for number in 0..self.drives.len() {
+            let (name, node) = (self.drives[number].given.name.clone(), self.node((number, 1), listener(number)));
+            if chain::is_over_chunks(layers) {
+                let failed = |problem: String| RunError::Workload(format!("drive {name}: {problem}"));
+                self.run(node.open_chunks())?.map_err(failed)?;
+            }
+            nodes.push((name, Rc::new(node)));
+        }
+        Ok(nodes)
     }
 
     /// A queue pair of drive `number`, with `entries` entries or as many as the drive allows.

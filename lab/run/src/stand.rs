@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use nandscape_drive::node::view;
-use nandscape_drive::{Drive, Node, Precondition, Progress, QueueDrive, Role, Use};
+use nandscape_drive::{Drive, Precondition, Progress, QueueDrive, Role, Use};
 use nandscape_host_block::BlockLayer;
 use nandscape_lab_workload::{JobSpec, PlacedBy, Workload};
 use nandscape_sim::Seed;
@@ -15,7 +15,7 @@ use crate::precompletion::Asking;
 use crate::rig::{Rig, Wanted};
 use crate::saved::States;
 use crate::simulation::{RunError, Simulation};
-use crate::tap::Tally;
+use crate::tap::{self, Tally};
 
 /// See the file.
 pub(crate) struct Stand {
@@ -148,15 +148,8 @@ fn open(
     (precondition, held): (Precondition, &[Vec<u8>]),
     progress: &dyn Progress,
 ) -> Result<Opened, RunError> {
-    let mut nodes: Vec<(String, Rc<dyn Node>)> = Vec::new();
-    for (number, (drive, tally)) in simulation.drives.iter().zip(tallies).enumerate() {
-        let node = rig.node((number, 1), Some(tally.clone()));
-        if chain::is_over_chunks(&simulation.layers) {
-            let failed = |problem: String| RunError::Workload(format!("drive {}: {problem}", drive.name));
-            rig.run(node.open_chunks())?.map_err(failed)?;
-        }
-        nodes.push((drive.name.clone(), Rc::new(node)));
-    }
+    let listener = |number: usize| tallies.get(number).map(|tally| tally.clone() as Rc<dyn tap::Listener>);
+    let nodes = rig.nodes(&simulation.layers, listener)?;
     let sim = rig.sim().clone();
     let seed = Seed::new(simulation.seed).child("layers");
     let how = Opening { seed, precondition, progress, ..Opening::new(&sim, "") };

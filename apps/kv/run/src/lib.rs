@@ -25,5 +25,5 @@ mod spec;
 pub use load::{Load, key, measure};
 pub use outcome::{Outcome, ProcessorTimes};
 pub use place::segment_bytes;
-pub use simulated::{RunError, fill, run};
+pub use simulated::{RunError, fill, rejects_late_reads, run};
 pub use spec::{Processors, Spec};

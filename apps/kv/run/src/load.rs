@@ -163,7 +163,7 @@ pub async fn measure(
         wrong: shared.wrong.get(),
         took: shared.begun.get().map_or(Span::ZERO, |begun| sim.now() - begun),
         deadline_us: policies.first().and_then(|policy| policy.deadline_us()),
-        processors: None,
+        ..Outcome::default()
     }
 }
 

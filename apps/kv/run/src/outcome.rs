@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use nandscape_host_machine::{Kind, Times};
+use nandscape_lab_run::MembersReport;
 use nandscape_sim::{Histogram, Span};
 
 /// The results of a run.
@@ -29,6 +30,8 @@ pub struct Outcome {
     pub deadline_us: Option<u32>,
     /// What the servers' processors did in the measured phase, if they have machines.
     pub processors: Option<ProcessorTimes>,
+    /// What the layers of the servers' hosts have counted in the measured phase, and the faults of the drives.
+    pub below: MembersReport,
 }
 
 /// Processor time of all servers in the measured phase.

@@ -10,11 +10,11 @@ use nandscape_apps_kv_engine::store::{Layout, OpenError, PutError};
 use nandscape_apps_kv_engine::{Client, ClientConfig, Server, Store};
 use nandscape_apps_store::Cpu;
 use nandscape_device_media::StoreKind;
-use nandscape_drive::Drive;
-use nandscape_host_block::BlockLayer;
+use nandscape_drive::{Drive, Node, Role, Use};
 use nandscape_host_network::Network;
 use nandscape_host_network::simulated::{Joined, SimulatedNetwork};
-use nandscape_lab_run::{Rig, RigDrive, Wanted};
+use nandscape_lab_run::chain::Opening;
+use nandscape_lab_run::{Members, Rig, RigDrive, Wanted, name_of_drive};
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Seed, Sim, Span, Stalled};
 
@@ -44,14 +44,9 @@ pub enum RunError {
         /// Why.
         error: OpenError,
     },
-    /// A server's block layer cannot be over its drive.
-    #[error("the block layer of server {server}: {problem}")]
-    Block {
-        /// Which.
-        server: usize,
-        /// Why.
-        problem: String,
-    },
+    /// What is at the top of a server's layers has no connection left.
+    #[error(transparent)]
+    Connection(#[from] nandscape_drive::Refused),
     /// The machine of the servers is impossible, or cannot be that of a server.
     #[error("the servers' host: {0}")]
     Host(String),
@@ -68,6 +63,9 @@ const ENTRIES: u32 = 1_024;
 /// Puts at a time while values are loaded.
 const LOADERS: u64 = 64;
 
+/// The connections of a store and of its noise.
+type Jobs = [Rc<dyn Drive>; 2];
+
 /// Runs it.
 ///
 /// # Errors
@@ -75,31 +73,40 @@ const LOADERS: u64 = 64;
 pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
     check(spec)?;
     let seed = Seed::new(spec.seed);
-    let drive = |number: usize| RigDrive {
-        name: format!("server {number}"),
-        profile: spec.drive.clone(),
-        store: StoreKind::None,
-        precondition: spec.precondition,
-        seed: seed.child("drives").nth(number as u64),
+    let (mut rig, members) = build(spec, spec.servers)?;
+    let connect = |top: &Rc<dyn Node>| {
+        let job = || top.connect(Use { role: Role::Any, entries: ENTRIES });
+        Ok([job()?, job()?])
     };
-    let mut rig = Rig::build((0..spec.servers).map(drive).collect(), Wanted::default(), &())?;
+    let drives: Vec<Jobs> = members.tops().iter().map(connect).collect::<Result<_, RunError>>()?;
     let sim = rig.sim().clone();
-    let drives: Vec<[Rc<dyn Drive>; 2]> = (0..spec.servers)
-        .map(|number| {
-            let layer = block_layer(&rig, number, spec)?;
-            let job = || Ok::<_, RunError>(layer.over(rig.connect(number, ENTRIES)?) as Rc<dyn Drive>);
-            Ok([job()?, job()?])
-        })
-        .collect::<Result<_, RunError>>()?;
-    rig.run(cluster(spec, &sim, &drives, seed))?
+    rig.run(cluster(spec, &sim, (&drives, Rc::new(members)), seed))?
 }
 
-/// The block layer of a server's host. Gets and noise both pass it, so it knows everything that a get may have to
-/// wait for.
-fn block_layer(rig: &Rig, number: usize, spec: &Spec) -> Result<Rc<BlockLayer>, RunError> {
-    let ssd = rig.ssds().nth(number).expect("a drive for each server");
-    let layer = nandscape_lab_run::block_layer(rig.sim(), ssd, spec.drive.priority(), &spec.block);
-    layer.map_err(|problem| RunError::Block { server: number, problem })
+/// Whether the hosts of servers reject reads that would be late, as the policies with a deadline need it.
+///
+/// # Errors
+/// When a server cannot be made.
+pub fn rejects_late_reads(spec: &Spec) -> Result<bool, RunError> {
+    Ok(build(spec, 1)?.1.offers().deadlines)
+}
+
+/// The drives of some servers, and the layers over them. Gets and noise both pass these, so a block layer knows everything that a get may
+/// have to wait for.
+fn build(spec: &Spec, servers: usize) -> Result<(Rig, Members), RunError> {
+    let (seed, over) = (Seed::new(spec.seed), &spec.over);
+    let drive = |number: usize| RigDrive {
+        name: name_of_drive(number),
+        profile: over.profile(&spec.drive, number).clone(),
+        store: StoreKind::None,
+        precondition: over.of_drives(spec.precondition),
+        seed: seed.child("drives").nth(number as u64),
+    };
+    let mut rig = Rig::build((0..servers * over.drives_each()).map(drive).collect(), Wanted::default(), &())?;
+    let sim = rig.sim().clone();
+    let how = Opening { seed: seed.child("layers"), precondition: spec.precondition, ..Opening::new(&sim, "") };
+    let members = rig.members(&how, &over.layers)?;
+    Ok((rig, members))
 }
 
 fn check(spec: &Spec) -> Result<(), RunError> {
@@ -117,7 +124,12 @@ fn check(spec: &Spec) -> Result<(), RunError> {
     if known(&spec.policy) { Ok(()) } else { Err(RunError::Policy(spec.policy.clone())) }
 }
 
-async fn cluster(spec: &Spec, sim: &Sim, drives: &[[Rc<dyn Drive>; 2]], seed: Seed) -> Result<Outcome, RunError> {
+async fn cluster(
+    spec: &Spec,
+    sim: &Sim,
+    (drives, members): (&[Jobs], Rc<Members>),
+    seed: Seed,
+) -> Result<Outcome, RunError> {
     let shared = match spec.processors {
         Processors::Shared(cores) => Some(Rc::new(Cpu::new(sim, cores))),
         Processors::Each(_) | Processors::Machines(_) => None,
@@ -148,10 +160,13 @@ async fn cluster(spec: &Spec, sim: &Sim, drives: &[[Rc<dyn Drive>; 2]], seed: Se
         sim.spawn(noise.run(pattern.clone(), seed.child("noise").nth(number as u64)));
     }
     let (clients, policies) = clients(spec, sim, &net, shared, seed);
-    let watched = machines.clone();
-    let begin: Rc<dyn Fn()> = Rc::new(move || watched.begin());
+    let watched = (machines.clone(), members.clone());
+    let begin: Rc<dyn Fn()> = Rc::new(move || {
+        watched.0.begin();
+        watched.1.begin();
+    });
     let outcome = measure(sim, clients, &policies, (&spec.load, false), (seed, begin)).await;
-    Ok(Outcome { processors: machines.spent(), ..outcome })
+    Ok(Outcome { processors: machines.spent(), below: members.report(), ..outcome })
 }
 
 fn clients(

@@ -8,7 +8,8 @@ use nandscape_device_ssd::Resolved;
 use nandscape_host_block::Config as BlockConfig;
 use nandscape_host_network::simulated::Times;
 use nandscape_host_path::Profile;
-use nandscape_lab_run::Precondition;
+use nandscape_lab_run::chain::BlockOver;
+use nandscape_lab_run::{MemberLayers, Precondition};
 use nandscape_sim::Span;
 
 use crate::load::Load;
@@ -33,10 +34,10 @@ pub struct Spec {
     pub replicas: usize,
     /// The load.
     pub load: Load,
-    /// The drive of every server.
+    /// The drives of every server, those that have no profile of their own.
     pub drive: Resolved,
-    /// The block layer of every server's host.
-    pub block: BlockConfig,
+    /// The layers of every server's host over its drives.
+    pub over: MemberLayers,
     /// The state of the drives.
     pub precondition: Precondition,
     /// The noise on the drive of each server, from the first on; those beyond have none.
@@ -67,7 +68,7 @@ impl Spec {
             replicas: 3,
             load: Load::default(),
             drive,
-            block: BlockConfig::default(),
+            over: Spec::behind_block_layers(BlockConfig::default()),
             precondition: Precondition::None,
             noise: Vec::new(),
             policy: "base".to_owned(),
@@ -79,5 +80,9 @@ impl Spec {
             processors: Processors::Each(8),
             seed: 1,
         }
+    }
+    /// A drive for each server, behind the block layer of its host.
+    pub fn behind_block_layers(config: BlockConfig) -> MemberLayers {
+        MemberLayers { layers: vec![BlockOver { config, is_chosen: true }.into()], profiles: Vec::new() }
     }
 }

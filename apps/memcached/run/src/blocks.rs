@@ -10,9 +10,11 @@ use nandscape_apps_memcached_engine::policy::policy;
 use nandscape_apps_memcached_engine::{Blocks, BlocksConfig, BlocksError};
 use nandscape_apps_store::Host;
 use nandscape_device_ssd::Ssd;
+use nandscape_lab_run::Members;
 use nandscape_sim::{Histogram, Rng, Seed, Sim, Span};
 use nandscape_wire_nvme::vendor::Attributes;
 
+use crate::below::Left;
 use crate::measured::{Begun, Measured};
 use crate::simulated::{Outcome, RunError, Spec};
 
@@ -31,7 +33,8 @@ struct Run {
 /// Runs it.
 pub(crate) async fn run_on(spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, RunError> {
     let load = spec.load;
-    let given = spec.given(sim, ssds).await?;
+    let members = spec.members_on(sim, ssds).await?;
+    let given = spec.given(&members)?;
     let policy = policy(spec.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", spec.policy)))?;
     let host = Host::new(sim, spec.machine.cpu(sim), spec.machine.costs);
     let config = BlocksConfig { block: load.write_bytes, dirty: spec.dirty };
@@ -51,7 +54,7 @@ pub(crate) async fn run_on(spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<O
         problem: RefCell::default(),
     });
     run.prepare(spec).await?;
-    run.measure(spec, sim, ssds).await
+    run.measure(spec, sim, (ssds, &members)).await
 }
 
 impl Run {
@@ -64,8 +67,13 @@ impl Run {
         Ok(())
     }
 
-    async fn measure(self: &Rc<Self>, spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, RunError> {
-        let begun = Begun::new(spec, sim, ssds, (self.blocks.stats(), self.blocks.host().spent()));
+    async fn measure(
+        self: &Rc<Self>,
+        spec: &Spec,
+        sim: &Sim,
+        (ssds, members): (&[Rc<Ssd>], &Members),
+    ) -> Result<Outcome, RunError> {
+        let begun = Begun::new(spec, sim, (ssds, members), (self.blocks.stats(), self.blocks.host().spent()));
         let seed = Seed::new(spec.seed);
         for writer in 0..spec.load.writers {
             sim.spawn(self.clone().write(seed.child("writer").nth(writer).rng()));
@@ -89,6 +97,7 @@ impl Run {
             items: self.blocks.count() * (spec.load.write_bytes / self.piece),
             stats: self.blocks.stats(),
             spent: self.blocks.host().spent(),
+            left: Left { below: members.report(), events: Vec::new() },
         }))
     }
 

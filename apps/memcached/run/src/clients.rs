@@ -17,6 +17,7 @@ use nandscape_lab_workload::{Chooser, Mix, Operation};
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Time};
 
+use crate::below::Left;
 use crate::simulated::{AROUND_ITEM, RunError, Spec};
 
 /// The machines' network, and the load on it. The load of the [`Spec`] is read otherwise here: its readers are the clients, its reads the
@@ -46,6 +47,8 @@ pub struct Served {
     pub before: Stats,
     /// Blocks that the drives collected meanwhile.
     pub collected: u64,
+    /// Layers, faults, and what they led to.
+    pub left: Left,
 }
 
 /// Bytes of memory of an item without its value: some 155 of the index, 20 of the key, and a place in the cache's list.
@@ -63,6 +66,7 @@ pub fn serve_clients(spec: &Spec, clients: &Clients) -> Result<Served, RunError>
 
 /// What clients share.
 struct Run {
+    engine: Rc<Engine>,
     server: Rc<Server>,
     sim: Sim,
     /// To the server, and to the clients.
@@ -90,10 +94,11 @@ async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> 
     let load = spec.load;
     let cpu = spec.machine.cpu(sim);
     let host = Host::new(sim, cpu.clone(), spec.machine.costs);
-    let room = spec.member_bytes() * (spec.members() / 2) / 100 * load.fill;
+    let members = spec.members_on(sim, ssds).await?;
+    let room = spec.member_bytes(&members) * (spec.members() / 2) / 100 * load.fill;
     let items = (room / (load.read_bytes + AROUND_ITEM)).max(1);
     let memory = items * (INDEX + load.read_bytes * clients.cached / 100);
-    let engine = spec.engine_on((&host, ssds), memory, true).await?;
+    let engine = spec.engine_on((&host, &members), memory, true).await?;
     let most = engine.item_limit() as u64 - AROUND_ITEM;
     if load.read_bytes > most {
         return Err(RunError::TooLarge { read: true, most });
@@ -103,6 +108,7 @@ async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> 
     prepare(&engine, items, load.read_bytes, spec.passes * all, seed.child("prepare").rng()).await?;
     let message = |cpu| Host::new(sim, cpu, Costs { operation: clients.message, ..Costs::NONE });
     let run = Rc::new(Run {
+        engine: engine.clone(),
         server: Server::new(engine.clone(), "simulated"),
         sim: sim.clone(),
         network: [(); 2].map(|()| network::Wire::new(Rate::new(clients.network, Span::from_s(1)))),
@@ -116,19 +122,20 @@ async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> 
         operations: RefCell::new(Histogram::new()),
         problem: RefCell::new(None),
     });
-    let collected = || ssds.iter().map(|ssd| ssd.ftl_stats().gc_blocks).sum::<u64>();
-    let (begun, before, collected_before) = (sim.now(), engine.stats(), collected());
+    let (begun, before) = (sim.now(), engine.stats());
+    members.begin();
     for client in 0..load.readers {
         sim.spawn(run.clone().client(sim.clone(), seed.child("client").nth(client).rng()));
     }
-    while run.left.get() > 0 && run.problem.borrow().is_none() {
+    while run.left.get() > 0 && run.problem.borrow().is_none() && engine.failure().is_none() {
         sim.sleep(Span::from_ms(1)).await;
     }
-    if let Some(problem) = run.problem.take() {
+    if let Some(problem) = run.problem.take().or_else(|| engine.failure().map(RunError::Stopped)) {
         return Err(problem);
     }
     let (took, operations) = (run.ended.get() - begun, run.operations.borrow().clone());
-    Ok(Served { operations, took, after: engine.stats(), before, collected: collected() - collected_before })
+    let (collected, left) = (members.figures().gc_blocks, Left::of(&engine, &members));
+    Ok(Served { operations, took, after: engine.stats(), before, collected, left })
 }
 
 /// Puts all items, then updates random ones until `written_bytes` were written to all drives together.
@@ -137,10 +144,10 @@ async fn prepare(engine: &Engine, items: u64, bytes: u64, written_bytes: u64, mu
     while next < items || engine.stats().written_bytes < written_bytes {
         let item = if next < items { next } else { rng.below(items) };
         let new = New { flags: 0, expiry: 0, value: value(item, bytes as usize).into() };
-        engine.put(key(item).as_bytes(), Expect::Any, new).await.map_err(RunError::Put)?;
+        engine.put(key(item).as_bytes(), Expect::Any, new).await?;
         next += 1;
     }
-    engine.flush().await.map_err(|error| RunError::Spec(error.to_string()))
+    engine.flush().await.map_err(RunError::Stopped)
 }
 
 /// The value of an item: letters, none of which ends a line.
@@ -159,7 +166,7 @@ impl Run {
             let begun = sim.now();
             let answer = self.ask(&wire, &self.request(item, is_read)).await;
             if answer != self.expected(item, is_read) {
-                self.problem.borrow_mut().get_or_insert(RunError::Lost(item));
+                self.problem.borrow_mut().get_or_insert(RunError::lost(&self.engine, item));
                 return;
             }
             if self.left.get() > 0 {
@@ -226,6 +233,7 @@ fn ends(answer: &[u8]) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use nandscape_device_ssd::Profile;
+    use nandscape_lab_run::MemberLayers;
 
     use super::*;
     use nandscape_apps_memcached_engine::Placement;
@@ -266,7 +274,7 @@ pub(crate) mod tests {
             machine: Machine::new(2),
             load,
             tenants: Vec::new(),
-            layer: None,
+            over: MemberLayers::default(),
             passes: 1,
             seed: 1,
             trace: false,

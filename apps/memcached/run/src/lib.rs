@@ -8,6 +8,7 @@
 //! | `clients` | clients of memcached's protocol on another machine, in simulated time |
 //! | `cache_trace` | traces of caches: their requests |
 //! | `traced` | a trace of a cache, in simulated time |
+//! | `below` | drives, layers of the host over them, and the way of an engine to their top |
 //! | `members` | drives of the engine on SSDs with several FTLs |
 //! | `turns` | the turns of the drives over a run |
 //! | `uplink` | the uplink that drives share |
@@ -15,6 +16,7 @@
 //!
 //! Left out: the protocol under a trace.
 
+mod below;
 mod blocks;
 mod cache_trace;
 mod clients;
@@ -27,8 +29,9 @@ mod traced;
 mod turns;
 mod uplink;
 
-pub use nandscape_apps_memcached_engine::{Placement, Stats};
+pub use nandscape_apps_memcached_engine::{Event, Placement, Stats};
 
+pub use below::Left;
 pub use cache_trace::{Asks, CacheTrace, Request, TraceError};
 pub use clients::{Clients, Served, serve_clients};
 pub use simulated::{Load, Machine, Outcome, RunError, Spec, Tenant, run};

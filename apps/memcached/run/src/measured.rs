@@ -4,19 +4,20 @@ use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::Stats;
 use nandscape_device_ssd::Ssd;
+use nandscape_lab_run::{DriveFigures, Members};
 use nandscape_sim::{Histogram, Sim, Span, Time};
 
+use crate::below::Left;
 use crate::simulated::{Outcome, Spec};
 use crate::turns::Recorder;
 
 /// What a phase began with.
 pub(crate) struct Begun<'a> {
     sim: &'a Sim,
-    ssds: &'a [Rc<Ssd>],
+    members: &'a Members,
     at: Time,
     stats: Stats,
     spent: Span,
-    drives: Counters,
     turns: Option<Rc<Recorder>>,
     has_trace: bool,
 }
@@ -31,43 +32,29 @@ pub(crate) struct Measured {
     pub(crate) stats: Stats,
     /// Processor time so far.
     pub(crate) spent: Span,
-}
-
-/// Blocks that drives collected, bytes that they programmed, and bytes that they received.
-struct Counters {
-    collected: u64,
-    programmed: u64,
-    received: u64,
-}
-
-impl Counters {
-    fn of(ssds: &[Rc<Ssd>]) -> Counters {
-        let sum = |of: fn(&Ssd) -> u64| ssds.iter().map(|ssd| of(ssd)).sum::<u64>();
-        let unit = u64::from(ssds[0].controller().info().unit_bytes);
-        Counters {
-            collected: sum(|ssd| ssd.ftl_stats().gc_blocks),
-            programmed: sum(|ssd| ssd.ftl_stats().programmed_units()) * unit,
-            received: sum(|ssd| ssd.ftl_stats().host_bytes),
-        }
-    }
+    pub(crate) left: Left,
 }
 
 impl<'a> Begun<'a> {
-    /// Begins a phase, with the engine's counters and its processor time so far.
-    pub(crate) fn new(spec: &Spec, sim: &'a Sim, ssds: &'a [Rc<Ssd>], (stats, spent): (Stats, Span)) -> Begun<'a> {
-        let (at, drives) = (sim.now(), Counters::of(ssds));
+    /// Begins a phase of these drives, with the engine's counters and its processor time so far.
+    pub(crate) fn new(
+        spec: &Spec,
+        sim: &'a Sim,
+        (ssds, members): (&[Rc<Ssd>], &'a Members),
+        (stats, spent): (Stats, Span),
+    ) -> Begun<'a> {
+        let at = sim.now();
+        members.begin();
         if spec.trace {
             sim.trace().switch_on();
         }
         let turns = spec.turns.then(|| Recorder::start(sim, &spec.tracks(ssds)));
-        Begun { sim, ssds, at, stats, spent, drives, turns, has_trace: spec.trace }
+        Begun { sim, members, at, stats, spent, turns, has_trace: spec.trace }
     }
 
     /// Ends it.
     pub(crate) fn end(self, measured: Measured) -> Outcome {
-        let after = Counters::of(self.ssds);
-        let received = after.received - self.drives.received;
-        let programmed = after.programmed - self.drives.programmed;
+        let DriveFigures { host_bytes, flash_bytes, gc_blocks, .. } = self.members.figures();
         Outcome {
             reads: measured.reads,
             misses: measured.misses,
@@ -77,11 +64,12 @@ impl<'a> Begun<'a> {
             cpu: measured.spent - self.spent,
             after: measured.stats,
             before: self.stats,
-            collected: after.collected - self.drives.collected,
-            waf: (received > 0).then(|| programmed as f64 / received as f64),
+            collected: gc_blocks,
+            waf: (host_bytes > 0).then(|| flash_bytes as f64 / host_bytes as f64),
             items: measured.items,
             trace: self.has_trace.then(|| self.sim.trace().to_chrome_json()),
             turns: self.turns.map(|turns| turns.end()),
+            left: measured.left,
         }
     }
 }

@@ -64,7 +64,7 @@ mod tests {
             let (sim, spec) = (executor.sim(), halves());
             let ssds = spec.drives_in(&sim).unwrap();
             let there = executor.block_on(async {
-                let given = spec.given(&sim, &ssds).await.unwrap();
+                let given = spec.given(&spec.members_on(&sim, &ssds).await.unwrap()).unwrap();
                 let config = Config { ack: Ack::All, caches: false, ..Config::default() };
                 let open = async |lost: Option<usize>| {
                     let all = members(spec.drives, spec.parts()).into_iter().zip(&given);

@@ -9,23 +9,19 @@ use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::policy::policy;
 use nandscape_apps_memcached_engine::{
-    Ack, BlocksError, Config, Engine, Expect, Given, New, OpenError, Placement, Refused, Stats,
+    BlocksError, Engine, EngineError, Event, Expect, New, OpenError, Placement, Refused, Stats,
 };
 use nandscape_apps_store::Cpu;
 use nandscape_apps_store::{Costs, Host};
-use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Resolved, Ssd};
-use nandscape_drive::{Drive, QueueDrive, QueueId};
-use nandscape_host_block::BlockLayer;
+use nandscape_lab_run::{MemberLayers, Members};
 use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Stalled};
-use nandscape_wire_nvme::Status;
 use nandscape_wire_nvme::vendor::Attributes;
 
+use crate::below::Left;
 use crate::blocks;
 use crate::measured::{Begun, Measured};
-use crate::members::members;
-use crate::turns::{Tracks, Turns};
-use crate::uplink::{Behind, Uplink};
+use crate::turns::Turns;
 
 /// What runs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -88,10 +84,10 @@ impl Machine {
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Each of the drives. The engine uses each FTL of a drive, with its flash, as a drive; of two such drives, one has the copies of the
-    /// other.
+    /// Each of the drives. Without layers, the engine uses each FTL of a drive, with its flash, as a drive; of two such drives, one has the
+    /// copies of the other.
     pub drive: Resolved,
-    /// How many.
+    /// How many; with layers, nodes at their top.
     pub drives: usize,
     /// The policy's name.
     pub policy: &'static str,
@@ -108,8 +104,8 @@ pub struct Spec {
     pub load: Load,
     /// Tenants with their readers, in place of the readers of `load`; empty: no tenants.
     pub tenants: Vec<Tenant>,
-    /// A block layer over each drive, without predictions; `None` sends all commands to the drives at once.
-    pub layer: Option<nandscape_host_block::Config>,
+    /// Layers of the host below each drive of the engine, and the profiles of the drives below them.
+    pub over: MemberLayers,
     /// How often the log of each drive is written before the measurement: once is the pass of the thesis, several bring the drives into
     /// the state in which they collect.
     pub passes: u64,
@@ -150,6 +146,8 @@ pub struct Outcome {
     pub trace: Option<String>,
     /// The turns of the drives during the measurement, if they were wanted.
     pub turns: Option<Turns>,
+    /// Layers, faults, and what they led to.
+    pub left: Left,
 }
 
 /// Why there is none.
@@ -170,8 +168,11 @@ pub enum RunError {
     #[error("a drive's memory: {0}")]
     Memory(#[from] std::io::Error),
     /// A drive has too few queue pairs.
-    #[error("a drive gives no queue pair: {0}")]
-    Queue(Status),
+    #[error(transparent)]
+    Queue(#[from] nandscape_drive::Refused),
+    /// The layers cannot lie over what is below them.
+    #[error("{0}")]
+    Layers(String),
     /// The engine does not open.
     #[error("the engine: {0}")]
     Open(#[from] OpenError),
@@ -181,16 +182,39 @@ pub enum RunError {
     /// A put failed.
     #[error("a put: {0:?}")]
     Put(Refused),
+    /// The engine cannot serve without a drive that has failed.
+    #[error("the engine has stopped: {0}")]
+    Stopped(EngineError),
     /// What was put is not there.
-    #[error("item {0} is lost")]
-    Lost(u64),
+    #[error("item {item} is lost: {}", .because.as_ref().map_or("none of the drives that have it returns it".to_owned(), Event::to_string))]
+    Lost {
+        /// Which.
+        item: u64,
+        /// The last that happened to the engine.
+        because: Option<Event>,
+    },
     /// The model is stuck.
     #[error("this is a fault of the simulator, please report it")]
     Stalled(#[from] Stalled),
 }
 
-/// Entries of a queue.
-const ENTRIES: u32 = 256;
+impl From<Refused> for RunError {
+    fn from(refused: Refused) -> RunError {
+        match refused {
+            Refused::Failed(error) => RunError::Stopped(error),
+            other => RunError::Put(other),
+        }
+    }
+}
+
+impl RunError {
+    /// An item that was put is not there.
+    pub(crate) fn lost(engine: &Engine, item: u64) -> RunError {
+        let lost = || RunError::Lost { item, because: engine.take_events().pop() };
+        engine.failure().map_or_else(lost, RunError::Stopped)
+    }
+}
+
 /// Memory for the index beyond that of the items.
 const MEMORY: u64 = 8 << 20;
 /// Bytes of an item beyond its value, with its share of index memory: about.
@@ -215,44 +239,6 @@ pub fn run(spec: &Spec) -> Result<Outcome, RunError> {
 }
 
 impl Spec {
-    /// FTLs of each drive, each with a namespace.
-    pub(crate) fn parts(&self) -> usize {
-        self.drive.parts().len().max(1)
-    }
-
-    /// Drives of the engine: one for each FTL of each drive.
-    pub fn members(&self) -> u64 {
-        (self.drives * self.parts()) as u64
-    }
-
-    /// Bytes of each of them.
-    pub(crate) fn member_bytes(&self) -> u64 {
-        self.drive.parts().iter().map(|part| part.drive.capacity()).min().unwrap_or_else(|| self.drive.capacity())
-    }
-
-    /// The tracks of its drives.
-    pub(crate) fn tracks(&self, ssds: &[Rc<Ssd>]) -> Vec<Tracks> {
-        let planes = |ssd: &Rc<Ssd>| ssd.parts().iter().flat_map(|part| part.media().plane_tracks().to_vec()).collect();
-        let all = members(self.drives, self.parts());
-        let numbers = |number: usize| (0..all.len()).filter(|member| all[*member].ssd == number).collect();
-        let tracks = ssds.iter().enumerate();
-        tracks.map(|(number, ssd)| Tracks { members: numbers(number), planes: planes(ssd) }).collect()
-    }
-
-    /// Its drives, new.
-    pub(crate) fn drives_in(&self, sim: &Sim) -> Result<Vec<Rc<Ssd>>, RunError> {
-        let seed = Seed::new(self.seed);
-        let drive = |number: usize| {
-            let seed = seed.child("drive").nth(number as u64);
-            sim.trace().set_prefix(&format!("drive {number} "));
-            let store = if self.in_place { StoreKind::None } else { StoreKind::Ram };
-            Ssd::new(sim, &self.drive, store, seed).map(Rc::new)
-        };
-        let ssds = (0..self.drives).map(drive).collect::<Result<Vec<_>, _>>()?;
-        sim.trace().set_prefix("");
-        Ok(ssds)
-    }
-
     /// Each reader: the place of its tenant, and what its reads carry.
     pub(crate) fn readers(&self) -> Vec<(usize, Attributes)> {
         let nobody = (0..self.load.readers).map(|_| (0, Attributes::default()));
@@ -274,50 +260,6 @@ impl Spec {
             Placement::Parity => self.members() - 1,
         }
     }
-
-    /// Its drives as the engine gets them, once they are in service.
-    pub(crate) async fn given(&self, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Vec<Given>, RunError> {
-        let mut queues = Vec::new();
-        let uplink = self.machine.uplink.map(|bandwidth| Uplink::new(sim, bandwidth));
-        for ssd in ssds {
-            ssd.in_service().await;
-            let (controller, entries) = (ssd.controller(), ENTRIES.min(self.drive.max_queue_entries()));
-            let admin = QueueDrive::new(sim, controller.clone(), QueueId::ADMIN, entries.min(32));
-            let admin = admin.map_err(RunError::Queue)?;
-            let mut of_ssd = Vec::new();
-            for number in 1..=self.parts() {
-                let id = QueueId(number as u16);
-                let io = QueueDrive::of_namespace(sim, controller.clone(), number as u32, id, entries);
-                let io: Rc<dyn Drive> = io.map_err(RunError::Queue)?;
-                let io = uplink.as_ref().map_or_else(|| io.clone(), |uplink| Behind::new(uplink, io.clone()));
-                let layer = self.layer.as_ref().map(|config| BlockLayer::new(sim, config.clone(), None));
-                let io = layer.map_or_else(|| io.clone(), |layer| layer.over(io.clone()));
-                of_ssd.push((io, admin.clone()));
-            }
-            queues.push(of_ssd);
-        }
-        let given = members(self.drives, self.parts()).into_iter().map(|member| {
-            let (io, admin) = queues[member.ssd][member.part].clone();
-            Given { io, admin: Some(admin) }
-        });
-        Ok(given.collect())
-    }
-
-    /// Its engine on these drives, which come into service; `memory` is for the items.
-    pub(crate) async fn engine_on(
-        &self,
-        (host, ssds): (&Host, &[Rc<Ssd>]),
-        memory: u64,
-        caches: bool,
-    ) -> Result<Rc<Engine>, RunError> {
-        let given = self.given(host.sim(), ssds).await?.into_iter().map(Some).collect();
-        let policy = policy(self.policy).ok_or_else(|| RunError::Spec(format!("no policy {}", self.policy)))?;
-        let memory = 2 * self.dirty + memory;
-        let small = self.load.small;
-        let fixed =
-            Config { ack: Ack::Cache, caches, start_s: 1_767_225_600, placement: self.placement, ..Config::default() };
-        Ok(Engine::open(host, given, policy, Config { memory, dirty: self.dirty, small, ..fixed }).await?)
-    }
 }
 
 /// What runs share.
@@ -337,15 +279,16 @@ struct Run {
 }
 
 async fn run_on(spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, RunError> {
-    let items_at_most =
-        spec.member_bytes() * (spec.members() / 2) / 100 * spec.load.fill / (spec.load.read_bytes + AROUND_ITEM);
+    let members = spec.members_on(sim, ssds).await?;
+    let items_at_most = spec.member_bytes(&members) * (spec.members() / 2) / 100 * spec.load.fill
+        / (spec.load.read_bytes + AROUND_ITEM);
     // The index of all items, so that none is evicted for want of memory.
     let host = Host::new(sim, spec.machine.cpu(sim), spec.machine.costs);
-    let engine = spec.engine_on((&host, ssds), MEMORY + items_at_most * INDEX, false).await?;
+    let engine = spec.engine_on((&host, &members), MEMORY + items_at_most * INDEX, false).await?;
     let run = Rc::new(Run::new(engine, spec)?);
     let all = run.engine.stats().log_bytes / spec.data_drives() * spec.members();
     run.prepare(spec.passes * all).await?;
-    run.measure(spec, sim, ssds).await
+    run.measure(spec, sim, (ssds, &members)).await
 }
 
 impl Run {
@@ -366,7 +309,7 @@ impl Run {
 
     async fn put(&self, key: &[u8], value: Rc<[u8]>) -> Result<(), RunError> {
         let new = New { flags: 0, expiry: 0, value };
-        self.engine.put(key, Expect::Any, new).await.map(drop).map_err(RunError::Put)
+        self.engine.put(key, Expect::Any, new).await.map(drop).map_err(RunError::from)
     }
 
     /// The value that writers put for an item: always the same bytes, which are made once.
@@ -387,8 +330,13 @@ impl Run {
         Ok(())
     }
 
-    async fn measure(self: &Rc<Self>, spec: &Spec, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Outcome, RunError> {
-        let begun = Begun::new(spec, sim, ssds, (self.engine.stats(), self.engine.host().spent()));
+    async fn measure(
+        self: &Rc<Self>,
+        spec: &Spec,
+        sim: &Sim,
+        (ssds, members): (&[Rc<Ssd>], &Members),
+    ) -> Result<Outcome, RunError> {
+        let begun = Begun::new(spec, sim, (ssds, members), (self.engine.stats(), self.engine.host().spent()));
         let seed = Seed::new(spec.seed);
         for writer in 0..self.load.writers {
             sim.spawn(self.clone().write(seed.child("writer").nth(writer).rng()));
@@ -398,10 +346,10 @@ impl Run {
             let rng = seed.child("reader").nth(reader as u64).rng();
             sim.spawn(self.clone().read(rng, sim.clone(), tenant, attributes));
         }
-        while self.left.get() > 0 && self.problem.borrow().is_none() {
+        while self.left.get() > 0 && self.problem.borrow().is_none() && self.engine.failure().is_none() {
             sim.sleep(Span::from_ms(1)).await;
         }
-        if let Some(problem) = self.problem.take() {
+        if let Some(problem) = self.problem.take().or_else(|| self.engine.failure().map(RunError::Stopped)) {
             return Err(problem);
         }
         self.engine.trace_open();
@@ -413,6 +361,7 @@ impl Run {
             items: self.items,
             stats: self.engine.stats(),
             spent: self.engine.host().spent(),
+            left: Left::of(&self.engine, members),
         }))
     }
 
@@ -453,7 +402,7 @@ impl Run {
                 found.value.len() as u64 == self.load.read_bytes && found.value.first() == Some(&(item as u8))
             });
             if !is_right {
-                self.problem.borrow_mut().get_or_insert(RunError::Lost(item));
+                self.problem.borrow_mut().get_or_insert(RunError::lost(&self.engine, item));
                 return;
             }
             if self.left.get() > 0 {

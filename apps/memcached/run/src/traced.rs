@@ -11,8 +11,10 @@ use std::rc::Rc;
 use nandscape_apps_memcached_engine::{Engine, Expect, New, Refused, Stats};
 use nandscape_apps_store::Host;
 use nandscape_device_ssd::Ssd;
+use nandscape_lab_run::DriveFigures;
 use nandscape_sim::{Executor, Histogram, Sim, Span, Time};
 
+use crate::below::Left;
 use crate::cache_trace::{Asks, CacheTrace, Request};
 use crate::simulated::{RunError, Spec};
 
@@ -50,6 +52,8 @@ pub struct Traced {
     pub drive_bytes: u64,
     /// Bytes that the drives programmed for each byte that they received.
     pub waf: Option<f64>,
+    /// Layers, faults, and what they led to.
+    pub left: Left,
 }
 
 impl Traced {
@@ -106,7 +110,8 @@ async fn run_on(
         return Err(RunError::Spec(problem));
     }
     let host = Host::new(&sim, spec.machine.cpu(&sim), spec.machine.costs);
-    let engine = spec.engine_on((&host, ssds), pace.memory, true).await?;
+    let members = spec.members_on(&sim, ssds).await?;
+    let engine = spec.engine_on((&host, &members), pace.memory, true).await?;
     let (hits, misses, changes, problem) = Default::default();
     let [put_bytes, too_large, under_way] = [0; 3].map(Cell::new);
     let speed = pace.speed;
@@ -117,12 +122,12 @@ async fn run_on(
     let first = trace.requests.partition_point(|request| request.at_s < from_s);
     let begun = run.sim.now();
     run.play(&trace.requests[..first], begun).await?;
-    let (before, before_drives, put_before) = (run.engine.stats(), programmed(ssds), run.put_bytes.get());
+    let (before, put_before) = (run.engine.stats(), run.put_bytes.get());
+    members.begin();
     [&run.hits, &run.misses, &run.changes].into_iter().for_each(|one| drop(one.replace(Histogram::new())));
     run.too_large.set(0);
     run.play(&trace.requests[first..], begun).await?;
-    let after_drives = programmed(ssds);
-    let [received, programmed] = [0, 1].map(|which: usize| after_drives[which] - before_drives[which]);
+    let DriveFigures { host_bytes, flash_bytes, .. } = members.figures();
     Ok(Traced {
         hits: run.hits.take(),
         misses: run.misses.take(),
@@ -132,16 +137,10 @@ async fn run_on(
         after: run.engine.stats(),
         before,
         put_bytes: run.put_bytes.get() - put_before,
-        drive_bytes: spec.member_bytes() * spec.members(),
-        waf: (received > 0).then(|| programmed as f64 / received as f64),
+        drive_bytes: spec.member_bytes(&members) * spec.members(),
+        waf: (host_bytes > 0).then(|| flash_bytes as f64 / host_bytes as f64),
+        left: Left::of(&run.engine, &members),
     })
-}
-
-/// Bytes that the drives have received, and that they have programmed.
-fn programmed(ssds: &[Rc<Ssd>]) -> [u64; 2] {
-    let unit = u64::from(ssds[0].controller().info().unit_bytes);
-    let of = |ssd: &Rc<Ssd>| [ssd.ftl_stats().host_bytes, ssd.ftl_stats().programmed_units() * unit];
-    ssds.iter().map(of).fold([0; 2], |sum, of| [sum[0] + of[0], sum[1] + of[1]])
 }
 
 impl Run {
@@ -218,7 +217,7 @@ impl Run {
                 self.changes.borrow_mut().record(self.sim.now() - begun);
             }
             Err(Refused::TooLarge) => self.too_large.set(self.too_large.get() + 1),
-            Err(refused) => drop(self.problem.borrow_mut().get_or_insert(RunError::Put(refused))),
+            Err(refused) => drop(self.problem.borrow_mut().get_or_insert(RunError::from(refused))),
         }
     }
 }

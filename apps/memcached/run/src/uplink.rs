@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use nandscape_drive::{CommandRef, Drive, DriveInfo, Io, Issuer};
+use nandscape_drive::{CommandRef, Drive, DriveInfo, Io, Issuer, Node, Refused, Role, Use};
 use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::IoOpcode;
 use nandscape_wire_nvme::blocks::BlockWork;
@@ -34,15 +34,42 @@ impl Uplink {
     }
 }
 
+/// A node whose commands pass an uplink. It has no views: what they show knows nothing of the uplink.
+pub(crate) struct BehindUplink {
+    below: Rc<dyn Node>,
+    uplink: Rc<Uplink>,
+}
+
+impl BehindUplink {
+    pub(crate) fn new(uplink: &Rc<Uplink>, below: Rc<dyn Node>) -> Rc<BehindUplink> {
+        Rc::new(BehindUplink { below, uplink: uplink.clone() })
+    }
+}
+
+impl Node for BehindUplink {
+    fn info(&self) -> DriveInfo {
+        self.below.info()
+    }
+
+    /// Admin commands move little data, and pass at once.
+    fn connect(&self, wanted: Use) -> Result<Rc<dyn Drive>, Refused> {
+        let below = self.below.connect(wanted)?;
+        Ok(match wanted.role {
+            Role::Admin => below,
+            Role::Any | Role::Reads | Role::Writes => Behind::new(&self.uplink, below),
+        })
+    }
+}
+
 /// A drive behind an uplink.
-pub(crate) struct Behind {
+struct Behind {
     drive: Rc<dyn Drive>,
     uplink: Rc<Uplink>,
     issuer: Rc<Issuer>,
 }
 
 impl Behind {
-    pub(crate) fn new(uplink: &Rc<Uplink>, drive: Rc<dyn Drive>) -> Rc<Behind> {
+    fn new(uplink: &Rc<Uplink>, drive: Rc<dyn Drive>) -> Rc<Behind> {
         Rc::new(Behind { drive, uplink: uplink.clone(), issuer: Rc::new(Issuer::new(&uplink.sim)) })
     }
 }

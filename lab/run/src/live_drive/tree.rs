@@ -12,8 +12,8 @@ use super::lowest::{self, Lowest};
 use crate::chain::{self, FtlNode, Instance, Section};
 use crate::live::SsdExport;
 use crate::record::Turns;
+use crate::served_array::figures;
 use crate::served_array::orders::{check_unnamed, drive_of, fault_of, is_scrub, obey, of_one, settings_of, unknown};
-use crate::served_array::{export, figures};
 use crate::tap::Listener;
 
 /// Counters by the names of metrics.

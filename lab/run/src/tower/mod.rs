@@ -358,15 +358,8 @@ fn open(
     (tallies, held): (&[Rc<Tally>], &[Vec<u8>]),
     seed: Seed,
 ) -> Result<Opened, TowerError> {
-    let mut nodes: Vec<(String, Rc<dyn Node>)> = Vec::new();
-    for number in 0..rig.drives().len() {
-        let listener = tallies.get(number).map(|tally| tally.clone() as Rc<dyn tap::Listener>);
-        let node = rig.node((number, 1), listener);
-        if chain::is_over_chunks(&below.layers) {
-            rig.run(node.open_chunks())?.map_err(TowerError::Layers)?;
-        }
-        nodes.push((rig.drives()[number].given.name.clone(), Rc::new(node)));
-    }
+    let listener = |number: usize| tallies.get(number).map(|tally| tally.clone() as Rc<dyn tap::Listener>);
+    let nodes = rig.nodes(&below.layers, listener)?;
     let sim = rig.sim().clone();
     let how = Opening { seed: seed.child("layers"), ..Opening::new(&sim, "") };
     chain::open_in(&how, &below.layers, nodes, held).map_err(TowerError::Layers)

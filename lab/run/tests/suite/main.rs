@@ -22,6 +22,7 @@ mod kinds;
 mod layer_states;
 mod limits;
 mod md1;
+mod members;
 mod notices;
 mod opcodes;
 mod placed_jobs;

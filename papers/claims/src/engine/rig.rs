@@ -7,6 +7,7 @@ use anyhow::Result;
 use nandscape_apps_memcached_run::{Clients, Load, Machine, Outcome, Placement, Spec, serve_clients};
 use nandscape_apps_store::Costs;
 use nandscape_device_ssd::{Profile, Resolved};
+use nandscape_lab_run::MemberLayers;
 use nandscape_sim::Span;
 
 use nandscape_lab_ledger::experiment::{Choice, Effort, Parameter, Point, Run};
@@ -86,7 +87,7 @@ fn spec(run: &Run<'_>, drive: Resolved, policy: &'static str, (load, passes, dir
         passes,
         load,
         tenants: Vec::new(),
-        layer: None,
+        over: MemberLayers::default(),
         seed: run.seed.value(),
         trace: false,
         turns: false,
