@@ -2,11 +2,14 @@
 //!
 //! `NANDSCAPE_TEST_SEED` gives one seed, `NANDSCAPE_TEST_SEEDS` their number.
 
+mod campaign;
 mod client;
 mod crash;
 mod degraded;
 mod hedge;
 mod hostile;
+mod load;
+mod mistakes;
 mod opening;
 mod parity;
 mod policies;
@@ -14,5 +17,7 @@ mod pressure;
 mod protocol;
 mod reference;
 mod replace;
+mod rig;
 mod small;
+mod stand;
 mod zones;
