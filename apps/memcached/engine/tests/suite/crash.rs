@@ -32,8 +32,10 @@ pub(crate) fn run(plan: Plan, lives: u64, seed: Seed) -> Seen {
 /// torn, opens the store or writes; one while a third opens; and one at a random time.
 pub(crate) fn at_command(command: u64, seed: Seed) -> [Point; 4] {
     let mut rng = seed.nth(command).rng();
-    let at = |command| Point::at_command(command, Cut::All, Span::ZERO);
-    let last = Point::new(Span::from_us(rng.below(100_000)), Cut::All, Span::ZERO);
+    // Drives of the model take some time to start.
+    let off = Span::from_ms(200);
+    let at = |command| Point::at_command(command, Cut::All, off);
+    let last = Point::new(Span::from_us(rng.below(100_000)), Cut::All, off);
     [at(command), at(command), at(1 + rng.below(40)), last]
 }
 

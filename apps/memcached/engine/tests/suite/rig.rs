@@ -59,7 +59,7 @@ impl Plan {
     /// Whether a change that has returned outlasts what comes.
     fn is_certain(&self) -> bool {
         match self.config.ack {
-            Ack::Cache => self.mistake == Some(Mistake::Early),
+            Ack::Cache => false,
             Ack::One => !self.misses,
             Ack::All => true,
         }
@@ -198,7 +198,8 @@ impl Rig {
 
     /// The path of this host to a drive.
     async fn connect(&self, number: usize, place: &Place) -> Given {
-        let queue = (self.noted.life.get() % 8 + 1) as u16;
+        // A host that died alone leaves its queue.
+        let queue = self.noted.life.get() as u16 + 1;
         let (io, admin) = place.connect(&self.sim, queue).await;
         let io = match self.plan.mistake {
             Some(Mistake::Lies(lie, drives)) if number < drives => Liar::new(io, lie) as Rc<dyn Drive>,
@@ -240,7 +241,8 @@ impl Rig {
             0 => self.plan.config.small,
             count => limits[self.rng.borrow_mut().below(count as u64) as usize],
         };
-        let (policy, config) = (policy(self.plan.policy).expect("a policy"), Config { small, ..self.plan.config });
+        let ack = if self.plan.mistake == Some(Mistake::Early) { Ack::Cache } else { self.plan.config.ack };
+        let (policy, config) = (policy(self.plan.policy).expect("a policy"), Config { small, ack, ..self.plan.config });
         let engine =
             Engine::open(&Host::free(&self.sim), all, policy, config).await.map_err(|error| error.to_string())?;
         self.is_made.set(true);

@@ -30,7 +30,7 @@ const MODEL: [&str; 7] = [
     "geometry.planes_per_die=1",
     "geometry.pages_per_block=16",
     "buffer.size=256KiB",
-    "controller.queue_pairs=10",
+    "controller.queue_pairs=20",
 ];
 
 /// Bytes of a write that fills a drive.
@@ -121,7 +121,7 @@ impl Place {
     pub(crate) async fn fill(&self, sim: &Sim) {
         if let Place::Model { ssd, .. } = self {
             ssd.in_service().await;
-            let disk = Writer::new(&Host::free(sim), self.queue(sim, 8));
+            let disk = Writer::new(&Host::free(sim), self.queue(sim, 19));
             let blocks = FILLED as u64 / u64::from(disk.info.lba_bytes);
             for slba in (0..disk.info.blocks).step_by(blocks as usize) {
                 disk.write(slba, &[0; FILLED]).await.expect("a drive that serves");
