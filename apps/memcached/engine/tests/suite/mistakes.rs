@@ -82,7 +82,7 @@ fn tear(bytes: &mut [u8]) -> bool {
 }
 
 impl Unchecked {
-    pub(crate) fn new(drive: Rc<dyn Drive>, nth: u64) -> Rc<dyn Drive> {
+    pub(crate) fn over(drive: Rc<dyn Drive>, nth: u64) -> Rc<dyn Drive> {
         Rc::new(Unchecked { drive, nth, chunks: Cell::new(0) })
     }
 }

@@ -220,11 +220,6 @@ fn memory_exceeds_its_limit_by_the_dirty_limit_at_most() {
     for placement in [Placement::Copies, Placement::Parity] {
         for len in [1, 60, 200] {
             let most = most_memory(Config { placement, ..config }, (8_000, len));
-            println!(
-                "{placement:?} {len} {:.3} {:.3}",
-                most.memory_bytes as f64 / config.memory as f64,
-                most.index_bytes as f64 / config.memory as f64
-            );
             assert!(most.memory_bytes <= config.memory + config.dirty, "{placement:?}, {len} bytes: {most:?}");
         }
     }

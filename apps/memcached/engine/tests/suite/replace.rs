@@ -23,12 +23,12 @@ const ZONES: Kind = Kind::Zoned(19, (256 << 10, 200 << 10));
 /// A drive fails in each life, and another takes its place.
 fn points(plan: &Plan, lives: u64, seed: Seed) -> Vec<Point> {
     let mut rng = seed.child("replaced").rng();
-    let mut of_life = |_| {
+    let of_life = |_| {
         let lost = Cut::Member(rng.below(plan.drives as u64) as usize);
         let fails = Point::new(Span::from_us(rng.below(60_000)), lost, Span::ZERO);
         [fails, Point::new(Span::from_us(rng.below(300_000)), Cut::All, Span::ZERO)]
     };
-    (0..lives).flat_map(|life| of_life(life)).collect()
+    (0..lives).flat_map(of_life).collect()
 }
 
 #[test]

@@ -141,6 +141,9 @@ struct Path {
     is_gone: Rc<Cell<bool>>,
 }
 
+/// A drive that takes the place of the drive of a number.
+type Other = (usize, Rc<Place>);
+
 /// See the file.
 struct Rig {
     sim: Sim,
@@ -149,7 +152,7 @@ struct Rig {
     places: RefCell<Vec<Rc<Place>>>,
     paths: RefCell<Vec<Path>>,
     /// The drive that takes the place of another, once it does.
-    other: Rc<RefCell<Option<(usize, Rc<Place>)>>>,
+    other: Rc<RefCell<Option<Other>>>,
     commands: Rc<Commands>,
     noted: Rc<Noted>,
     /// Whether a host has opened the store.
@@ -203,7 +206,7 @@ impl Rig {
         let (io, admin) = place.connect(&self.sim, queue).await;
         let io = match self.plan.mistake {
             Some(Mistake::Lies(lie, drives)) if number < drives => Liar::new(io, lie) as Rc<dyn Drive>,
-            Some(Mistake::Unchecked { nth }) => Unchecked::new(io, nth),
+            Some(Mistake::Unchecked { nth }) => Unchecked::over(io, nth),
             _ => io,
         };
         let is_gone = Rc::default();
@@ -311,7 +314,8 @@ impl Subject for Rig {
 
     async fn build(&self) -> Result<Rc<Engine>, String> {
         if self.plan.policy != "zoned" {
-            for place in self.places.borrow().clone() {
+            let places = self.places.borrow().clone();
+            for place in places {
                 place.fill(&self.sim).await;
             }
         }
