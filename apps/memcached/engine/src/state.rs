@@ -115,17 +115,10 @@ impl State {
         self.unpacked_bytes + self.small.unpacked_bytes()
     }
 
-    /// Whether as many changes wait as may: their records, or their places, if many are of one key. If the index takes more than its share,
-    /// all that changes take counts: entries of tiny items take several times the bytes of their records, and leave later.
+    /// Whether as many changes wait as may: their records, or their places, if many are of one key.
     pub(crate) fn is_crowded(&self, dirty: u64) -> bool {
         let places: u64 = self.logs.iter().map(|log| log.place_bytes).sum();
-        let records = self.waiting_bytes();
-        let is_index_over = || self.index_bytes() > self.memory.saturating_sub(dirty);
-        let all = || {
-            let count: usize = self.logs.iter().map(|log| log.changes.len()).sum();
-            records + places + count as u64 * (ENTRY_BYTES + PLACE_BYTES)
-        };
-        records >= dirty || places >= dirty || is_index_over() && all() >= dirty
+        self.waiting_bytes() >= dirty || places >= dirty
     }
 
     /// The item of a key, unless it has expired.
