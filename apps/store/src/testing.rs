@@ -45,6 +45,12 @@ impl Disk {
         Rc::new(Disk { bytes: RefCell::new(vec![0; bytes]), damaged: RefCell::default(), info, zones })
     }
 
+    /// A disk with the present contents. It has no zones.
+    pub fn copy(&self) -> Rc<Disk> {
+        let (bytes, damaged) = (self.bytes.clone(), self.damaged.clone());
+        Rc::new(Disk { bytes, damaged, info: self.info, zones: None })
+    }
+
     /// Changes a byte.
     pub fn spoil(&self, place: usize) {
         self.bytes.borrow_mut()[place] ^= 0x55;

@@ -1,7 +1,10 @@
 //! The loop over cut points: load, cut, restart, check.
 
 use std::fmt;
+use std::iter::Peekable;
+use std::pin::pin;
 
+use nandscape_sim::race::race;
 use nandscape_sim::{Sim, Span, Time};
 
 use crate::point::{Cut, Point};
@@ -9,6 +12,8 @@ use crate::subject::Subject;
 
 /// The step at which a cut looks for the first acknowledgement of a life.
 const LOOK: Span = Span::from_us(500);
+/// The longest wait for the command of a point.
+const SENT_WITHIN: Span = Span::from_s(10);
 
 /// What an exploration did.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -46,61 +51,142 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-struct Course {
+struct Course<'a, S, I: Iterator<Item = Point>> {
+    sim: &'a Sim,
+    subject: &'a S,
+    points: Peekable<I>,
     life: u64,
+    /// Commands that were sent before those that the next point counts.
+    from: u64,
     done: Explored,
     last: Option<(Cut, Time)>,
 }
 
-impl Course {
+impl<S: Subject, I: Iterator<Item = Point>> Course<'_, S, I> {
     fn judged<T>(&self, ended: Result<T, String>) -> Result<T, Failure> {
         ended.map_err(|what| Failure { life: self.life, cuts: self.done.cuts, last: self.last, what })
     }
+
+    fn sent(&self) -> u64 {
+        self.subject.commands().map_or(0, |commands| commands.sent())
+    }
+
+    /// Waits until a point is due.
+    async fn due(&self, point: Point) -> Result<(), String> {
+        if let Some(number) = point.command {
+            let commands = self.subject.commands().ok_or("the subject counts no commands")?;
+            let mut sent = pin!(commands.reached(self.from + number));
+            if race(&mut sent, self.sim.sleep(SENT_WITHIN)).await.is_none() {
+                let sent = commands.sent() - self.from;
+                return Err(format!(
+                    "{sent} commands were sent within {} s, and the cut is at {number}",
+                    SENT_WITHIN.as_s()
+                ));
+            }
+        }
+        self.sim.sleep(point.after).await;
+        Ok(())
+    }
+
+    fn noted(&mut self, cut: Cut) {
+        self.done.cuts += 1;
+        self.last = Some((cut, self.sim.now()));
+        self.from = self.sent();
+    }
+
+    /// Opens the next host, and checks it unless it is the first. `None`: it died before it was open.
+    async fn open(&mut self) -> Result<Option<S::Host>, Failure> {
+        let (subject, is_first) = (self.subject, self.life == 0);
+        self.from = self.sent();
+        let mut opening = Box::pin(async move {
+            if is_first {
+                return subject.build().await;
+            }
+            let host = subject.restart().await?;
+            subject.check(&host).await?;
+            Ok(host)
+        });
+        loop {
+            let next = subject.commands().and_then(|_| self.points.peek().copied());
+            let Some(point) = next.filter(|point| point.command.is_some()) else {
+                return self.judged(opening.await).map(Some);
+            };
+            let mut due = Ok(());
+            if let Some(opened) = race(&mut opening, async { due = self.due(point).await }).await {
+                return self.judged(opened).map(Some);
+            }
+            self.judged(due)?;
+            self.points.next();
+            subject.cut_opening(point.cut);
+            self.noted(point.cut);
+            if point.cut.ends_host() {
+                drop(opening);
+                self.ended(point).await;
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn ended(&mut self, point: Point) {
+        self.sim.sleep(point.off).await;
+        self.life += 1;
+        self.done.restarts += 1;
+    }
+
+    /// Takes a host under its load through points. Whether it has died.
+    async fn live(&mut self, host: &S::Host) -> Result<bool, Failure> {
+        let before = self.subject.acknowledged();
+        self.subject.load(host, self.life);
+        while let Some(point) = self.points.next() {
+            let due = self.due(point).await;
+            self.judged(due)?;
+            let looks = point.patience.ns() / LOOK.ns();
+            for _ in 0..looks {
+                if self.subject.acknowledged() == before {
+                    self.sim.sleep(LOOK).await;
+                }
+            }
+            self.subject.until_ready(host, point.cut).await;
+            self.subject.cut(host, point.cut);
+            self.noted(point.cut);
+            if looks > 0 && self.subject.acknowledged() == before {
+                return self.judged(Err("no change was acknowledged before the cut".to_owned()));
+            }
+            if point.cut.ends_host() {
+                self.ended(point).await;
+                return Ok(true);
+            }
+            self.sim.sleep(point.off).await;
+        }
+        Ok(false)
+    }
 }
 
-/// Builds a subject and takes it through cut points. A restart and a check follow each [`Cut::All`]; after points without
+/// Builds a subject and takes it through cut points. A restart and a check follow each cut that ends the host; after points without
 /// one, the host has outlived the points and is checked.
 ///
-/// Points are drawn one at a time, each after the step before it; the first of a life is drawn before its load begins.
+/// Points are drawn one at a time, each after the step before it; the first of a life is drawn before its load begins, and before
+/// the host opens if the subject counts commands.
 ///
 /// # Errors
-/// The first error that the subject finds, and a life without a needed acknowledgement.
+/// The first error that the subject finds, a life without a needed acknowledgement, and a point at a command that is not sent.
 pub async fn explore<S: Subject>(
     sim: &Sim,
     subject: &S,
     points: impl IntoIterator<Item = Point>,
 ) -> Result<Explored, Failure> {
-    let mut points = points.into_iter().peekable();
-    let mut course = Course { life: 0, done: Explored::default(), last: None };
-    let mut host = course.judged(subject.build().await)?;
-    while points.peek().is_some() {
-        let before = subject.acknowledged();
-        subject.load(&host, course.life);
-        let mut is_dead = false;
-        while !is_dead && let Some(point) = points.next() {
-            sim.sleep(point.after).await;
-            let looks = point.patience.ns() / LOOK.ns();
-            for _ in 0..looks {
-                if subject.acknowledged() == before {
-                    sim.sleep(LOOK).await;
-                }
-            }
-            subject.cut(&host, point.cut);
-            course.done.cuts += 1;
-            course.last = Some((point.cut, sim.now()));
-            if looks > 0 && subject.acknowledged() == before {
-                return course.judged(Err("no change was acknowledged before the cut".to_owned()));
-            }
-            sim.sleep(point.off).await;
-            is_dead = point.cut == Cut::All;
+    let (points, done) = (points.into_iter().peekable(), Explored::default());
+    let mut course = Course { sim, subject, points, life: 0, from: 0, done, last: None };
+    loop {
+        let Some(host) = course.open().await? else { continue };
+        if course.points.peek().is_none() {
+            break;
         }
-        if is_dead {
-            drop(host);
-            course.life += 1;
-            course.done.restarts += 1;
-            host = course.judged(subject.restart().await)?;
+        if !course.live(&host).await? {
+            let checked = subject.check(&host).await;
+            course.judged(checked)?;
+            break;
         }
-        course.judged(subject.check(&host).await)?;
     }
     course.done.acknowledged = subject.acknowledged();
     Ok(course.done)

@@ -3,9 +3,9 @@
 //! | file | what |
 //! |---|---|
 //! | `subject` | the system under test: build, load, acknowledged, cut, restart, check |
-//! | `point` | cut points: when, what loses power, for how long; at random times |
+//! | `point` | cut points: when, what loses power, for how long; at random times, or at a command |
 //! | `explore` | the loop over the cut points, and how a failure reads |
-//! | `gate` | the path of a host to its drive, which ends when the host dies |
+//! | `gate` | the path of a host to its drive, which ends when the host dies, and the count of its commands |
 //! | `possible` | the possible versions of items: for arrays, caches, and stores that change one item at a time |
 //! | `history` | whole states by number: for stores that change several keys as one |
 //! | `writers` | a load of several writers on such a store, its check, and the subject of both |
@@ -84,11 +84,11 @@ mod subject;
 mod writers;
 
 pub use explore::{Explored, Failure, explore};
-pub use gate::Gate;
+pub use gate::{Commands, Gate};
 pub use history::{Change, History, Map};
 pub use liar::{Liar, Lie};
 pub use point::{Cut, Lives, Point};
-pub use possible::Possible;
+pub use possible::{Mark, Possible};
 pub use seeds::each;
 pub use subject::{Subject, ensure};
 pub use writers::{Draw, Keyed, Store, Writers};

@@ -6,22 +6,35 @@ use std::collections::VecDeque;
 
 use nandscape_sim::{Rng, Span};
 
+/// The time from a command to a cut while it is under way.
+const UNDER_WAY: Span = Span::from_us(20);
+
 /// What loses power.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Cut {
     /// All drives; the host lives on.
     Drives,
+    /// One of several drives, which returns; the host lives on.
+    Drive(usize),
     /// One of several drives, which stays away until the next restart or for good.
     Member(usize),
+    /// The host, as by `kill -9`; drives keep power. A restart and a check follow.
+    Host,
     /// All drives and the host. A restart and a check follow.
     All,
 }
 
 impl Cut {
+    /// Whether the host ends.
+    pub fn ends_host(self) -> bool {
+        matches!(self, Cut::Host | Cut::All)
+    }
+
     pub(crate) fn name(self) -> String {
         match self {
             Cut::Drives => "the drives".to_owned(),
-            Cut::Member(number) => format!("drive {number}"),
+            Cut::Host => "the host".to_owned(),
+            Cut::Drive(number) | Cut::Member(number) => format!("drive {number}"),
             Cut::All => "the drives and the host".to_owned(),
         }
     }
@@ -30,7 +43,9 @@ impl Cut {
 /// A cut point.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Point {
-    /// Simulated time since the load began or the last point ended.
+    /// The command that comes first, counted from 1 since the host began to open or since the last point. `None`: time alone counts.
+    pub command: Option<u64>,
+    /// Simulated time since then, or since the load began or the last point ended.
     pub after: Span,
     /// How much longer the cut waits for the first acknowledgement of this life. If none comes, the exploration fails. Zero: it does
     /// not wait, and none is needed.
@@ -44,7 +59,12 @@ pub struct Point {
 impl Point {
     /// A point that needs no acknowledgement.
     pub fn new(after: Span, cut: Cut, off: Span) -> Point {
-        Point { after, patience: Span::ZERO, cut, off }
+        Point { command: None, after, patience: Span::ZERO, cut, off }
+    }
+
+    /// A point while a command is under way. It may come while the host opens.
+    pub fn at_command(number: u64, cut: Cut, off: Span) -> Point {
+        Point { command: Some(number), ..Point::new(UNDER_WAY, cut, off) }
     }
 }
 

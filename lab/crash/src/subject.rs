@@ -1,10 +1,11 @@
 //! The system under test, as the explorer sees it.
 
+use crate::gate::Commands;
 use crate::point::Cut;
 
 /// A system that must keep data through power cuts: drives, the software of a host over them, a load, and what the load may expect.
 pub trait Subject {
-    /// The software of a host that lives, such as an open store. It ends at [`Cut::All`].
+    /// The software of a host that lives, such as an open store. It ends at [`Cut::Host`] and [`Cut::All`].
     type Host;
 
     /// Makes the system and its first host.
@@ -20,8 +21,21 @@ pub trait Subject {
     /// How many changes were acknowledged since the system was made.
     fn acknowledged(&self) -> u64;
 
-    /// Cuts power. After [`Cut::All`] nothing of this host may reach a drive ([`Gate`](crate::Gate)).
+    /// The commands of its hosts, if it counts them: points at a command need that.
+    fn commands(&self) -> Option<&Commands> {
+        None
+    }
+
+    /// Waits until a point may come, such as until a drive is rebuilt.
+    fn until_ready(&self, _host: &Self::Host, _what: Cut) -> impl Future<Output = ()> {
+        async {}
+    }
+
+    /// Cuts power. After a cut that ends the host nothing of it may reach a drive ([`Gate`](crate::Gate)).
     fn cut(&self, host: &Self::Host, what: Cut);
+
+    /// The same while a host opens. Only points at a command come there.
+    fn cut_opening(&self, _what: Cut) {}
 
     /// Opens the state after the cut, as the next host.
     ///

@@ -218,7 +218,7 @@ where
     }
 
     fn cut(&self, store: &Rc<S>, what: Cut) {
-        if what == Cut::All {
+        if what.ends_host() {
             self.writers.kill();
         }
         (self.cut)(store, what);

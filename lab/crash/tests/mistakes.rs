@@ -7,7 +7,7 @@ use std::rc::Rc;
 use nandscape_device_media::StoreKind;
 use nandscape_device_ssd::{Profile, Ssd};
 use nandscape_drive::{Drive, HostMem, Issuer, QueueDrive, QueueId};
-use nandscape_lab_crash::{Cut, Gate, Liar, Lie, Lives, Point, Possible, Subject, each, ensure, explore};
+use nandscape_lab_crash::{Commands, Cut, Gate, Liar, Lie, Lives, Point, Possible, Subject, each, ensure, explore};
 use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
 use nandscape_wire_nvme::io::FUA;
 use nandscape_wire_nvme::{IoOpcode, Status, SubmissionEntry};
@@ -19,7 +19,7 @@ const SMALL: [&str; 7] = [
     "geometry.pages_per_block=16",
     "buffer.size=256KiB",
     "buffer.mode=volatile",
-    "controller.queue_pairs=10",
+    "controller.queue_pairs=90",
 ];
 
 /// Items of the store. Each has two copies of several flash pages, written in turn.
@@ -44,6 +44,9 @@ struct Copies {
     mistake: Mistake,
     lie: Option<Lie>,
     queues: Cell<u16>,
+    commands: Rc<Commands>,
+    /// Of the host that lives or opens.
+    gate: RefCell<Option<Rc<Gate>>>,
     life: Rc<Cell<u64>>,
     items: Rc<Possible<u64>>,
     acknowledged: Rc<Cell<u64>>,
@@ -102,6 +105,8 @@ impl Copies {
             mistake,
             lie,
             queues: Cell::new(0),
+            commands: Commands::new(sim),
+            gate: RefCell::default(),
             life: Rc::default(),
             items: Rc::default(),
             acknowledged: Rc::default(),
@@ -168,23 +173,36 @@ impl Subject for Copies {
         self.acknowledged.get()
     }
 
-    fn cut(&self, host: &Rc<Host>, what: Cut) {
-        if what == Cut::All {
+    fn commands(&self) -> Option<&Commands> {
+        Some(&self.commands)
+    }
+
+    fn cut(&self, _: &Rc<Host>, what: Cut) {
+        self.cut_opening(what);
+    }
+
+    fn cut_opening(&self, what: Cut) {
+        if what.ends_host() {
             self.life.set(self.life.get() + 1);
-            host.gate.kill();
+            self.gate.take().into_iter().for_each(|gate| gate.kill());
         }
-        self.ssd.media().cut_power(Span::from_us(50));
+        if what != Cut::Host {
+            self.ssd.media().cut_power(Span::from_us(50));
+        }
     }
 
     async fn restart(&self) -> Result<Rc<Host>, String> {
-        self.queues.set(self.queues.get() % 8 + 1);
+        // A host that died alone leaves its queue.
+        self.queues.set(self.queues.get() + 1);
         let drive = QueueDrive::new(&self.sim, self.ssd.controller(), QueueId(self.queues.get()), 64);
         let drive: Rc<dyn Drive> = drive.map_err(|status| status.to_string())?;
         let drive = match self.lie {
             None => drive,
             Some(lie) => Liar::new(drive, lie),
         };
-        let host = Host { gate: Gate::new(drive), issuer: Issuer::new(&self.sim), now: RefCell::default() };
+        let gate = Gate::counting(drive, &Rc::default(), &self.commands);
+        self.gate.replace(Some(gate.clone()));
+        let host = Host { gate, issuer: Issuer::new(&self.sim), now: RefCell::default() };
         for item in 0..ITEMS {
             let copies = [host.read(item, 0).await, host.read(item, 1).await];
             let whole = copies.iter().zip(0..).filter_map(|(version, copy)| version.map(|version| (version, copy)));
@@ -253,4 +271,30 @@ fn a_life_without_a_needed_acknowledgement_fails() {
     let ended = executor.block_on(explore(&sim, &copies, [point])).unwrap().map(|explored| explored.cuts);
     let ended = ended.map_err(|failure| failure.to_string());
     assert!(ended.as_ref().is_err_and(|text| text.ends_with("no change was acknowledged before the cut")), "{ended:?}");
+}
+
+/// More than the commands of a restart and of its check.
+const POINTS: u64 = 6 * ITEMS;
+
+/// A restart reads two copies of each item, so that the first points come while hosts open.
+#[test]
+fn cuts_at_each_command_of_a_restart_and_of_the_load_lose_nothing() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let copies = Copies::new(&sim, Mistake::None, None, Seed::new(1));
+    let cut = |number| if number % 3 == 0 { Cut::Host } else { Cut::All };
+    let points = (1..=POINTS).map(|number| Point::at_command(number, cut(number), Span::from_ms(20)));
+    let ended = executor.block_on(explore(&sim, &copies, points)).expect("the drive answers");
+    let seen = ended.unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(seen.restarts == POINTS && seen.acknowledged > 0, "{seen:?}");
+}
+
+#[test]
+fn a_command_that_is_not_sent_is_reported() {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let copies = Copies::new(&sim, Mistake::None, None, Seed::new(1));
+    let ended = executor.block_on(explore(&sim, &copies, [Point::at_command(u64::MAX, Cut::All, Span::ZERO)])).unwrap();
+    let text = ended.expect_err("it is not sent").to_string();
+    assert!(text.contains("commands were sent within 10 s"), "{text}");
 }

@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use nandscape_apps_store::testing::{Disk, QueueingDrive, Times};
 use nandscape_apps_store::{Host, StoreError};
-use nandscape_drive::{Drive, DriveInfo, Io};
+use nandscape_drive::Drive;
+use nandscape_lab_crash::{Commands, Gate};
 use nandscape_sim::{Executor, Seed, Sim, Span};
 use nandscape_wire_nvme::Status;
 
@@ -19,20 +20,6 @@ const SIZE: usize = 64 << 10;
 const ZONE: u64 = (OWN * SIZE) as u64;
 const BLOCK: usize = 4_096;
 
-/// Counts commands.
-struct Counting(Rc<QueueingDrive>, Rc<Cell<u64>>);
-
-impl Drive for Counting {
-    fn info(&self) -> DriveInfo {
-        self.0.info()
-    }
-
-    fn submit(&self, io: Io) {
-        self.1.set(self.1.get() + 1);
-        self.0.submit(io);
-    }
-}
-
 async fn member(sim: &Sim, drive: Rc<dyn Drive>) -> Member {
     let given = Given { io: drive.clone(), admin: Some(drive) };
     Member::new(&Host::free(sim), 0, Some(given), (Need::Zones, Span::from_ms(10_000)))
@@ -43,16 +30,17 @@ async fn member(sim: &Sim, drive: Rc<dyn Drive>) -> Member {
 /// Runs work at a drive until a number of commands have been given, and tears what is under way. Whether the work has ended before.
 fn until(disk: &Rc<Disk>, command: u64, work: impl AsyncFn(&Member) + 'static) -> bool {
     let mut executor = Executor::new();
-    let (sim, count, is_done) = (executor.sim(), Rc::<Cell<u64>>::default(), Rc::<Cell<bool>>::default());
+    let (sim, is_done) = (executor.sim(), Rc::<Cell<bool>>::default());
+    let commands = Commands::new(&sim);
     let drive = QueueingDrive::new(&sim, disk, Times::FLASH);
-    let counting = Rc::new(Counting(drive.clone(), count.clone()));
+    let counting = Gate::counting(drive.clone(), &Rc::default(), &commands);
     let ran = executor.block_on(async {
         let (clock, done) = (sim.clone(), is_done.clone());
         sim.spawn(async move {
             work(&member(&clock, counting).await).await;
             done.set(true);
         });
-        while count.get() < command && !is_done.get() {
+        while commands.sent() < command && !is_done.get() {
             sim.sleep(Span::from_us(20)).await;
         }
     });

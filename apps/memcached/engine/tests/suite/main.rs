@@ -3,11 +3,14 @@
 //! `NANDSCAPE_TEST_SEED` gives one seed, `NANDSCAPE_TEST_SEEDS` their number.
 
 mod blocks;
+mod campaign;
 mod client;
 mod crash;
 mod degraded;
 mod hedge;
 mod hostile;
+mod load;
+mod mistakes;
 mod opening;
 mod parity;
 mod policies;
@@ -15,5 +18,7 @@ mod pressure;
 mod protocol;
 mod reference;
 mod replace;
+mod rig;
 mod small;
+mod stand;
 mod zones;

@@ -1,83 +1,52 @@
 //! Data on all drives but one, and their parity on that one: reads around tokens and lost drives, crashes, and damage.
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_apps_memcached_engine::{Ack, Config, Engine, Event, Expect, Given, New, OpenError, Placement, Refused};
-use nandscape_apps_store::Host;
+use nandscape_apps_memcached_engine::{Ack, Config, Engine, Event, OpenError, Placement, Refused};
 use nandscape_apps_store::testing::Disk;
-use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Profile, Ssd};
-use nandscape_drive::{Drive, QueueDrive, QueueId};
-use nandscape_lab_crash::{Cut, Failure, Gate, Liar, Lie, Lives, Possible, Subject, each, ensure, explore};
-use nandscape_sim::{Executor, Rng, Seed, Sim, Span};
+use nandscape_lab_crash::each;
+use nandscape_sim::{Seed, Sim};
 use nandscape_wire_nvme::Status;
 
 use crate::client::SMALL;
-use crate::crash::{History, live, live_as, live_until, live_without, open_only};
+use crate::crash::{acked, at_command, run};
 use crate::degraded::{check, fill, put, run_as, version};
-use nandscape_apps_memcached_engine::policy::policy;
+use crate::rig::{DISKS, Plan, Seen};
 
 const CONFIG: Config = Config { placement: Placement::Parity, ack: Ack::All, memory: 1 << 20, ..SMALL };
-const ACKS: [Ack; 3] = [Ack::Cache, Ack::One, Ack::All];
-
-fn small_disks(count: u64) -> Vec<Rc<Disk>> {
-    (0..count).map(|_| Disk::new(1_200 << 10)).collect()
-}
-
-fn history(keys: u64) -> Rc<History> {
-    Rc::new(History::of(keys))
-}
-
 /// Crashes that tear what the drives are writing into blocks.
 #[test]
 fn a_crash_leaves_what_was_flushed_and_nothing_older() {
-    let mut moved = 0;
+    let mut seen = Seen::default();
     each(16, |seed| {
         let mut rng = seed.child("config").rng();
         let policy = ["mixed", "epochs", "rails", "fdp"][rng.below(4) as usize];
-        let disks = small_disks(3 + rng.below(3));
-        let config = Config { ack: ACKS[rng.below(3) as usize], ..CONFIG };
-        let history = history(300);
-        moved += (0..5).map(|life| live(&disks, &history, (policy, config), seed.nth(life)).0).sum::<u64>();
+        let plan = acked(Plan { policy, ..DISKS.with_parity() }, &mut rng);
+        seen += run(Plan { drives: 3 + rng.below(3) as usize, ..plan }, 5, seed);
     });
-    assert!(moved > 0, "no segment with items was given up");
+    assert!(seen.moved > 0, "no segment with items was given up");
 }
 
 #[test]
 fn a_crash_at_every_fifth_command_loses_nothing() {
     let seed = Seed::new(1);
     for command in (1..=200).step_by(5) {
-        let (disks, history) = (small_disks(3), history(200));
-        live_until(command, &disks, &history, ("epochs", CONFIG), seed);
-        live(&disks, &history, ("epochs", CONFIG), seed.nth(command));
-        open_only(&disks, ("epochs", CONFIG), seed);
-        live(&disks, &history, ("epochs", CONFIG), seed.nth(command));
+        DISKS.with_parity().with_ack(Ack::All).passes(at_command(command, seed), seed.nth(command));
     }
 }
 
-/// Drives are missing in turn, return, and are rebuilt: what they lack is not taken from them.
+/// What a drive lacks that was missing is not taken from it, also when crashes come while it is rebuilt.
 #[test]
 fn a_drive_that_was_missing_is_rebuilt_and_not_believed() {
+    let mut seen = Seen::default();
     each(8, |seed| {
         let mut rng = seed.child("missing").rng();
-        let disks = small_disks(3 + rng.below(2));
-        let policy = ["mixed", "epochs", "rails"][rng.below(3) as usize];
+        let (drives, policy) = (3 + rng.below(2) as usize, ["mixed", "epochs", "rails"][rng.below(3) as usize]);
         // With a drive less, only what all others have is there.
-        let config = Config { ack: [Ack::Cache, Ack::All][rng.below(2) as usize], ..CONFIG };
-        let history = history(200);
-        for life in 0..6 {
-            let seed = seed.nth(life);
-            let missing = (life % 2 == 1).then(|| rng.below(disks.len() as u64) as usize);
-            if missing.is_none() && rng.chance(0.4) {
-                open_only(&disks, (policy, config), seed);
-            }
-            if missing.is_none() && rng.chance(0.4) {
-                live_as((None, false), &disks, &history, (policy, config), seed.child("cut"));
-            }
-            live_without(missing, &disks, &history, (policy, config), seed);
-        }
+        let plan = DISKS.with_parity().with_ack([Ack::Cache, Ack::All][rng.below(2) as usize]);
+        seen += run(Plan { policy, drives, misses: true, ..plan }, 7, seed);
     });
+    assert!(seen.missing > 0, "no drive was missing");
 }
 
 /// A drive fails while the engine runs, is missing, and is replaced by an empty one; without two of them there is no store.
@@ -181,190 +150,4 @@ fn damage_of_one_drive_is_repaired() {
         assert_eq!(version(&engine, 3).await, None);
     });
     assert!(matches!(events.unwrap()[..], [Event::Damaged { .. }]));
-}
-
-/// Emulated drives, and a host that can die.
-struct Rig {
-    sim: Sim,
-    ssds: Vec<Rc<Ssd>>,
-    /// Their admin queues, which all hosts use in turn.
-    admins: Vec<Rc<QueueDrive>>,
-    gates: RefCell<Vec<Rc<Gate>>>,
-    queue: Cell<u16>,
-    lies: Vec<Option<Lie>>,
-    policy: &'static str,
-    possible: Rc<Possible<u64>>,
-    acknowledged: Rc<Cell<u64>>,
-    last: Rc<Cell<u64>>,
-    moved: Cell<u64>,
-    seed: Seed,
-}
-
-const KEYS: u64 = 400;
-
-fn content(key: u64, version: u64) -> Vec<u8> {
-    let len = nandscape_sim::rng::mix(key ^ version << 20) % 6_000;
-    let mut bytes = version.to_le_bytes().to_vec();
-    bytes.extend((0..len).map(|place| (place ^ key ^ (version * 7)) as u8));
-    bytes
-}
-
-impl Rig {
-    fn new(sim: &Sim, seed: Seed, lies: Vec<Option<Lie>>) -> Rig {
-        let mut profile = Profile::load("default").unwrap();
-        let changes = [
-            "capacity=8MiB",
-            "geometry.channels=2",
-            "geometry.dies_per_channel=1",
-            "geometry.planes_per_die=1",
-            "geometry.pages_per_block=16",
-            "buffer.size=256KiB",
-            "buffer.mode=volatile",
-            "controller.queue_pairs=10",
-        ];
-        changes.iter().for_each(|change| profile.set(change).unwrap());
-        let drive = profile.resolve().unwrap();
-        let ssd =
-            |number: usize| Ssd::new(sim, &drive, StoreKind::Ram, seed.child("drive").nth(number as u64)).unwrap();
-        let ssds: Vec<Rc<Ssd>> = (0..lies.len()).map(|number| Rc::new(ssd(number))).collect();
-        let admin = |ssd: &Rc<Ssd>| QueueDrive::new(sim, ssd.controller(), QueueId::ADMIN, 32).expect("an admin queue");
-        let admins = ssds.iter().map(admin).collect();
-        let policy = ["epochs", "gc_control", "mixed"][seed.child("policy").rng().below(3) as usize];
-        Rig {
-            sim: sim.clone(),
-            ssds,
-            admins,
-            gates: RefCell::default(),
-            queue: Cell::new(0),
-            lies,
-            policy,
-            possible: Rc::default(),
-            acknowledged: Rc::default(),
-            last: Rc::default(),
-            moved: Cell::new(0),
-            seed,
-        }
-    }
-
-    async fn open(&self) -> Result<Rc<Engine>, String> {
-        self.queue.set(self.queue.get() % 8 + 1);
-        let (mut given, mut gates) = (Vec::new(), Vec::new());
-        for ((ssd, lie), admin) in self.ssds.iter().zip(&self.lies).zip(&self.admins) {
-            ssd.in_service().await;
-            let id = QueueId(self.queue.get());
-            let io: Rc<dyn Drive> = QueueDrive::new(&self.sim, ssd.controller(), id, 64).expect("a queue pair");
-            let gate = Gate::new(lie.map_or(io.clone(), |lie| Liar::new(io, lie)));
-            let admin = gate.beside(admin.clone());
-            given.push(Some(Given { io: gate.clone(), admin: Some(admin) }));
-            gates.push(gate);
-        }
-        self.gates.replace(gates);
-        let policy = policy(self.policy).expect("a policy");
-        let small = [0, 1_024][self.seed.child("small").rng().below(2) as usize];
-        Engine::open(&Host::free(&self.sim), given, policy, Config { small, ..CONFIG })
-            .await
-            .map_err(|error| error.to_string())
-    }
-}
-
-/// Possible versions, changes that were acknowledged, and the last version.
-type Noted = (Rc<Possible<u64>>, Rc<Cell<u64>>, Rc<Cell<u64>>);
-
-async fn write(engine: Rc<Engine>, noted: Noted, mut rng: Rng, writer: u64) {
-    let (possible, acknowledged, last) = noted;
-    loop {
-        // No two writers share a key.
-        let key = rng.below(KEYS / 4) * 4 + writer;
-        last.set(last.get() + 1);
-        let version = last.get();
-        possible.begin([key], version);
-        let new = New { flags: 0, expiry: 0, value: content(key, version).into() };
-        if engine.put(&key.to_le_bytes(), Expect::Any, new).await.is_err() {
-            return;
-        }
-        possible.acknowledge([key], version);
-        acknowledged.set(acknowledged.get() + 1);
-    }
-}
-
-impl Subject for Rig {
-    type Host = Rc<Engine>;
-
-    async fn build(&self) -> Result<Rc<Engine>, String> {
-        self.open().await
-    }
-
-    fn load(&self, engine: &Rc<Engine>, life: u64) {
-        for writer in 0..4 {
-            let rng = self.seed.child("writer").nth(life * 4 + writer).rng();
-            let rig = (self.possible.clone(), self.acknowledged.clone(), self.last.clone());
-            self.sim.spawn(write(engine.clone(), rig, rng, writer));
-        }
-    }
-
-    fn acknowledged(&self) -> u64 {
-        self.acknowledged.get()
-    }
-
-    fn cut(&self, engine: &Rc<Engine>, what: Cut) {
-        if what == Cut::All {
-            self.moved.set(self.moved.get() + engine.stats().moved);
-            self.gates.take().iter().for_each(|gate| gate.kill());
-        }
-        self.ssds.iter().for_each(|ssd| ssd.media().cut_power(Span::from_us(50)));
-    }
-
-    async fn restart(&self) -> Result<Rc<Engine>, String> {
-        self.open().await
-    }
-
-    async fn check(&self, engine: &Rc<Engine>) -> Result<(), String> {
-        for key in 0..KEYS {
-            let found = engine.get(&key.to_le_bytes()).await.map(|item| item.value);
-            let version =
-                found.as_ref().and_then(|value| value.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes));
-            self.possible.found(&key, version)?;
-            ensure(found.is_none_or(|value| value[..] == content(key, version)), || {
-                format!("key {key} is half there")
-            })?;
-        }
-        let stats = engine.stats();
-        ensure((stats.dropped, stats.reads_at_tokens, stats.lost_drives) == (0, 0, 0), || format!("{stats:?}"))
-    }
-}
-
-const LIVES: Lives =
-    Lives { lives: 4, blinks: 2, blink_within: Span::from_ms(40), within: Span::from_ms(150), off: Span::from_ms(500) };
-
-/// Several lives of a host on emulated drives; items that were moved.
-fn lives(seed: Seed, lies: Vec<Option<Lie>>) -> Result<u64, Failure> {
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    let rig = Rig::new(&sim, seed, lies);
-    let ran = executor.block_on(async {
-        let explored = explore(&sim, &rig, LIVES.points(seed.child("lives").rng())).await?;
-        assert_eq!(explored.restarts, LIVES.lives);
-        Ok(rig.moved.get())
-    });
-    ran.unwrap_or_else(|stalled| panic!("{stalled}"))
-}
-
-#[test]
-fn power_cuts_of_emulated_drives_lose_no_acknowledged_item() {
-    each(6, |seed| {
-        let drives = 3 + seed.child("drives").rng().below(2) as usize;
-        lives(seed, vec![None; drives]).unwrap_or_else(|failure| panic!("{failure}"));
-    });
-}
-
-/// Parity makes up for one drive that lies. Two are noticed.
-#[test]
-fn deliberate_mistakes_of_two_drives_are_noticed_and_of_one_repaired() {
-    for lie in [Lie::Durable, Lie::Half { nth: 3 }, Lie::Dropped { nth: 3 }] {
-        let noticed = (1..=6).map(Seed::new).find_map(|seed| lives(seed, vec![Some(lie), Some(lie), None]).err());
-        assert!(noticed.is_some(), "{lie:?} of two drives is not noticed");
-    }
-    for lie in [Lie::Half { nth: 3 }, Lie::Dropped { nth: 3 }] {
-        lives(Seed::new(1), vec![None, Some(lie), None, None]).unwrap_or_else(|failure| panic!("{lie:?}: {failure}"));
-    }
 }

@@ -8,52 +8,24 @@ use nandscape_apps_memcached_engine::{
     Ack, Config, Engine, EngineError, Event, Expect, Given, New, Placement, Refused,
 };
 use nandscape_apps_store::Host;
-use nandscape_device_media::StoreKind;
-use nandscape_device_ssd::{Profile, Ssd};
+use nandscape_device_ssd::Ssd;
 use nandscape_drive::{Completion, Drive, DriveInfo, Io, QueueDrive, QueueId};
 use nandscape_sim::{Executor, Seed, Sim, Span, Time};
 use nandscape_wire_nvme::vendor::READY_FOR_READ;
 use nandscape_wire_nvme::{AdminOpcode, Status};
 
 use crate::client::SMALL;
+use crate::stand::model;
 use nandscape_lab_crash::each;
 
 /// The index of all items fits memory, their values do not.
 const CONFIG: Config = Config { memory: 1 << 20, ..SMALL };
 
-const DRIVE: [&str; 7] = [
-    "capacity=16MiB",
-    "geometry.channels=2",
-    "geometry.dies_per_channel=1",
-    "geometry.planes_per_die=1",
-    "geometry.pages_per_block=32",
-    "buffer.size=256KiB",
-    "buffer.mode=capacitor",
-];
-
-/// Zones of 512 KiB.
-const ZONES: [&str; 6] = [
-    "ftl.kind=zone",
-    "lba_size=4KiB",
-    "ftl.zone.mapping=dies",
-    "ftl.zone.max_active=5",
-    // A program that a power cut ends takes another block.
-    "ftl.over_provisioning=100%",
-    "controller.max_transfer=64KiB",
-];
+const DRIVE: [&str; 3] = ["capacity=16MiB", "geometry.pages_per_block=32", "buffer.mode=capacitor"];
 
 /// A drive that has what a policy needs.
 pub(crate) fn ssd(sim: &Sim, number: u64, seed: Seed, name: &str) -> Rc<Ssd> {
-    let mut profile = Profile::load("default").unwrap();
-    DRIVE.iter().for_each(|change| profile.set(change).unwrap());
-    match name {
-        "predictable_latency" => profile.set("controller.predictable_latency=true").unwrap(),
-        "fdp" => profile.set("ftl.fdp.handles=2").unwrap(),
-        "zoned" => profile.set_all(ZONES).unwrap(),
-        _ => {}
-    }
-    let ssd = Ssd::new(sim, &profile.resolve().unwrap(), StoreKind::Ram, seed.child("drive").nth(number)).unwrap();
-    Rc::new(ssd)
+    model(sim, name, &DRIVE, seed.child("drive").nth(number))
 }
 
 pub(crate) fn given(sim: &Sim, ssd: &Ssd) -> Given {
@@ -139,63 +111,6 @@ fn the_others_are_read_for_a_drive_with_a_token() {
             assert_eq!(reconstructed > 20, name != "mixed", "{name}: {reconstructed} of {hits}");
         }
     });
-}
-
-/// A drive that loses power forgets its watermarks and aborts its commands. The engine continues.
-#[test]
-fn drives_lose_power_and_items_do_not() {
-    each(2, |seed| {
-        ["gc_control", "predictable_latency", "fdp"].iter().for_each(|name| lose_power(name, CONFIG.segment, seed));
-    });
-}
-
-/// The same with writes that must be in order, in zones of eight segments and of one: those that power is cut in are looked at.
-#[test]
-fn drives_with_zones_lose_power_and_items_do_not() {
-    each(6, |seed| [64 << 10, 512 << 10].iter().for_each(|segment| lose_power("zoned", Some(*segment), seed)));
-}
-
-fn lose_power(name: &str, segment: Option<u64>, seed: Seed) {
-    let mut executor = Executor::new();
-    let (sim, mut rng) = (executor.sim(), seed.child("cuts").rng());
-    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, seed, name)).collect();
-    let ran = executor.block_on(async {
-        let config = Config { segment, ..CONFIG };
-        for ssd in &ssds {
-            ssd.in_service().await;
-        }
-        let drives: Vec<Given> = ssds.iter().map(|ssd| given(&sim, ssd)).collect();
-        let again = |drive: &Given| Some(Given { io: drive.io.clone(), admin: drive.admin.clone() });
-        let given_again = || drives.iter().map(again).collect::<Vec<_>>();
-        let engine = Engine::open(&Host::free(&sim), given_again(), policy(name).unwrap(), config).await.unwrap();
-        let is_over = Rc::<Cell<bool>>::default();
-        let (clock, cut, over) = (sim.clone(), ssds.clone(), is_over.clone());
-        sim.spawn(async move {
-            while !over.get() {
-                clock.sleep(Span::from_us(rng.below(40_000))).await;
-                cut[rng.below(2) as usize].media().cut_power(Span::from_us(50));
-            }
-        });
-        for round in 0..4_000u64 {
-            let new = New { flags: 0, expiry: 0, value: vec![(round / 500) as u8; 2_000].into() };
-            engine.put(&(round % 500).to_le_bytes(), Expect::Any, new).await.unwrap();
-        }
-        is_over.set(true);
-        engine.close().await.unwrap();
-        for key in 0..500u64 {
-            let found = engine.get(&key.to_le_bytes()).await.expect("all keys were put");
-            assert_eq!(found.value.first(), Some(&7), "key {key}");
-        }
-        // Each of them has all.
-        let mut drives = given_again();
-        drives[seed.child("alone").rng().below(2) as usize] = None;
-        let alone = Engine::open(&Host::free(&sim), drives, policy(name).unwrap(), config).await.unwrap();
-        for key in 0..500u64 {
-            let found = alone.get(&key.to_le_bytes()).await.expect("this drive has all");
-            assert_eq!(found.value.first(), Some(&7), "key {key}");
-        }
-    });
-    ran.unwrap();
 }
 
 /// The admin queue of a drive that has stopped: it never is ready for reads.

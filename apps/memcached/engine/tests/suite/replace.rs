@@ -1,125 +1,66 @@
 //! Another drive takes the place of a lost one while the store is served: crashes at any point of it, and drives that do not fit.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use nandscape_apps_memcached_engine::{Ack, Config, Event, OpenError, Placement, ReplaceError};
 use nandscape_apps_store::testing::Disk;
 use nandscape_drive::Drive;
-use nandscape_lab_crash::each;
+use nandscape_lab_crash::{Cut, Point, each};
 use nandscape_sim::{Executor, Seed, Span};
 use nandscape_wire_nvme::Status;
 
-use crate::client::{NOW_S, SMALL, disks, drives, given, open_all, zoned_disks};
-use crate::crash::{Counting, History, live, live_without, load};
+use crate::client::{SMALL, disks, drives, given, open_all, zoned_disks};
 use crate::degraded::{Failing, are_rebuilt, check, fill, run_as};
+use crate::load::Load;
+use crate::rig::{DISKS, Plan, Seen};
+use crate::stand::Kind;
 
-const CONFIG: Config = Config { ack: Ack::All, memory: 1 << 20, start_s: NOW_S, ..SMALL };
+const CONFIG: Config = Config { ack: Ack::All, memory: 1 << 20, ..SMALL };
 
-/// Where segments are given up all the time. A zone has three segments and a rest that none fills.
-fn small_disks(count: usize, policy: &str) -> Vec<Rc<Disk>> {
-    match policy {
-        "zoned" => zoned_disks(count, 19, (256 << 10, 200 << 10)),
-        _ => (0..count).map(|_| Disk::new(1_200 << 10)).collect(),
-    }
-}
+/// A zone has three segments and a rest that none fills.
+const ZONES: Kind = Kind::Zoned(19, (256 << 10, 200 << 10));
 
-/// When all drives lose power.
-#[derive(Copy, Clone)]
-enum Cut {
-    /// While the command of a number is under way, counted from the replacement on.
-    Command(u64),
-    Random,
-}
-
-/// A life in which a drive fails and is replaced, which ends at a cut. Whether the new drive had all items by then.
-fn live_replacing(
-    disks: &mut [Rc<Disk>],
-    lost: usize,
-    history: &Rc<History>,
-    (policy, config, cut): (&str, Config, Cut),
-    seed: Seed,
-) -> bool {
-    let (mut executor, mut rng) = (Executor::new(), seed.child("replacing").rng());
-    let sim = executor.sim();
-    let new = small_disks(1, policy).remove(0);
-    let count = Rc::<Cell<u64>>::default();
-    let mut all = drives(&sim, disks);
-    all.push(drives(&sim, std::slice::from_ref(&new)).remove(0));
-    let counting = all.iter().map(|drive| Failing::over(Rc::new(Counting(drive.clone(), count.clone()))));
-    let counting: Vec<Rc<Failing>> = counting.collect();
-    let ran = executor.block_on(async {
-        let there = counting[..disks.len()].iter().map(|drive| Some(drive.clone() as Rc<dyn Drive>));
-        let engine = open_all(&sim, there, policy, config).await.unwrap();
-        history.check(&engine).await;
-        load(&engine, history, &sim, seed);
-        sim.sleep(Span::from_us(rng.below(60_000))).await;
-        counting[lost].status.set(Some(Status::WRITE_FAULT));
-        while engine.stats().lost_drives == 0 {
-            sim.sleep(Span::from_ms(1)).await;
-        }
-        let (from, replacing, other) = (count.get(), engine.clone(), given(counting[disks.len()].clone(), policy));
-        sim.spawn(async move { replacing.replace(lost, other).await.unwrap() });
-        match cut {
-            Cut::Command(number) => {
-                while count.get() < from + number {
-                    sim.sleep(Span::from_us(20)).await;
-                }
-            }
-            Cut::Random => sim.sleep(Span::from_us(rng.below(300_000))).await,
-        }
-        let stats = engine.stats();
-        assert_eq!((stats.unreadable, stats.reads_at_tokens, stats.dropped), (0, 0, 0));
-        stats.lost_drives == 0
-    });
-    all.iter().for_each(|drive| drive.tear(&mut rng));
-    disks[lost] = new;
-    ran.unwrap()
+/// A drive fails in each life, and another takes its place.
+fn points(plan: &Plan, lives: u64, seed: Seed) -> Vec<Point> {
+    let mut rng = seed.child("replaced").rng();
+    let of_life = |_| {
+        let lost = Cut::Member(rng.below(plan.drives as u64) as usize);
+        let fails = Point::new(Span::from_us(rng.below(60_000)), lost, Span::ZERO);
+        [fails, Point::new(Span::from_us(rng.below(300_000)), Cut::All, Span::ZERO)]
+    };
+    (0..lives).flat_map(of_life).collect()
 }
 
 #[test]
 fn a_crash_at_any_time_of_a_replacement_loses_nothing() {
-    let mut whole = 0;
+    let mut seen = Seen::default();
     each(20, |seed| {
         let mut rng = seed.child("config").rng();
         let policy = ["mixed", "epochs", "rails", "fdp", "zoned"][rng.below(5) as usize];
-        let has_parity = policy != "zoned" && rng.chance(0.5);
-        let placement = if has_parity { Placement::Parity } else { Placement::Copies };
-        let mut disks = small_disks(if has_parity { 3 } else { 2 }, policy);
-        let config = Config { placement, ack: [Ack::Cache, Ack::All][rng.below(2) as usize], ..CONFIG };
-        let config = Config { small: [0, 600][rng.below(2) as usize], ..config };
-        let history = Rc::new(History::of(200));
-        live(&disks, &history, (policy, config), seed.child("first"));
-        for life in 0..3 {
-            let (seed, lost) = (seed.nth(life), rng.below(disks.len() as u64) as usize);
-            let is_whole = live_replacing(&mut disks, lost, &history, (policy, config, Cut::Random), seed);
-            whole += u32::from(is_whole);
-            if is_whole && rng.chance(0.5) {
-                // The new drive has all that it takes to do without another one.
-                let missing = (lost + 1) % disks.len();
-                live_without(Some(missing), &disks, &history, (policy, config), seed.child("without"));
-            }
-            live(&disks, &history, (policy, config), seed.child("all"));
-        }
+        let is_zoned = policy == "zoned";
+        let plan = if !is_zoned && rng.chance(0.5) { DISKS.with_parity() } else { DISKS };
+        let ack = [Ack::Cache, Ack::All][rng.below(2) as usize];
+        let config = Config { small: [0, 600][rng.below(2) as usize], ..plan.with_ack(ack).config };
+        let kind = if is_zoned { ZONES } else { plan.kind };
+        // The new drive has all that it takes to do without another one.
+        let plan = Plan { policy, config, kind, misses: true, ..plan };
+        seen += plan.passes(points(&plan, 5, seed), seed);
     });
-    assert!(whole > 0, "no replacement has ended before a crash");
+    assert!(!seen.replaced.contains(&0), "{seen:?}");
 }
 
-/// From the first command of a replacement to the last ones of its rebuild.
+/// From the first command after the failure to the last ones of the rebuild.
 #[test]
 fn a_crash_at_every_fourth_command_of_a_replacement_loses_nothing() {
-    for (policy, placement, count) in
-        [("epochs", Placement::Copies, 2), ("epochs", Placement::Parity, 3), ("zoned", Placement::Copies, 2)]
-    {
-        let (seed, config) = (Seed::new(1), Config { placement, ..CONFIG });
-        let mut ends = [0, 0];
-        for command in (1..=160).step_by(4) {
-            let (mut disks, history) = (small_disks(count, policy), Rc::new(History::of(60)));
-            let is_whole = live_replacing(&mut disks, 1, &history, (policy, config, Cut::Command(command)), seed);
-            ends[usize::from(is_whole)] += 1;
-            live(&disks, &history, (policy, config), seed.nth(command));
+    let plan = Plan { load: Load::of(60), ..DISKS.with_ack(Ack::All) };
+    for plan in [plan, plan.with_parity(), Plan { policy: "zoned", kind: ZONES, ..plan }] {
+        let mut seen = Seen::default();
+        for command in (1..=240).step_by(4) {
+            let fails = Point::new(Span::from_ms(10), Cut::Member(1), Span::ZERO);
+            let seed = Seed::new(command);
+            seen += plan.passes([fails, Point::at_command(command, Cut::All, Span::ZERO)], seed);
         }
-        assert!(!ends.contains(&0), "{policy} {placement:?}: {ends:?} rebuilds were unfinished and finished");
+        assert!(!seen.replaced.contains(&0), "{plan:?}: {seen:?}");
     }
 }
 

@@ -6,48 +6,32 @@ use nandscape_apps_memcached_engine::{Ack, Config, EngineError, Event, Expect, N
 use nandscape_apps_store::testing::Disk;
 use nandscape_sim::{Executor, Rng, Seed};
 
-use crate::client::{NOW_S, SMALL, disks, drives, open, zoned_disks};
-use crate::crash::{History, live, live_as, live_until, live_without, open_only};
+use crate::client::{SMALL, disks, drives, open, zoned_disks};
+use crate::crash::{acked, at_command, run};
 use crate::degraded::{check, fill, run_as};
+use crate::load::Load;
+use crate::rig::{DISKS, Plan, Seen};
+use crate::stand::Kind;
 use nandscape_lab_crash::each;
 
 const KIB: usize = 1 << 10;
 /// Chunks of an item each.
 const CONFIG: Config = Config { ack: Ack::All, memory: 1 << 20, ..SMALL };
 
-/// Small disks, on which segments are given up all the time: a zone has a segment, or three and a rest that none fills.
-fn small_disks(rng: &mut Rng) -> Vec<Rc<Disk>> {
-    match rng.chance(0.5) {
-        true => zoned_disks(2, 22, (128 * KIB, 64 * KIB)),
-        false => zoned_disks(2, 19, (256 * KIB, 200 * KIB)),
-    }
+/// Disks on which segments are given up all the time: a zone has a segment, or three and a rest that none fills.
+fn plan(rng: &mut Rng) -> Plan {
+    let zones = [Kind::Zoned(22, (128 * KIB, 64 * KIB)), Kind::Zoned(19, (256 * KIB, 200 * KIB))];
+    Plan { policy: "zoned", kind: zones[rng.below(2) as usize], ..DISKS }
 }
-
-fn config(rng: &mut Rng) -> Config {
-    let ack = [Ack::Cache, Ack::One, Ack::All][rng.below(3) as usize];
-    Config { start_s: NOW_S, ack, memory: 1 << 20, ..SMALL }
-}
-
-/// Keys that fit the drives.
-const KEYS: u64 = 200;
 
 #[test]
 fn a_crash_at_any_time_loses_nothing_that_zones_have() {
-    let mut moved = 0;
+    let mut seen = Seen::default();
     each(16, |seed| {
         let mut rng = seed.child("config").rng();
-        let (disks, config) = (small_disks(&mut rng), config(&mut rng));
-        let history = Rc::new(History::of(KEYS));
-        for life in 0..6 {
-            let seed = seed.nth(life);
-            moved += live(&disks, &history, ("zoned", config), seed).0;
-            if rng.chance(0.3) {
-                // A crash while what the last one left is repaired.
-                open_only(&disks, ("zoned", config), seed);
-            }
-        }
+        seen += run(acked(plan(&mut rng), &mut rng), 7, seed);
     });
-    assert!(moved > 0, "no segment with items was given up");
+    assert!(seen.moved > 0, "no segment with items was given up");
 }
 
 /// The first commands make the store, and all that follow write, reset, finish, or repair what the crash before left.
@@ -55,51 +39,33 @@ fn a_crash_at_any_time_loses_nothing_that_zones_have() {
 fn a_crash_at_every_third_command_loses_nothing_that_zones_have() {
     let seed = Seed::new(1);
     for command in (1..=150).step_by(3) {
-        let disks = small_disks(&mut seed.nth(command).rng());
-        let config = Config { start_s: NOW_S, ack: Ack::All, memory: 1 << 20, ..SMALL };
-        let history = Rc::new(History::of(KEYS));
-        live_until(command, &disks, &history, ("zoned", config), seed);
-        live(&disks, &history, ("zoned", config), seed.nth(command));
-        live_until(command, &disks, &history, ("zoned", config), seed);
-        open_only(&disks, ("zoned", config), seed);
-        live(&disks, &history, ("zoned", config), seed.nth(command));
+        let plan = plan(&mut seed.nth(command).rng()).with_ack(Ack::All);
+        plan.passes(at_command(command, seed), seed.nth(command));
     }
 }
 
 /// Drives are missing in turn and rebuilt, while the log goes on in other zones.
 #[test]
 fn a_drive_with_zones_is_rebuilt_while_clients_write() {
+    let mut seen = Seen::default();
     each(10, |seed| {
         let mut rng = seed.child("missing").rng();
-        let (disks, config) = (small_disks(&mut rng), config(&mut rng));
-        let history = Rc::new(History::of(KEYS));
-        for life in 0..6 {
-            let seed = seed.nth(life);
-            let missing = (life % 2 == 1).then(|| rng.below(2) as usize);
-            if missing.is_none() && rng.chance(0.4) {
-                open_only(&disks, ("zoned", config), seed);
-            }
-            if missing.is_none() && rng.chance(0.4) {
-                live_as((None, false), &disks, &history, ("zoned", config), seed.child("cut"));
-            }
-            live_without(missing, &disks, &history, ("zoned", config), seed);
-        }
+        let plan = acked(plan(&mut rng), &mut rng);
+        seen += run(Plan { misses: true, ..plan }, 7, seed);
     });
+    assert!(seen.missing > 0, "no drive was missing");
 }
 
 /// With more items than room, in zones of several segments, which are free together.
 #[test]
 fn what_was_evicted_from_zones_does_not_return() {
-    let mut evicted = 0;
+    let mut seen = Seen::default();
     each(6, |seed| {
-        let disks = zoned_disks(2, 19, (256 * KIB, 200 * KIB));
-        let config = Config { start_s: NOW_S, memory: 384 << 10, ..SMALL };
-        let mut history = History::of(2_400);
-        history.evicts = true;
-        let history = Rc::new(history);
-        evicted += (0..6).map(|life| live(&disks, &history, ("zoned", config), seed.nth(life)).1).sum::<u64>();
+        let config = Config { memory: 384 << 10, ..DISKS.config };
+        let (kind, load) = (Kind::Zoned(19, (256 * KIB, 200 * KIB)), Load { evicts: true, ..Load::of(2_400) });
+        seen += run(Plan { policy: "zoned", config, kind, load, ..DISKS }, 6, seed);
     });
-    assert!(evicted > 0, "nothing was evicted");
+    assert!(seen.evicted > 0, "nothing was evicted");
 }
 
 /// A part of a zone that one drive cannot read any more: the zone gets its contents anew, whatever is behind that part.
