@@ -489,6 +489,7 @@ fn failure(error: RunError, policy: &str) -> Failure {
             Failure::Input(anyhow::anyhow!("{flag}: on drives of this size {most} bytes or less are valid"))
         }
         RunError::Open(error @ OpenError::Block { .. }) => Failure::Input(anyhow::anyhow!("--write-size: {error}")),
+        RunError::Open(error @ OpenError::Dirty { .. }) => Failure::Input(anyhow::anyhow!("--dirty: {error}")),
         RunError::Open(error @ OpenError::InPlace(_)) => Failure::Input(anyhow::anyhow!("--in-place: {error}")),
         RunError::Spec(text) => Failure::Input(anyhow::anyhow!("{text}")),
         RunError::Open(OpenError::Engine(error)) => Failure::Input(anyhow::anyhow!("--policy {policy}: {error}")),

@@ -24,7 +24,7 @@ use crate::table::table;
 #[command(next_help_heading = "Other loads")]
 pub(super) struct LoadWords {
     /// Blocks of --write-size bytes at fixed places of full drives, as in the paper, in place of items in a log: writers write whole blocks, and
-    /// readers read pieces of --read-size bytes. The first pass writes all blocks in order, each further pass as many at random
+    /// readers read pieces of --read-size bytes that do not wait in memory. The first pass writes all blocks in order, each further pass as many at random
     #[arg(long, conflicts_with_all = ["cache_trace", "ycsb", "placement", "fill", "small_items", "absent"])]
     pub(super) in_place: bool,
     /// Requests of a cache's clients, in place of readers and writers: a file in the form of Twitter's traces, plain or as .zst. A line is

@@ -161,7 +161,7 @@ pub enum OpenError {
     ZonedParity,
     /// The policy of blocks in place.
     #[error(
-        "policy {0}: it writes in an order of its own, and blocks have fixed places; mixed, epochs, gc_control, raid0, rails and predictable_latency are valid"
+        "policy {0}: it chooses where data is written, and blocks in place have fixed places; mixed, epochs, gc_control, raid0, rails and predictable_latency are valid"
     )]
     InPlace(&'static str),
     /// Bytes of a block in place.
@@ -171,6 +171,14 @@ pub enum OpenError {
         block: u64,
         /// Bytes of the largest unit in which a drive maps data.
         unit: u64,
+    },
+    /// Bytes that may wait for blocks in place.
+    #[error("{dirty} bytes may wait for their drives: {most}, an eighth of all blocks, or less are valid")]
+    Dirty {
+        /// Bytes that may wait.
+        dirty: u64,
+        /// The most.
+        most: u64,
     },
     /// A drive has other zones than the engine needs.
     #[error("drive {drive}: {what}")]

@@ -250,8 +250,13 @@ pub fn open_in(
 ) -> Result<Opened, String> {
     let (names_of_drives, mut nodes): (Vec<String>, Vec<Rc<dyn Node>>) = drives.into_iter().unzip();
     let (mut opened, mut tops): (Vec<Instance>, _) = (Vec::new(), Top::of_drives(names_of_drives.into_iter()));
-    for (name, named) in names(layers).into_iter().zip(layers) {
+    let names = names(layers);
+    for (number, (name, named)) in names.iter().cloned().zip(layers).enumerate() {
         let layer = &named.layer;
+        words::check_name(&name)?;
+        if names[..number].contains(&name) {
+            return Err(format!("{name:?} is the name of two layers; another one is valid for the second"));
+        }
         let groups = tree::groups(named, &tops).map_err(|problem| format!("{name}: {problem}"))?;
         let (mut names_above, mut above): (Vec<Top>, Vec<Rc<dyn Node>>) = Default::default();
         for (number, group) in groups.iter().enumerate() {

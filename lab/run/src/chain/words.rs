@@ -49,21 +49,10 @@ impl FromStr for LayerWords {
             Some((name, kind)) => (Some(name.trim().to_owned()), kind.trim()),
             None => (None, head),
         };
-        if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
-            return Err(format!("{word:?}: {name:?} is no name of a layer; letters, digits, - and _ are valid in it"));
-        }
         let (over, set): (Vec<&str>, Vec<&str>) = parts.partition(|part| part.starts_with(OVER));
         let over =
             over.iter().flat_map(|part| part[OVER.len()..].split('+')).map(|name| name.trim().to_owned()).collect();
-        if let Some(name) = name.as_ref().filter(|name| tree::is_drive_name(name)) {
-            return Err(format!("{word:?}: {name:?} is the name of a drive; another one is valid"));
-        }
-        if let Some(name) = name.as_ref().filter(|name| OTHERS.contains(&name.as_str())) {
-            return Err(format!(
-                "{word:?}: {name:?} is the name of another time in reports, as are {}; any other name is valid",
-                OTHERS.join(", ")
-            ));
-        }
+        name.iter().try_for_each(|name| check_name(name)).map_err(|problem| format!("{word:?}: {problem}"))?;
         let set: Vec<String> = set.into_iter().map(str::to_owned).collect();
         if let Some(bad) = set.iter().find(|change| !change.contains('=')) {
             return Err(format!("{word:?}: {bad:?} is no setting; KEY=VALUE is valid"));
@@ -71,6 +60,26 @@ impl FromStr for LayerWords {
         let words = LayerWords { name, kind: kind.to_owned(), over, set };
         words.layer().map_err(|problem| format!("{word:?}: {problem}"))?;
         Ok(words)
+    }
+}
+
+/// Checks a layer's name, which reports and orders use next to those of drives.
+///
+/// # Errors
+/// Why it cannot have this name, and what would be valid.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    if !is_name(name) {
+        return Err(format!("{name:?} is no name of a layer; letters, digits, - and _ are valid in it"));
+    }
+    if tree::is_drive_name(name) {
+        return Err(format!("{name:?} is the name of a drive; another one is valid"));
+    }
+    match OTHERS.contains(&name) {
+        true => Err(format!(
+            "{name:?} is the name of another time in reports, as are {}; any other name is valid",
+            OTHERS.join(", ")
+        )),
+        false => Ok(()),
     }
 }
 

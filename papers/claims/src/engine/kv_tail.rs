@@ -123,9 +123,8 @@ fn judge(results: &Results) -> Result<Judgement> {
             fair.join(", ")
         ));
     }
-    judgement.reason = "A read of mixed waits for two or three operations of its die in line, an erase of 3.8 ms the longest. The stall of 19 ms \
-        of the paper's drive is more than that: blocks written in place leave collections valid data to move, and the log of this engine leaves \
-        them next to none"
+    judgement.reason = "A read of mixed waits for operations of its die in line, an erase of 3.8 ms the longest; the inside of the thesis' drive, and with it \
+        its longest stall, is unknown"
         .to_owned();
     Ok(judgement)
 }

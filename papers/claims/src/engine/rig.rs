@@ -233,14 +233,14 @@ pub(crate) const FLASH: Choice = Choice {
 /// See [`FLASH`].
 pub(crate) const SMALL_FLASH: Choice = Choice {
     taken: "as for kv-tail, of 512 MiB with 8 channels of one die: few dies make up for the small capacity",
-    why: "drives of items keep their data, here in memory",
+    why: "runs with items store data in memory, which limits the capacity",
     ..FLASH
 };
 /// See [`FLASH`].
 pub(crate) const PLACES: Choice = Choice {
     open: "where blocks lie, and which are read and written",
     taken: "each drive full of blocks of 1 MiB at fixed places, striped, and mirrored but on RAID-0; random ones are written whole, and 4 KiB of \
-            random ones are read",
+            random ones that do not wait in memory are read",
     why: "5.3 has replicas of blocks at places like those of RAID-1+0, and the drives were written from end to end",
 };
 /// See [`FLASH`].

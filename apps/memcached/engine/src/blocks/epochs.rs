@@ -1,6 +1,6 @@
 //! Tokens and writes: drives that take turns have epochs in common, and others are written whenever something waits.
 //!
-//! An epoch gives tokens, and ends when its drives have what waited for them when it began.
+//! An epoch gives tokens, and ends when the writes that were queued at its start are done.
 
 use std::rc::Rc;
 
@@ -37,7 +37,7 @@ impl Blocks {
             if !waits && self.is_closing.get() {
                 break;
             }
-            if waits && self.is_due() {
+            if waits && self.is_due(&lane) {
                 epoch += 1;
                 if let Err(error) = self.epoch(epoch, &lane).await {
                     self.failed.borrow_mut().get_or_insert(error);
@@ -54,11 +54,13 @@ impl Blocks {
     }
 
     /// Whether drives are to be written.
-    fn is_due(&self) -> bool {
+    fn is_due(&self, lane: &[usize]) -> bool {
         let waiting = self.waiting.borrow();
         let is_enough = waiting.blocks() * self.config.block >= self.config.dirty / BATCH_SHARE;
         let is_late = || waiting.oldest().is_some_and(|since| self.host.sim().now().since(since) >= FLUSH_AFTER);
-        is_enough || self.waiters.get() > 0 || self.is_closing.get() || waiting.is_uneven() || is_late()
+        // Drives that take turns follow each other.
+        let follows = || lane.len() > 1 && lane.iter().any(|drive| waiting.lacks(*drive));
+        is_enough || self.waiters.get() > 0 || self.is_closing.get() || follows() || is_late()
     }
 
     async fn epoch(self: &Rc<Self>, epoch: u64, lane: &[usize]) -> Result<(), EngineError> {

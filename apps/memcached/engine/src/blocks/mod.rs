@@ -31,12 +31,15 @@ use crate::policy::{Need, Policy};
 use crate::stats::Stats;
 use waiting::Waiting;
 
+/// The part of all blocks that may wait for their drives: 8 is an eighth.
+const MOST_DIRTY: u64 = 8;
+
 /// How blocks are held.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BlocksConfig {
     /// Bytes of a block: a multiple of the unit in which the drives map their data.
     pub block: u64,
-    /// Bytes that may wait for their drives, at least those of a block. A write that finds as many waits.
+    /// The limit of unwritten bytes: at least one block, and at most an eighth of all blocks. A write above the limit waits.
     pub dirty: u64,
 }
 
@@ -65,6 +68,9 @@ pub enum BlocksError {
         /// Bytes of a block.
         block: u64,
     },
+    /// A write after [`Blocks::close`].
+    #[error("the store is closed")]
+    Closed,
     /// The store does not serve any more.
     #[error(transparent)]
     Failed(#[from] EngineError),
@@ -79,7 +85,7 @@ pub struct Blocks {
     count: u64,
     waiting: RefCell<Waiting>,
     stats: Cell<Counts>,
-    /// Something that others wait for has happened.
+    /// Notified when a queue, the room or the failure changes.
     changed: Signal,
     /// Writes that wait for room.
     waiters: Cell<u64>,
@@ -131,11 +137,17 @@ impl Blocks {
         if of_drive == 0 {
             return Err(OpenError::Block { block: config.block, unit });
         }
+        let all = of_drive * (count / replicas) as u64;
+        // Else random writes could replace versions faster than drives take them, and no drive would be read.
+        let most = (all / MOST_DIRTY).max(1) * config.block;
+        if config.dirty > most {
+            return Err(OpenError::Dirty { dirty: config.dirty, most });
+        }
         let blocks = Rc::new(Blocks {
             host: host.clone(),
             config: BlocksConfig { dirty: config.dirty.max(config.block), ..config },
             waiting: RefCell::new(Waiting::new(count, replicas)),
-            count: of_drive * (count / replicas) as u64,
+            count: all,
             policy,
             members,
             stats: Cell::default(),
@@ -165,7 +177,7 @@ impl Blocks {
         self.failed.borrow().clone()
     }
 
-    /// Puts what is under way at the drives into the event trace, as if it ended now.
+    /// Closes open spans in the event trace.
     pub fn trace_open(&self) {
         self.members.iter().for_each(|member| member.trace_open());
     }
@@ -175,11 +187,18 @@ impl Blocks {
         self.waiting.borrow().newest(block).is_some()
     }
 
-    /// Bytes of a block, `first` to `end`, for a tenant and with a class.
+    /// Bytes of a block, `first` to `end`, for a tenant and with a class, and whether a drive was read. While a drive is written that is not
+    /// kept from reads, each unit of the drive is of one version, but they may be of several. The future is polled to its end: a drive counts
+    /// its reads.
     ///
     /// # Errors
     /// When there are no such bytes, or a drive has failed.
-    pub async fn read(&self, block: u64, (first, end): (u64, u64), by: Attributes) -> Result<Vec<u8>, BlocksError> {
+    pub async fn read(
+        &self,
+        block: u64,
+        (first, end): (u64, u64),
+        by: Attributes,
+    ) -> Result<(Vec<u8>, bool), BlocksError> {
         self.check(block, (first, end))?;
         self.host.operation().await;
         let waiting = self.waiting.borrow().newest(block).cloned();
@@ -196,13 +215,13 @@ impl Blocks {
             }
         };
         self.host.bytes(bytes.len()).await;
-        Ok(bytes)
+        Ok((bytes, !is_hit))
     }
 
-    /// Writes a whole block. It waits while too many bytes wait for their drives.
+    /// Writes a whole block. It waits while too many bytes wait for their drives. The future is polled to its end: drives are due while it waits.
     ///
     /// # Errors
-    /// When there is no such block, it has other bytes, or a drive has failed.
+    /// When there is no such block, it has other bytes, the store is closed, or a drive has failed.
     pub async fn write(&self, block: u64, bytes: Rc<[u8]>) -> Result<(), BlocksError> {
         if bytes.len() as u64 != self.config.block {
             return Err(BlocksError::Length { bytes: bytes.len() as u64, block: self.config.block });
@@ -214,12 +233,16 @@ impl Blocks {
             self.room_for(block).await;
         }
         self.failure().map_or(Ok(()), Err)?;
+        // Tasks of drives may have ended.
+        if self.is_closing.get() {
+            return Err(BlocksError::Closed);
+        }
         self.waiting.borrow_mut().put(block, self.group_of(block), bytes, self.host.sim().now());
         self.changed.notify();
         Ok(())
     }
 
-    /// Waits until its drives have all blocks that were written, and ends.
+    /// Waits until its drives have all blocks that were written, and ends. Writes that have not returned are rejected.
     ///
     /// # Errors
     /// When a drive has failed.
@@ -266,14 +289,14 @@ impl Blocks {
         waiting.newest(block).is_some() || (waiting.blocks() + 1) * self.config.block <= self.config.dirty
     }
 
-    /// Waits until a block may wait, or no drive is written any more.
+    /// Waits for room for a block, or until no drive is written any more.
     async fn room_for(&self, block: u64) {
         let counts = self.stats.get();
         self.stats.set(Counts { throttled: counts.throttled + 1, ..counts });
         self.waiters.set(self.waiters.get() + 1);
         // Drives are due now.
         self.changed.notify();
-        while !self.has_room_for(block) && self.failure().is_none() {
+        while !self.has_room_for(block) && self.failure().is_none() && !self.is_closing.get() {
             self.changed.changed().await;
         }
         self.waiters.set(self.waiters.get() - 1);

@@ -22,6 +22,7 @@ struct Version {
     bytes: Rc<[u8]>,
     /// Drives that lack it.
     left: usize,
+    /// When the oldest version was put that no drive has replaced since.
     since: Time,
 }
 
@@ -57,7 +58,9 @@ impl Waiting {
     pub(super) fn put(&mut self, block: u64, group: usize, bytes: Rc<[u8]>, now: Time) {
         self.last += 1;
         let left = self.replicas;
-        let is_newer = self.newest.insert(block, Version { number: self.last, bytes, left, since: now }).is_some();
+        // A block that is overwritten again and again is still written in time.
+        let since = self.newest.get(&block).map_or(now, |older| older.since);
+        let is_newer = self.newest.insert(block, Version { number: self.last, bytes, left, since }).is_some();
         for queue in &mut self.queues[group * left..][..left] {
             let place = queue.iter().position(|other| is_newer && *other == block);
             if let Some(place) = place {
@@ -90,12 +93,12 @@ impl Waiting {
         }
     }
 
-    /// Whether some drives have a version that others lack.
-    pub(super) fn is_uneven(&self) -> bool {
-        self.newest.values().any(|version| version.left < self.replicas)
+    /// Whether a drive lacks a version that others of its group have.
+    pub(super) fn lacks(&self, drive: usize) -> bool {
+        self.queues[drive].iter().any(|block| self.newest[block].left < self.replicas)
     }
 
-    /// Since when the version waits that waits longest.
+    /// When the oldest waiting version was put.
     pub(super) fn oldest(&self) -> Option<Time> {
         self.newest.values().map(|version| version.since).min()
     }
