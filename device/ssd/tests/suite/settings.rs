@@ -236,7 +236,7 @@ fn what_cannot_be_changed_is_refused() {
     several.change("archive:ftl.ox_block.gc_slots=2").expect("it can be changed");
     let now = several.settings();
     let slots = now.iter().find(|(key, _)| key == "archive:ftl.ox_block.gc_slots");
-    assert_eq!((now.len(), slots.map(|(_, value)| value.as_str())), (5, Some("2")), "{now:?}");
+    assert_eq!((now.len(), slots.map(|(_, value)| value.as_str())), (6, Some("2")), "{now:?}");
     for kind in ["ftl.kind=page", "ftl.kind=pblk"] {
         let other = ssd(&[kind]);
         let error = other.change("ftl.ox_block.gc_slots=2").unwrap_err().to_string();

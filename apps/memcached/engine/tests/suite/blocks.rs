@@ -96,7 +96,7 @@ fn run(name: &'static str, seed: Seed) {
         let reader = |number| known.clone().read(seed.child("reader").nth(number).rng(), sim.clone());
         (0..4).for_each(|number| sim.spawn(reader(number)));
         // One writer, so that the versions of a block are in order.
-        known.clone().write(seed.child("writer").rng(), 1_200).await;
+        known.clone().write(seed.child("writer").rng(), 2_000).await;
         blocks.close().await.unwrap();
         let stats = blocks.stats();
         assert_eq!((stats.waiting_bytes, stats.reads_at_tokens), (0, 0), "{stats:?}");

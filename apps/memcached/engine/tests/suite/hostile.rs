@@ -160,8 +160,7 @@ fn a_length_at_the_end_of_a_number_is_rejected() {
         for len in [u64::MAX, u64::MAX - 1, u64::MAX - 2, u64::MAX - 3, 1 << 63, 1 << 31, (1 << 31) - 2] {
             for command in [format!("set k 0 0 {len}\r\n"), format!("cas k 0 0 {len} 1\r\n"), format!("ms k {len}\r\n")]
             {
-                let what = if command.starts_with("ms") { "data chunk" } else { "command line format" };
-                assert_eq!(client.ask(&command, 1).await, format!("CLIENT_ERROR bad {what}\r\n"), "{command}");
+                assert_eq!(client.ask(&command, 1).await, "CLIENT_ERROR bad command line format\r\n", "{command}");
             }
         }
         assert_eq!(client.ask("get k\r\n", 3).await, "VALUE k 0 1\r\na\r\nEND\r\n");

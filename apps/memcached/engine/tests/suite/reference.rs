@@ -105,8 +105,9 @@ impl Model {
 }
 
 fn step(value: &mut Vec<u8>, delta: u64, is_up: bool) -> String {
-    let number = String::from_utf8_lossy(value).trim_end().parse::<u64>();
-    let Ok(number) = number.map_err(drop).and_then(|number| if value.len() > 20 { Err(()) } else { Ok(number) }) else {
+    // As strtoull: the first word, whatever follows it.
+    let text = String::from_utf8_lossy(value).into_owned();
+    let Some(number) = text.split_ascii_whitespace().next().and_then(|word| word.parse::<u64>().ok()) else {
         return "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n".to_owned();
     };
     let number = if is_up { number.wrapping_add(delta) } else { number.saturating_sub(delta) };
