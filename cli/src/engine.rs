@@ -528,8 +528,8 @@ impl EngineArgs {
         Ok(cases)
     }
 
-    /// Prints what a run leaves for its user to know.
-    fn tell(case: &Case<'_>, left: &Left) {
+    /// Prints the engine's events of a run as notes.
+    fn note_events(case: &Case<'_>, left: &Left) {
         left.events.iter().for_each(|event| output::note(&format!("{}: {event}", case.policy)));
     }
 
@@ -564,7 +564,7 @@ pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
     for (number, (case, spec)) in cases.into_iter().zip(specs).enumerate() {
         progress.next(case.policy, number);
         let outcome = nandscape_apps_memcached_run::run(&spec).map_err(|error| failure(error, case.policy))?;
-        EngineArgs::tell(&case, &outcome.left);
+        EngineArgs::note_events(&case, &outcome.left);
         runs.push((case, outcome));
     }
     drop(progress);

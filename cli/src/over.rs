@@ -54,7 +54,7 @@ impl OverWords {
         resolved.map_err(|problem| Failure::Input(anyhow::anyhow!("--over: {problem}")))
     }
 
-    /// The first drive, and the layers over each of so many members, whose drives `load` resolves with their faults.
+    /// The profile of the first drive, and the layers of `members` members. `load` resolves a drive with its faults.
     ///
     /// # Errors
     /// A fault of no drive, or a drive that cannot be.

@@ -47,8 +47,8 @@ impl Offers {
         }
     }
 
-    /// Of a layer that places data elsewhere. It would have to split a Copy or a Write Uncorrectable, and sends commands of its own, which
-    /// have no deadline.
+    /// The offers of a layer that moves data to other addresses: neither Copy nor Write Uncorrectable, which it would have to split, and no
+    /// deadlines, which the commands that it issues itself lack.
     #[must_use]
     pub fn placed(self) -> Offers {
         let dlfeat = self.dlfeat & !DLFEAT_WRITE_ZEROES;

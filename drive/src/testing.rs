@@ -21,6 +21,7 @@ use nandscape_wire_nvme::Status;
 
 use crate::drive::{Drive, DriveInfo};
 use crate::io::{Completion, Io};
+use crate::node::{Node, Refused, Use};
 
 /// A drive of 1 GiB without cache and data; tests replace the fields that matter to them.
 pub const INFO: DriveInfo = DriveInfo {
@@ -49,6 +50,19 @@ pub trait Service: 'static {
 impl Service for Span {
     fn begin(&self, _: &Io) -> Span {
         *self
+    }
+}
+
+/// A fake drive as a [`Node`](crate::Node) without views.
+pub struct FakeNode(pub Rc<FakeDrive<Span>>);
+
+impl Node for FakeNode {
+    fn info(&self) -> DriveInfo {
+        INFO
+    }
+
+    fn connect(&self, _: Use) -> Result<Rc<dyn Drive>, Refused> {
+        Ok(self.0.connect())
     }
 }
 

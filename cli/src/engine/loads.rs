@@ -152,7 +152,7 @@ fn run_all(args: &EngineArgs) -> Result<(), Failure> {
     for (number, (case, spec)) in cases.into_iter().zip(specs).enumerate() {
         progress.next(case.policy, number);
         let ended = one(words, &spec, trace.as_ref()).map_err(|error| failure(error, case.policy))?;
-        EngineArgs::tell(&case, ended.left());
+        EngineArgs::note_events(&case, ended.left());
         runs.push((case, ended));
     }
     drop(progress);

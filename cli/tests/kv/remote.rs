@@ -470,7 +470,7 @@ fn namespaces_of_a_drive_are_named_and_mirrors_are_of_two_drives() {
     assert!(end(server).contains("all namespaces are of one drive: the loss of the drive is the loss of all items"));
 }
 
-/// The command line cannot tell that two URLs are of one namespace; the server can, once it is connected.
+/// Two URLs may name one namespace: the server detects that once it is connected.
 #[test]
 fn a_namespace_is_one_drive_whatever_url_names_it() {
     let (folder, drives) = (tempfile::tempdir().unwrap(), [Drive::start(1), Drive::start(2)]);

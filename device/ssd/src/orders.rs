@@ -36,7 +36,7 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// Of so many parts.
+    /// No part of `parts` has had an order yet.
     pub(crate) fn new(parts: usize) -> Orders {
         Orders { ran: (0..parts).map(|_| Cell::new(None)).collect() }
     }

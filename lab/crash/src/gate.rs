@@ -68,7 +68,7 @@ impl Gate {
     }
 
     /// Another queue pair of the same host to the same drive. Its commands are not counted.
-    pub fn beside(&self, drive: Rc<dyn Drive>) -> Rc<Gate> {
+    pub fn second(&self, drive: Rc<dyn Drive>) -> Rc<Gate> {
         Rc::new(Gate { drive, host: self.host.clone(), is_gone: self.is_gone.clone(), commands: None })
     }
 

@@ -115,23 +115,10 @@ impl LayerNode for BlockNode {
 
 #[cfg(test)]
 mod tests {
-    use nandscape_drive::testing::{FakeDrive, INFO, Servers};
+    use nandscape_drive::testing::{FakeDrive, FakeNode, INFO, Servers};
     use nandscape_sim::{Executor, Span};
 
     use super::*;
-
-    /// A drive that shows no flash.
-    struct Plain(Rc<FakeDrive<Span>>);
-
-    impl Node for Plain {
-        fn info(&self) -> DriveInfo {
-            INFO
-        }
-
-        fn connect(&self, _: Use) -> Result<Rc<dyn Drive>, Refused> {
-            Ok(self.0.connect())
-        }
-    }
 
     fn read(set: &[&str]) -> Result<BlockOver, String> {
         BlockOver::read(&set.iter().map(|change| (*change).to_owned()).collect::<Vec<_>>())
@@ -140,7 +127,7 @@ mod tests {
     fn opened(set: &[&str]) -> Result<Rc<dyn LayerNode>, String> {
         let sim = Executor::new().sim();
         let drive = FakeDrive::new(&sim, INFO, Servers::Unlimited, Span::from_us(9));
-        read(set)?.open(&Opening::new(&sim, "low"), vec![Rc::new(Plain(drive))])
+        read(set)?.open(&Opening::new(&sim, "low"), vec![Rc::new(FakeNode(drive))])
     }
 
     #[test]

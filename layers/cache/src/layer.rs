@@ -138,24 +138,12 @@ impl LayerNode for CacheNode {
 
 #[cfg(test)]
 mod tests {
-    use nandscape_drive::testing::{FakeDrive, INFO, Servers};
+    use nandscape_drive::testing::{FakeDrive, FakeNode, INFO, Servers};
     use nandscape_drive::{HostMem, Issuer};
     use nandscape_sim::{Executor, Span};
     use nandscape_wire_nvme::{IoOpcode, SubmissionEntry};
 
     use super::*;
-
-    struct Plain(Rc<FakeDrive<Span>>);
-
-    impl Node for Plain {
-        fn info(&self) -> DriveInfo {
-            INFO
-        }
-
-        fn connect(&self, _: Use) -> Result<Rc<dyn Drive>, Refused> {
-            Ok(self.0.connect())
-        }
-    }
 
     #[test]
     fn a_cache_continues_from_what_another_one_held() {
@@ -164,7 +152,7 @@ mod tests {
         let layer = CacheLayer::read(&["memory=64KiB".to_owned()]).expect("a valid size");
         let open = |held| {
             let drive = FakeDrive::new(&sim, INFO, Servers::Unlimited, Span::from_us(9));
-            layer.open(&Opening { held, ..Opening::new(&sim, "cache") }, vec![Rc::new(Plain(drive))])
+            layer.open(&Opening { held, ..Opening::new(&sim, "cache") }, vec![Rc::new(FakeNode(drive))])
         };
         let read = |node: &Rc<dyn LayerNode>| {
             let (drive, issuer) = (node.connect(Use { role: Role::Any, entries: 8 }).unwrap(), Issuer::new(&sim));

@@ -70,7 +70,7 @@ impl Node for Mortal {
             drive = Liar::new(drive, lie);
         }
         let gate = match &*self.gate.borrow() {
-            Some(gate) => gate.beside(drive),
+            Some(gate) => gate.second(drive),
             None => Gate::new(drive),
         };
         self.gate.replace(Some(gate.clone()));

@@ -209,7 +209,7 @@ impl<'a> Case<'a> {
         let gate = |(number, below): (usize, &Rc<dyn Drive>)| {
             let gate = Gate::to(honest(below), if number == 1 { &self.dead } else { &alive });
             // Another queue pair of the drive; of one that was added later, the same.
-            let reads = gate.beside(honest(self.reads.get(number).unwrap_or(below)));
+            let reads = gate.second(honest(self.reads.get(number).unwrap_or(below)));
             (gate, reads)
         };
         let all = self.below.iter().enumerate().filter(|(number, _)| Some(*number) != without);

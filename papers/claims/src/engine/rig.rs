@@ -73,15 +73,14 @@ fn machine(run: &Run<'_>) -> Machine {
     Machine { cores: 4, has_two_threads: true, costs, uplink: Some(1_500_000_000) }
 }
 
-/// The thesis' four drives, under a load that begins after `passes` and may leave `dirty` bytes of changes: blocks in place if the load has
-/// writers, else mirrored items.
+/// The thesis' four drives with mirrored items, under a load that begins after `passes` and may leave `dirty` bytes of changes.
 fn spec(run: &Run<'_>, drive: Resolved, policy: &'static str, (load, passes, dirty): (Load, u64, u64)) -> Spec {
     Spec {
         drive,
         drives: 4,
         policy,
         placement: Placement::Copies,
-        in_place: load.writers > 0,
+        in_place: false,
         dirty,
         machine: machine(run),
         passes,
@@ -113,7 +112,8 @@ fn measure(run: &Run<'_>, policy: &'static str, (readers, passes): (u64, u64)) -
     let (reads, passes) = if is_full { (READS, passes) } else { (FEW_READS, passes.min(2)) };
     let write_bytes = size.write_bytes;
     let load = Load { readers, read_bytes: 4_096, writers: 4, write_bytes, reads, fill: 0, small: 0, absent: 0 };
-    let spec = spec(run, size.drive()?, policy, (load, passes, 16 * write_bytes));
+    let items = spec(run, size.drive()?, policy, (load, passes, 16 * write_bytes));
+    let spec = Spec { in_place: true, ..items };
     let outcome = nandscape_apps_memcached_run::run(&spec)?;
     Ok(figures(&outcome))
 }

@@ -54,7 +54,7 @@ impl<'a> Line<'a> {
         self.words.get(1..).unwrap_or_default()
     }
 
-    /// The words of a command that takes so many, and ignores one more, as memcached does: it may be "noreply".
+    /// The first `WORDS` words after the command. One further word is ignored, as in memcached: "noreply".
     pub(crate) fn exactly<const WORDS: usize>(&self) -> Option<&[&'a [u8]; WORDS]> {
         self.words().first_chunk().filter(|_| self.words().len() <= WORDS + 1)
     }

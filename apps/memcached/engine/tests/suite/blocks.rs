@@ -26,6 +26,18 @@ async fn drives(sim: &Sim, ssds: &[Rc<Ssd>]) -> Vec<Given> {
     ssds.iter().map(|ssd| given(sim, ssd)).collect()
 }
 
+/// A test on two emulated drives that have what a policy needs.
+fn on_two(name: &str, test: impl AsyncFnOnce(Sim, Vec<Given>)) {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1), name)).collect();
+    let ran = executor.block_on(async {
+        let drives = drives(&sim, &ssds).await;
+        test(sim.clone(), drives).await;
+    });
+    ran.unwrap();
+}
+
 async fn open(sim: &Sim, drives: &[Given], name: &str, config: BlocksConfig) -> Result<Rc<Blocks>, OpenError> {
     let drives = drives.iter().map(|Given { io, admin }| Given { io: io.clone(), admin: admin.clone() });
     Blocks::open(&Host::free(sim), drives.collect(), policy(name).unwrap(), config).await
@@ -126,11 +138,7 @@ fn what_was_written_is_read_under_every_policy() {
 /// A newer version takes the place of one that no drive has begun to write; each drive is written the newer one alone.
 #[test]
 fn writes_of_older_versions_are_cancelled() {
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1), "epochs")).collect();
-    let ran = executor.block_on(async {
-        let drives = drives(&sim, &ssds).await;
+    on_two("epochs", async |sim, drives| {
         let blocks = open(&sim, &drives, "epochs", CONFIG).await.unwrap();
         for version in 1..=5 {
             blocks.write(3, bytes(3, version)).await.unwrap();
@@ -142,16 +150,11 @@ fn writes_of_older_versions_are_cancelled() {
         assert_eq!((stats.cancelled, stats.written_bytes, stats.memory_hits), (8, 2 * BLOCK, 1));
         assert_eq!(blocks.write(3, bytes(3, 6)).await, Err(BlocksError::Closed));
     });
-    ran.unwrap();
 }
 
 #[test]
 fn what_is_not_possible_is_named() {
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1), "epochs")).collect();
-    let ran = executor.block_on(async {
-        let drives = drives(&sim, &ssds).await;
+    on_two("epochs", async |sim, drives| {
         let refused = async |name, config| open(&sim, &drives, name, config).await.err();
         assert_eq!(refused("zoned", CONFIG).await, Some(OpenError::InPlace("zoned")));
         let odd = BlocksConfig { block: 1_000, ..CONFIG };
@@ -168,17 +171,12 @@ fn what_is_not_possible_is_named() {
             assert_eq!(other, Err(BlocksError::Length { bytes, block: BLOCK }));
         }
     });
-    ran.unwrap();
 }
 
 /// A block that is overwritten more often than a version may wait is written in time.
 #[test]
 fn a_block_that_is_always_overwritten_reaches_its_drives() {
-    let mut executor = Executor::new();
-    let sim = executor.sim();
-    let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1), "epochs")).collect();
-    let ran = executor.block_on(async {
-        let drives = drives(&sim, &ssds).await;
+    on_two("epochs", async |sim, drives| {
         let blocks = open(&sim, &drives, "epochs", CONFIG).await.unwrap();
         for version in 1..=10 {
             blocks.write(3, bytes(3, version)).await.unwrap();
@@ -186,18 +184,13 @@ fn a_block_that_is_always_overwritten_reaches_its_drives() {
         }
         assert!(blocks.stats().written_bytes >= 2 * BLOCK, "{:?}", blocks.stats());
     });
-    ran.unwrap();
 }
 
 /// Writes that have not returned when the store closes are rejected, or both drives have them.
 #[test]
 fn a_write_that_meets_the_close_is_on_both_drives_or_rejected() {
     for name in ["mixed", "epochs"] {
-        let mut executor = Executor::new();
-        let sim = executor.sim();
-        let ssds: Vec<Rc<Ssd>> = (0..2).map(|number| ssd(&sim, number, Seed::new(1), name)).collect();
-        let ran = executor.block_on(async {
-            let drives = drives(&sim, &ssds).await;
+        on_two(name, async |sim, drives| {
             let blocks = open(&sim, &drives, name, CONFIG).await.unwrap();
             let ended = Rc::new(RefCell::new(Vec::new()));
             for block in 0..30 {
@@ -222,6 +215,5 @@ fn a_write_that_meets_the_close_is_on_both_drives_or_rejected() {
                 }
             }
         });
-        ran.unwrap();
     }
 }

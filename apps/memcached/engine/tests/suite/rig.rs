@@ -213,7 +213,7 @@ impl Rig {
         let gate = Gate::counting(io, &is_gone, &self.commands);
         self.paths.borrow_mut().push(Path { gate: gate.clone(), is_gone });
         match admin {
-            Some(admin) => Given { admin: Some(gate.beside(admin)), io: gate },
+            Some(admin) => Given { admin: Some(gate.second(admin)), io: gate },
             None => given(gate, self.plan.policy),
         }
     }
