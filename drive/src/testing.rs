@@ -53,7 +53,7 @@ impl Service for Span {
     }
 }
 
-/// A fake drive as a [`Node`](crate::Node) without views.
+/// A fake drive as a [`Node`] without views.
 pub struct FakeNode(pub Rc<FakeDrive<Span>>);
 
 impl Node for FakeNode {
