@@ -14,7 +14,7 @@ pub struct Experiment {
     pub claim: Claim,
     /// Its clock.
     pub clock: Clock,
-    /// Points of a case with different seeds; 1 if each case is one point.
+    /// Runs of a case with different seeds that its points make; 1 if the ledger repeats the points.
     pub runs: u32,
     /// The published figures of the criteria.
     pub published: &'static [Published],
@@ -199,7 +199,7 @@ impl Point {
 
 impl Experiment {
     /// How often all points are measured, so that the spread between runs is known: with three seeds in simulated time, five
-    /// times in real time. Formulas, and points with their own runs, are measured once.
+    /// times in real time. Formulas, and cases with their own runs, are measured once.
     pub fn repeats(&self) -> u32 {
         match self.clock {
             Clock::Wall => 5,

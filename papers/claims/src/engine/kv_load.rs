@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use crate::engine::rig::{self, DRIVES, FLASH, HOST, LOAD, OTHERS, PLACES, RUNS, of};
+use crate::engine::rig::{self, DRIVES, FLASH, HOST, LOAD, OTHERS, PLACES, READ_COUNT, RUNS, of};
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point};
 use nandscape_lab_ledger::figures::Results;
@@ -37,11 +37,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Parameter { what: "readers", value: "8, 16, 32, 64", source: "Shin 2017, Fig. 5.6" },
         DRIVES,
         HOST,
-        Parameter {
-            what: "reads",
-            value: "20,000,000 a run, so that twenty are beyond p99.9999",
-            source: "the ledger's ruling on percentiles",
-        },
+        READ_COUNT,
     ],
     choices: &[
         FLASH,
@@ -72,7 +68,7 @@ fn cases() -> Vec<(&'static str, u64, String)> {
 }
 
 fn points() -> Vec<Point> {
-    cases().into_iter().flat_map(|(id, readers, case)| rig::runs(&case, id, (readers, 1))).collect()
+    cases().into_iter().map(|(id, readers, case)| rig::micro(case, id, (readers, 1))).collect()
 }
 
 fn judge(results: &Results) -> Result<Judgement> {

@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use crate::engine::rig::{self, DRIVES, HOST, LOG, OF_CLIENTS, OTHERS, RUNS, SMALL_FLASH, name, of};
+use crate::engine::rig::{self, DRIVES, HOST, LOG, OF_CLIENTS, OTHERS, RUNS, SMALL_FLASH, name};
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point};
 use nandscape_lab_ledger::figures::{Results, short};
@@ -124,6 +124,14 @@ fn judge(results: &Results) -> Result<Judgement> {
 pub(super) const READINGS: [&str; 4] =
     ["half updates, RAID-0", "half updates, RAID-1+0", "5% updates, RAID-0", "5% updates, RAID-1+0"];
 
+/// A figure of each run of a case.
+///
+/// # Errors
+/// When a run is missing.
+pub(super) fn of(results: &Results, case: &str, figure: &str) -> Result<Vec<f64>> {
+    (1..=RUNS).map(|number| results.of(&name(case, number))?.number(figure)).collect()
+}
+
 /// Figures of all cases, each of the run in the middle by its order.
 pub(super) fn table(results: &Results) -> Result<Table> {
     let columns = ["rate"].into_iter().chain(OF_CLIENTS.iter().map(|(_, name)| *name));
@@ -134,9 +142,7 @@ pub(super) fn table(results: &Results) -> Result<Table> {
             let case = case(policy, mix);
             let mut row = vec![case.clone()];
             for column in &columns {
-                let mut runs = of(results, &case, column)?;
-                runs.sort_by(f64::total_cmp);
-                row.push(short(runs[runs.len() / 2]));
+                row.push(short(rig::median(of(results, &case, column)?)));
             }
             rows.push(row);
         }

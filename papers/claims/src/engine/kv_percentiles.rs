@@ -4,8 +4,8 @@
 
 use anyhow::Result;
 
-use crate::engine::kv_memcached::{LOAD, MESSAGE, MIX, MIXED, NETWORK, READINGS, WORKLOADS, case, points, table};
-use crate::engine::rig::{DRIVES, HOST, LOG, OF_CLIENTS, OTHERS, RUNS, SMALL_FLASH, of};
+use crate::engine::kv_memcached::{LOAD, MESSAGE, MIX, MIXED, NETWORK, READINGS, WORKLOADS, case, of, points, table};
+use crate::engine::rig::{DRIVES, HOST, LOG, OF_CLIENTS, OTHERS, RUNS, SMALL_FLASH};
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Clock, Experiment};
 use nandscape_lab_ledger::figures::Results;

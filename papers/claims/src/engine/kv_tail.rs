@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 
-use crate::engine::rig::{self, DRIVES, FLASH, HOST, LOAD, OTHERS, PLACES, RUNS, of};
+use crate::engine::rig::{self, DRIVES, FLASH, HOST, LOAD, OTHERS, PLACES, READ_COUNT, RUNS, of};
 use nandscape_lab_ledger::claim::{Check, Claim, Kind, Paper};
 use nandscape_lab_ledger::experiment::{Choice, Clock, Experiment, Parameter, Point};
 use nandscape_lab_ledger::figures::Results;
@@ -39,11 +39,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         Parameter { what: "readers", value: "8", source: "Shin 2017, 5.4.2" },
         DRIVES,
         HOST,
-        Parameter {
-            what: "reads",
-            value: "20,000,000 a run, so that twenty are beyond p99.9999",
-            source: "the ledger's ruling on percentiles",
-        },
+        READ_COUNT,
     ],
     choices: &[
         FLASH,
@@ -82,7 +78,7 @@ fn cases() -> Vec<(&'static str, u64, String)> {
 }
 
 fn points() -> Vec<Point> {
-    cases().into_iter().flat_map(|(id, passes, case)| rig::runs(&case, id, (READERS, passes))).collect()
+    cases().into_iter().map(|(id, passes, case)| rig::micro(case, id, (READERS, passes))).collect()
 }
 
 /// A figure of one policy over another's, run by run.
