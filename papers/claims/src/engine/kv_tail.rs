@@ -47,7 +47,7 @@ pub(crate) static EXPERIMENT: Experiment = Experiment {
         OTHERS,
         Choice {
             open: "the preconditioning",
-            taken: "each block written once in order, and in addition three times as many at random (once as many in a short run)",
+            taken: "each block written once in order, and in addition three times as many at random",
             why: "the paper writes the drive once in sequence after a secure erase; drives in use are in the other state",
         },
         Choice {

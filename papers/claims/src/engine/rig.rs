@@ -10,7 +10,7 @@ use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_lab_run::MemberLayers;
 use nandscape_sim::{Histogram, Span};
 
-use nandscape_lab_ledger::experiment::{Choice, Effort, Parameter, Point, Run};
+use nandscape_lab_ledger::experiment::{Choice, Parameter, Point, Run};
 use nandscape_lab_ledger::figures::{Figures, Results, short};
 use nandscape_lab_ledger::verdict::Table;
 
@@ -32,7 +32,7 @@ pub(crate) const OF_CLIENTS: &[(f64, &str)] = QUANTILES.split_at(6).0;
 pub(crate) const RUNS: u32 = 3;
 /// Reads of a full run: in all runs of a case together, twenty-one are beyond the highest quantile.
 const READS: u64 = 7_000_000;
-/// Reads of any other.
+/// Reads of a run that only shows that it works.
 const FEW_READS: u64 = 1_000;
 
 /// A drive of the thesis, smaller, and bytes of a block or of the longest value that it is written.
@@ -107,9 +107,10 @@ pub(crate) fn micro(case: String, policy: &'static str, (readers, passes): (u64,
 
 /// Figures of each run, and the quantiles of all reads together.
 fn measure(run: &Run<'_>, policy: &'static str, (readers, passes): (u64, u64)) -> Result<Figures> {
-    let is_full = run.effort.requests_percent >= Effort::FULL.requests_percent;
-    let size = if is_full { FULL } else { FEW };
-    let (reads, passes) = if is_full { (READS, passes) } else { (FEW_READS, passes.min(2)) };
+    let (size, reads, passes) = match run.effort.is_a_moment() {
+        true => (FEW, FEW_READS, passes.min(2)),
+        false => (FULL, run.effort.of(READS), passes),
+    };
     let write_bytes = size.write_bytes;
     let load = Load { readers, read_bytes: 4_096, writers: 4, write_bytes, reads, fill: 0, small: 0, absent: 0 };
     let items = spec(run, size.drive()?, policy, (load, passes, 16 * write_bytes));
@@ -129,8 +130,10 @@ fn measure(run: &Run<'_>, policy: &'static str, (readers, passes): (u64, u64)) -
     Ok(figures)
 }
 
-/// Operations of a full run of clients, and of any other.
-const OPERATIONS: [u64; 2] = [1_000_000, 600];
+/// Operations of a full run of clients.
+const OPERATIONS: u64 = 1_000_000;
+/// Those of a run that only shows that it works.
+const FEW_OPERATIONS: u64 = 600;
 /// Bytes of a value: ten fields of 100 bytes, YCSB's own.
 const RECORD: u64 = 1_000;
 /// Clients of memcached, each with one operation at a time.
@@ -141,9 +144,10 @@ const CLIENTS: u64 = 64;
 /// # Errors
 /// When the run fails.
 pub(crate) fn measure_clients(run: &Run<'_>, policy: &'static str, workload: &'static str) -> Result<Figures> {
-    let is_full = run.effort.requests_percent >= Effort::FULL.requests_percent;
-    let size = if is_full { OF_ITEMS } else { FEW };
-    let (reads, passes, fill) = if is_full { (OPERATIONS[0], 1, 50) } else { (OPERATIONS[1], 0, 10) };
+    let (size, reads, passes, fill) = match run.effort.is_a_moment() {
+        true => (FEW, FEW_OPERATIONS, 0, 10),
+        false => (OF_ITEMS, run.effort.of(OPERATIONS), 1, 50),
+    };
     let load =
         Load { readers: CLIENTS, read_bytes: RECORD, writers: 0, write_bytes: 0, reads, fill, small: 0, absent: 0 };
     let spec = spec(run, size.drive()?, policy, (load, passes, 16 * size.write_bytes));
