@@ -10,7 +10,7 @@ use nandscape_device_media::fault::Strike;
 use nandscape_device_media::{Rule, StoreKind};
 use nandscape_device_ssd::{Age, Profile, Resolved};
 use nandscape_lab_report::{ArrayDocument, Document, RequestLog};
-use nandscape_lab_run::chain::{Chain, LayerSettings, LayerWords, Named, drives_below, names};
+use nandscape_lab_run::chain::{Chain, Kind, LayerSettings, LayerWords, Named, drives_below, names};
 use nandscape_lab_run::search::Bound;
 use nandscape_lab_run::{
     Begin, DriveFinished, Figures, Observer, Percentile, Report, RunError, Simulation, StateFile, Wanted,
@@ -222,7 +222,7 @@ impl SimArgs {
         }
         let resolved = chain.take_with_block(set).and_then(|others| Ok((chain.resolve()?, others)));
         let (layers, others) = resolved.map_err(|problem| Failure::Input(anyhow::anyhow!("{option}: {problem}")))?;
-        match others.iter().find(|change| is_of_layers(change)) {
+        match others.iter().find(|change| Kind::of_change(change).is_some()) {
             Some(change) => Err(Failure::Input(anyhow::anyhow!(
                 "--set {change}: no layer has this name; there are {}",
                 names(&layers).join(", ")
@@ -296,11 +296,6 @@ impl SimArgs {
             None => files,
         }
     }
-}
-
-/// Whether a change is one of a layer, by the names that layers have without one of the user's.
-fn is_of_layers(change: &str) -> bool {
-    ["ahci.", "array.", "block.", "cache.", "host_ftl."].iter().any(|prefix| change.trim_start().starts_with(prefix))
 }
 
 /// A time in the life of a drive, as it is written. The error names the option rather than the key that it sets.

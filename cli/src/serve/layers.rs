@@ -2,7 +2,7 @@
 //! its drives. `--set block.KEY=VALUE` adds a block layer.
 
 use nandscape_lab_run::LiveSpec;
-use nandscape_lab_run::chain::{Chain, LayerWords};
+use nandscape_lab_run::chain::{Chain, Kind, LayerWords};
 
 use super::array::ArrayArg;
 use super::drives::check_below_layers;
@@ -87,9 +87,9 @@ pub(super) fn split(over: &[String], set: &[String]) -> Result<(Chain, Vec<Strin
     Ok((chain, others))
 }
 
-/// Whether a change is one of a layer by the name of its kind.
+/// Whether a change is one of a layer by the name of its kind. Those of arrays are an option's of `serve`.
 pub(super) fn is_key(change: &str) -> bool {
-    ["block.", "cache.", "host_ftl."].iter().any(|prefix| change.trim_start().starts_with(prefix))
+    Kind::of_change(change).is_some_and(|kind| kind.name != "array")
 }
 
 /// Puts these layers over each drive.

@@ -16,7 +16,7 @@ use crate::access::Tape;
 use crate::asks::Asks;
 use crate::doorbells::{Doorbells, QueueKind};
 use crate::in_flight::InFlight;
-use crate::outbox::{Outbox, Outstanding, ToHost, What, bytes_of, offset_of};
+use crate::outbox::{Outbox, Outstanding, ToHost, What};
 use crate::port::ConnectionId;
 
 /// Bytes of a memory page: the only size that controllers here support (CAP.MPSMAX).
@@ -150,17 +150,11 @@ impl SubmissionMemory for Counted {
             let of = (self.connection, self.export, self.sizes.get(entry.nsid.get()));
             recorder.fetched(of, self.id, *submitted, entry);
         }
+        let of = (self.connection, self.export);
         let command = Outstanding {
-            connection: self.connection,
-            export: self.export,
             tag: entry.cid.get().into(),
             queue: Some(self.id),
-            opcode: entry.opcode,
-            is_admin: false,
-            is_forced_write: entry.is_forced_write(),
-            bytes: bytes_of(entry, &self.sizes),
-            offset: offset_of(entry, &self.sizes),
-            arrived: *submitted,
+            ..Outstanding::of(of, entry, &self.sizes, *submitted)
         };
         // A host may use an identifier twice at a time: the latter counts.
         self.own.borrow_mut().replace(entry.cid.get(), command);

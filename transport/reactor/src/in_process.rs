@@ -11,7 +11,7 @@ use nandscape_drive::{BlockSizes, CommandRef, Completion, Drive, DriveInfo, Io, 
 use nandscape_sim::Span;
 use nandscape_sim::slots::{Key, Slots};
 
-use crate::outbox::{Outbox, Outstanding, bytes_of, offset_of};
+use crate::outbox::{Outbox, Outstanding};
 use crate::port::ConnectionId;
 
 /// Counts the commands of such connections to one drive.
@@ -55,18 +55,8 @@ impl Drive for Counted {
 
     fn submit(&self, io: Io) {
         let Io { command, mem, token } = io;
-        let outstanding = Outstanding {
-            connection: ConnectionId::IN_PROCESS,
-            export: self.counter.export,
-            tag: 0,
-            queue: None,
-            opcode: command.opcode,
-            is_admin: false,
-            is_forced_write: command.is_forced_write(),
-            bytes: bytes_of(&command, &self.sizes),
-            offset: offset_of(&command, &self.sizes),
-            arrived: self.counter.outbox.sim.now(),
-        };
+        let of = (ConnectionId::IN_PROCESS, self.counter.export);
+        let outstanding = Outstanding::of(of, &command, &self.sizes, self.counter.outbox.sim.now());
         let tag = self.passing.borrow_mut().insert((token, outstanding)).to_bits();
         self.below.submit(Io { command, mem, token: Token::new(self.sink(), tag) });
     }

@@ -18,7 +18,7 @@ use nandscape_wire_nvme::command::{FLAGS_FUSED, FLAGS_FUSED_FIRST};
 use nandscape_wire_nvme::{Status, SubmissionEntry, register};
 
 use crate::in_flight::InFlight;
-use crate::outbox::{Outbox, Outstanding, bytes_of, offset_of};
+use crate::outbox::{Outbox, Outstanding};
 use crate::port::ConnectionId;
 
 /// See the module.
@@ -112,17 +112,12 @@ impl MessageQueue {
     /// Submits a command to the controller. If that is impossible, the command completes at once.
     pub(crate) fn submit(&self, controller: &dyn Controller, tag: u64, entry: SubmissionEntry, mem: HostMem) {
         let now = self.outbox.sim.now();
+        let is_admin = self.id == QueueId::ADMIN;
         let command = Outstanding {
-            connection: self.connection,
-            export: self.export,
             tag,
-            queue: None,
-            opcode: entry.opcode,
-            is_admin: self.id == QueueId::ADMIN,
-            is_forced_write: self.id != QueueId::ADMIN && entry.is_forced_write(),
-            bytes: bytes_of(&entry, &self.sizes),
-            offset: offset_of(&entry, &self.sizes),
-            arrived: now,
+            is_admin,
+            is_forced_write: !is_admin && entry.is_forced_write(),
+            ..Outstanding::of((self.connection, self.export), &entry, &self.sizes, now)
         };
         let refusal = match self.state.get() {
             State::Open => self.commands.borrow_mut().insert(entry.cid.get(), command),

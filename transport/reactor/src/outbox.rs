@@ -75,6 +75,30 @@ pub(crate) struct Outstanding {
     pub(crate) arrived: Time,
 }
 
+impl Outstanding {
+    /// An I/O command of a connection, without a tag and a queue.
+    #[inline]
+    pub(crate) fn of(
+        (connection, export): (ConnectionId, u16),
+        command: &SubmissionEntry,
+        sizes: &BlockSizes,
+        arrived: Time,
+    ) -> Outstanding {
+        Outstanding {
+            connection,
+            export,
+            tag: 0,
+            queue: None,
+            opcode: command.opcode,
+            is_admin: false,
+            is_forced_write: command.is_forced_write(),
+            bytes: bytes_of(command, sizes),
+            offset: offset_of(command, sizes),
+            arrived,
+        }
+    }
+}
+
 /// The destination of the model's output.
 pub(crate) struct Outbox {
     pub(crate) sim: Sim,

@@ -21,7 +21,7 @@ use crate::host::Host;
 use crate::in_process::Counter;
 use crate::message_queue::MessageQueue;
 use crate::order::Order;
-use crate::outbox::{Outbox, Outstanding, Released, ToHost, bytes_of, offset_of};
+use crate::outbox::{Outbox, Outstanding, Released, ToHost};
 use crate::recording::Recorder;
 use crate::timing::Timing;
 
@@ -236,13 +236,9 @@ impl Port {
             }
             Way::Controller { .. } => panic!("{connection:?} has queues of its own"),
         };
-        let (bytes, offset) = (bytes_of(&command, sizes), offset_of(&command, sizes));
         let outbox = self.outbox_of(*export);
-        let arrived = outbox.sim.now();
-        let (opcode, is_forced_write) = (command.opcode, command.is_forced_write());
-        let (export, queue, is_admin) = (*export, None, false);
         let outstanding =
-            Outstanding { connection, export, tag, queue, opcode, is_admin, is_forced_write, bytes, offset, arrived };
+            Outstanding { tag, ..Outstanding::of((connection, *export), &command, sizes, outbox.sim.now()) };
         let key = outbox.outstanding.borrow_mut().insert(outstanding);
         drive.submit(Io { command, mem, token: Token::new(outbox.clone(), key.to_bits()) });
     }

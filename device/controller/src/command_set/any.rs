@@ -56,12 +56,12 @@ impl Deref for AnySet {
 }
 
 impl AnySet {
-    /// [`CommandSet::announce`].
-    pub(crate) fn announce(&self, namespace: &Namespace, entry: &SubmissionEntry) {
+    /// [`CommandSet::prefetch`].
+    pub(crate) fn prefetch(&self, namespace: &Namespace, entry: &SubmissionEntry) {
         match self {
-            AnySet::Page(set) => set.announce(namespace, entry),
-            AnySet::Forward(set) => set.announce(namespace, entry),
-            AnySet::Other(set) => set.announce(namespace, entry),
+            AnySet::Page(set) => set.prefetch(namespace, entry),
+            AnySet::Forward(set) => set.prefetch(namespace, entry),
+            AnySet::Other(set) => set.prefetch(namespace, entry),
         }
     }
 

@@ -56,7 +56,7 @@ pub trait CommandSet: 'static {
 
     /// A command was fetched and will be served soon: prefetches its table entries into the processor's cache. The entry is
     /// not checked yet.
-    fn announce(&self, namespace: &Namespace, entry: &SubmissionEntry);
+    fn prefetch(&self, namespace: &Namespace, entry: &SubmissionEntry);
 
     /// Its Command Set Identifier (Base 3.1.3.2).
     fn identifier(&self) -> u8 {

@@ -306,7 +306,7 @@ impl NvmeController {
         let behind = subsystem.slots.take();
         let namespace = self.namespace_of(queue.id, &submission.entry);
         if let Some(namespace) = &namespace {
-            subsystem.set.announce(namespace, &submission.entry);
+            subsystem.set.prefetch(namespace, &submission.entry);
         }
         let power_cuts = subsystem.power.cuts().get();
         const { assert!(size_of::<CommandJob>() <= 128) };

@@ -231,7 +231,7 @@ impl std::fmt::Display for ReadOnly {
 
 /// Why data does not reach flash.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum Unwritable {
     /// The drive takes no more data ([`Ftl::read_only`]).
     ReadOnly,
     /// Power was lost.
@@ -257,7 +257,7 @@ pub struct Settling {
     at: Milestone,
     /// How long each cause had held up the host's data when it began.
     begun: Totals,
-    broken: Cell<Option<Refusal>>,
+    broken: Cell<Option<Unwritable>>,
     left: Cell<u32>,
     last: RefCell<Settled>,
     waiting: Cell<Option<nandscape_sim::executor::TaskId>>,
@@ -318,7 +318,7 @@ impl Settling {
     }
 
     /// A number of slots will not reach the stage.
-    pub fn give_up(&self, slots: u32, why: Refusal) {
+    pub fn give_up(&self, slots: u32, why: Unwritable) {
         self.broken.set(Some(why));
         self.settle(slots);
     }
@@ -333,7 +333,7 @@ impl Settling {
     ///
     /// # Errors
     /// Why one of them never will be.
-    pub async fn settled(&self) -> Result<Settled, Refusal> {
+    pub async fn settled(&self) -> Result<Settled, Unwritable> {
         std::future::poll_fn(|_| {
             if self.left.get() == 0 {
                 return std::task::Poll::Ready(());

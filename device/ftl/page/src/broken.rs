@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use nandscape_device_ftl_core::address::{Extent, Location, Lpn, Piece, SlotId};
 use nandscape_device_ftl_core::component::{BadBlocks, BlockInfo, BlockMetadata, BlockState, Provisioning};
-use nandscape_device_ftl_core::ftl::{ReadOnly, Refusal};
+use nandscape_device_ftl_core::ftl::{ReadOnly, Unwritable};
 use nandscape_device_media::plain::{Malformed, Reader, Writer};
 use nandscape_device_media::{BlockId, Broken, Geometry, Media, MediaError, PageId, PlaneId, UnitId};
 
@@ -390,7 +390,7 @@ impl PageFtl {
         }
         let watchers = state.buffer.give_up_watchers();
         drop(state);
-        watchers.iter().for_each(|(settling, slots)| settling.give_up(*slots, Refusal::ReadOnly));
+        watchers.iter().for_each(|(settling, slots)| settling.give_up(*slots, Unwritable::ReadOnly));
         // No room will become free, so no command may wait for it.
         self.free_slots.give_up();
         // Nor may a command wait for a stripe, which may not find a page.

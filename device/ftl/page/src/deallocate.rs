@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl_core::address::{Extent, Location, Piece, SlotId};
 use nandscape_device_ftl_core::component::Mapping;
-use nandscape_device_ftl_core::ftl::{LEAST_STEP_TIME, Refusal, Settling, UNMAPPED};
+use nandscape_device_ftl_core::ftl::{LEAST_STEP_TIME, Settling, UNMAPPED, Unwritable};
 use nandscape_device_media::MediaError;
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, Stage};
@@ -141,7 +141,7 @@ impl PageFtl {
         let is_safe = deallocation.watchers.is_empty() || self.state.borrow().sync();
         deallocation.watchers.drain(..).for_each(|settling| match is_safe {
             true => settling.one_settled(None),
-            false => settling.give_up(1, Refusal::ReadOnly),
+            false => settling.give_up(1, Unwritable::ReadOnly),
         });
         self.free_slots.give(std::mem::take(&mut deallocation.freed));
         self.start_collectors();

@@ -16,7 +16,7 @@ use std::task::Poll;
 
 use nandscape_device_ftl_core::address::{Location, SlotId};
 use nandscape_device_ftl_core::component::{BlockMetadata, Provisioning};
-use nandscape_device_ftl_core::ftl::{ReadOnly, Refusal};
+use nandscape_device_ftl_core::ftl::{ReadOnly, Unwritable};
 use nandscape_device_media::{BlockId, Changed, PlaneId};
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
@@ -102,7 +102,7 @@ impl PageFtl {
         slots.iter().for_each(|slot| state.forget_slot(*slot));
         slots.iter().for_each(|slot| drop(state.buffer.remove(*slot)));
         drop(state);
-        watchers.iter().for_each(|(settling, slots)| settling.give_up(*slots, Refusal::PowerLost));
+        watchers.iter().for_each(|(settling, slots)| settling.give_up(*slots, Unwritable::PowerLost));
         self.free_slots.give(slots.len());
     }
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl_core::address::{Extent, Location, Piece, SlotId, metadata_of};
 use nandscape_device_ftl_core::component::BlockMetadata;
-use nandscape_device_ftl_core::ftl::{Milestone, Refusal, Settling};
+use nandscape_device_ftl_core::ftl::{Milestone, Settling, Unwritable};
 use nandscape_device_ftl_core::policy::{BufferFill, BufferPolicy};
 use nandscape_device_media::{Broken, MediaError, PageImage, UnitId};
 use nandscape_drive::breakdown::cause;
@@ -298,7 +298,7 @@ pub(super) fn accept_zeros(ftl: &PageFtl, extent: Extent, mut reservation: Reser
 #[cold]
 fn not_kept(ftl: &PageFtl) -> Rc<Settling> {
     let settling = Settling::new(&ftl.sim, 1, Milestone::Flash, ftl.free_slots.totals());
-    settling.give_up(1, Refusal::ReadOnly);
+    settling.give_up(1, Unwritable::ReadOnly);
     settling
 }
 
@@ -313,7 +313,7 @@ pub(super) fn flush(ftl: &PageFtl) -> Option<Rc<Settling>> {
     }
     let settling = Settling::new(&ftl.sim, slots, Milestone::Flash, ftl.free_slots.totals());
     if ftl.read_only.get().is_some() {
-        settling.give_up(slots, Refusal::ReadOnly);
+        settling.give_up(slots, Unwritable::ReadOnly);
         return Some(settling);
     }
     state.buffer.flush(&settling);
@@ -390,7 +390,7 @@ impl PageFtl {
         }
         watchers.iter().for_each(|settling| match is_safe {
             true => settling.one_settled(Some((&issued, &breakdown))),
-            false => settling.give_up(1, Refusal::ReadOnly),
+            false => settling.give_up(1, Unwritable::ReadOnly),
         });
         self.free_slots.give(job.slots.len());
         self.pump();

@@ -72,6 +72,12 @@ impl Kind {
         })
     }
 
+    /// The kind whose layers a change of a key addresses by the name of the kind: `block.deadline=2ms`.
+    pub fn of_change(change: &str) -> Option<&'static Kind> {
+        let (name, _) = change.trim_start().split_once('.')?;
+        KINDS.iter().find(|kind| kind.name == name)
+    }
+
     /// The layer of its words.
     pub(super) fn read(&self, words: &LayerWords) -> Result<Arc<dyn Layer>, String> {
         (self.read)(words)
@@ -81,6 +87,16 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_names_its_kind() {
+        for kind in kinds() {
+            let named = |change: String| Kind::of_change(&change).map(|kind| kind.name);
+            assert_eq!(named(format!(" {}.key=1", kind.name)), Some(kind.name));
+            assert_eq!(named(format!("{}=1", kind.name)), None);
+        }
+        assert!(Kind::of_change("ftl.over_provisioning=7%").is_none());
+    }
 
     #[test]
     fn a_word_has_the_kind_that_its_layer_has() {

@@ -239,7 +239,7 @@ impl CommandSet for Forward {
     }
 
     /// The drive's tables are out of reach.
-    fn announce(&self, _: &Namespace, _: &SubmissionEntry) {}
+    fn prefetch(&self, _: &Namespace, _: &SubmissionEntry) {}
 
     fn storage(&self) -> &dyn Storage {
         self

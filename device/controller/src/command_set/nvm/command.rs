@@ -40,8 +40,7 @@ pub(in crate::command_set) enum NvmCommand {
         deallocate: bool,
         fua: bool,
     },
-    /// Write Uncorrectable.
-    Spoil {
+    WriteUncorrectable {
         extent: Extent,
     },
     /// Copy: the sources, one after the other, to `to`. The list of ranges has `bytes` bytes.
@@ -124,7 +123,7 @@ impl NvmCommand {
             }
             IoOpcode::WRITE_UNCORRECTABLE => {
                 namespace.check_directive(entry)?;
-                Ok(NvmCommand::Spoil { extent: namespace.blocks_of(entry)? })
+                Ok(NvmCommand::WriteUncorrectable { extent: namespace.blocks_of(entry)? })
             }
             IoOpcode::COPY => namespace.copy(entry, mem),
             IoOpcode::DATASET_MANAGEMENT => namespace.dataset_management(entry, mem),

@@ -12,7 +12,7 @@
 //! | `fdp` | Flexible Data Placement |
 //! | `streams` | the Streams directive |
 //! | `placed` | writes with a placement identifier or a stream |
-//! | `pieces` | commands over scattered blocks |
+//! | `scattered` | commands over scattered blocks |
 //! | `memory` | controller memory for the data of commands |
 //! | `turns` | turns of long work inside the drive |
 //! | `metadata` | commands on blocks with metadata |
@@ -36,9 +36,9 @@ mod identify;
 mod lss;
 mod memory;
 mod metadata;
-mod pieces;
 mod placed;
 mod read;
+mod scattered;
 mod storage;
 pub(crate) mod streams;
 mod turns;
@@ -68,7 +68,7 @@ use fdp::Fdp;
 pub(super) use health::Health;
 use memory::Memory;
 use metadata::WithMetadata;
-use read::{Inside, ToHost, failure};
+use read::{ToController, ToHost, failure};
 use turns::Turns;
 use write::{FromHost, Zeros};
 
@@ -80,7 +80,7 @@ pub struct Nvm<F: Ftl> {
     /// Reads for Read.
     reader: F::Reader<ToHost>,
     /// Reads whose data stays in the drive.
-    inside: F::Reader<Inside>,
+    inside: F::Reader<ToController>,
     /// Reads of blocks with metadata.
     with_metadata: F::Reader<WithMetadata>,
     buffer: BufferMode,
@@ -210,7 +210,7 @@ impl<F: Ftl> CommandSet for Nvm<F> {
     }
 
     #[inline]
-    fn announce(&self, namespace: &Namespace, entry: &SubmissionEntry) {
+    fn prefetch(&self, namespace: &Namespace, entry: &SubmissionEntry) {
         let sector = entry.slba().saturating_mul(namespace.lba_sectors());
         self.ftl.prefetch(sector.saturating_add(namespace.layout.start()));
     }
@@ -340,7 +340,7 @@ impl<F: Ftl> Nvm<F> {
             return busy;
         }
         match command.namespace.format.lba().metadata {
-            0 => self.serve_pieces(command, breakdown).await,
+            0 => self.serve_scattered(command, breakdown).await,
             _ => self.serve_with_metadata(command, breakdown).await,
         }
     }
@@ -392,7 +392,9 @@ impl<F: Ftl> Nvm<F> {
             NvmCommand::WriteZeroes { extent, deallocate: true, fua } => {
                 self.deallocate_to_zeroes(command, extent, fua, breakdown).await.into()
             }
-            NvmCommand::Spoil { extent } => self.spoil(command, extent, breakdown).await.into(),
+            NvmCommand::WriteUncorrectable { extent } => {
+                self.write_uncorrectable(command, extent, breakdown).await.into()
+            }
             NvmCommand::Copy { sources, to, bytes, fua } => {
                 self.copy(command, &sources, &to, (bytes, fua), breakdown).await.into()
             }

@@ -41,15 +41,15 @@ impl ToHost {
 
 /// A read to controller memory.
 #[derive(Clone)]
-pub(super) struct Inside {
+pub(super) struct ToController {
     mem: HostMem,
     rejects_unmapped: bool,
 }
 
-impl Inside {
+impl ToController {
     /// All of an extent, zeros where nothing was written.
-    pub(super) fn of_all(mem: HostMem) -> Inside {
-        Inside { mem, rejects_unmapped: false }
+    pub(super) fn of_all(mem: HostMem) -> ToController {
+        ToController { mem, rejects_unmapped: false }
     }
 }
 
@@ -73,7 +73,7 @@ impl Destination for ToHost {
     }
 }
 
-impl Destination for Inside {
+impl Destination for ToController {
     fn mem(&self) -> &HostMem {
         &self.mem
     }
@@ -126,8 +126,10 @@ impl<F: Ftl> Nvm<F> {
         mem: &HostMem,
         breakdown: &mut Breakdown,
     ) -> Result<(), Failure> {
-        let to =
-            Inside { mem: mem.clone(), rejects_unmapped: command.settings.reports_deallocated(command.namespace.nsid) };
+        let to = ToController {
+            mem: mem.clone(),
+            rejects_unmapped: command.settings.reports_deallocated(command.namespace.nsid),
+        };
         self.inside.read::<()>(extent, &to, breakdown).await.map_err(|error| failure(command.namespace, error))
     }
 
@@ -154,7 +156,7 @@ impl<F: Ftl> Nvm<F> {
     pub(super) async fn read_for_test(&self, namespace: &Namespace, slba: u64, blocks: u32) -> Result<(), Failure> {
         let (sectors, start) = (namespace.lba_sectors(), slba * namespace.lba_sectors());
         for extent in namespace.layout.extents(start..start + u64::from(blocks) * sectors) {
-            let to = Inside { mem: HostMem::none(), rejects_unmapped: false };
+            let to = ToController { mem: HostMem::none(), rejects_unmapped: false };
             let read = self.inside.read::<()>(extent, &to, &mut Breakdown::new()).await;
             read.map_err(|error| failure(namespace, error))?;
         }

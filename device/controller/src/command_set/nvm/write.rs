@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-use nandscape_device_ftl_core::ftl::{Milestone, Refusal, Settled, Settling};
+use nandscape_device_ftl_core::ftl::{Milestone, Settled, Settling, Unwritable};
 use nandscape_device_ftl_core::offers::{RandomWrites, Reserved};
 use nandscape_device_ftl_core::{Extent, Ftl};
 use nandscape_drive::breakdown::cause;
@@ -200,7 +200,7 @@ impl<F: Ftl> Nvm<F> {
     }
 
     /// Declares blocks unreadable (Write Uncorrectable).
-    pub(super) async fn spoil(
+    pub(super) async fn write_uncorrectable(
         &self,
         command: &Command<'_>,
         extent: Extent,
@@ -285,7 +285,7 @@ impl<F: Ftl> Nvm<F> {
 }
 
 /// How the last of several parts reached the flash, or why the first failed part did not.
-async fn all_settled(parts: &[Rc<Settling>]) -> Result<Settled, Refusal> {
+async fn all_settled(parts: &[Rc<Settling>]) -> Result<Settled, Unwritable> {
     let mut last = None;
     for part in parts {
         last = match (last, part.settled().await) {
@@ -297,9 +297,9 @@ async fn all_settled(parts: &[Rc<Settling>]) -> Result<Settled, Refusal> {
 }
 
 /// The status of a command whose data does not reach the flash (NVM 3.1.2.3).
-pub(super) fn refused(why: Refusal) -> Status {
+pub(super) fn refused(why: Unwritable) -> Status {
     match why {
-        Refusal::ReadOnly | Refusal::Lost => Status::WRITE_FAULT,
-        Refusal::PowerLost => Status::ABORTED_POWER_LOSS,
+        Unwritable::ReadOnly | Unwritable::Lost => Status::WRITE_FAULT,
+        Unwritable::PowerLost => Status::ABORTED_POWER_LOSS,
     }
 }

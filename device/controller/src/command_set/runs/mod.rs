@@ -77,7 +77,7 @@ impl CommandSet for Runs {
         SetInfo { keeps_metadata: false, sanitizes: false, ..self.nvm.info() }
     }
 
-    fn announce(&self, _: &Namespace, _: &SubmissionEntry) {}
+    fn prefetch(&self, _: &Namespace, _: &SubmissionEntry) {}
 
     fn traced(&self, entry: &SubmissionEntry) -> (&'static str, u64) {
         let name = match IoOpcode(entry.opcode) {

@@ -130,8 +130,8 @@ impl CommandSet for NvmSets {
     }
 
     #[inline]
-    fn announce(&self, namespace: &Namespace, entry: &SubmissionEntry) {
-        on!(self.of(namespace), nvm => nvm.announce(namespace, entry));
+    fn prefetch(&self, namespace: &Namespace, entry: &SubmissionEntry) {
+        on!(self.of(namespace), nvm => nvm.prefetch(namespace, entry));
     }
 
     fn storage(&self) -> &dyn Storage {

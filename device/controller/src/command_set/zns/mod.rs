@@ -123,7 +123,7 @@ impl CommandSet for Zns {
         zns::CSI
     }
 
-    fn announce(&self, _: &Namespace, _: &SubmissionEntry) {}
+    fn prefetch(&self, _: &Namespace, _: &SubmissionEntry) {}
 
     fn traced(&self, entry: &SubmissionEntry) -> (&'static str, u64) {
         let name = match IoOpcode(entry.opcode) {

@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use nandscape_device_ftl_core::component::{LogHead, Record, Stopped};
-use nandscape_device_ftl_core::ftl::{ReadOnly, Refusal};
+use nandscape_device_ftl_core::ftl::{ReadOnly, Unwritable};
 use nandscape_device_media::{Media, MediaError, PageId};
 use nandscape_drive::Breakdown;
 use nandscape_drive::breakdown::cause;
@@ -221,7 +221,7 @@ impl Core {
         let mut told = state.cache.give_up_watchers();
         told.extend(state.waiting.drain(..).map(|(_, settling)| settling));
         drop(state);
-        told.iter().for_each(|settling| settling.give_up(1, Refusal::ReadOnly));
+        told.iter().for_each(|settling| settling.give_up(1, Unwritable::ReadOnly));
         self.shared.free_slots.give_up();
         self.wake_all();
     }

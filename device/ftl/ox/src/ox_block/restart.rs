@@ -2,7 +2,7 @@
 //! Counters survive as well; they serve observers and decide nothing.
 
 use nandscape_device_ftl_core::component::{ChainedLog, Record};
-use nandscape_device_ftl_core::ftl::{Refusal, Stats};
+use nandscape_device_ftl_core::ftl::{Stats, Unwritable};
 
 use super::OxBlock;
 use super::cache::WriteCache;
@@ -89,7 +89,7 @@ impl OxBlock {
         }
         let counters = state.total_counters();
         drop(state);
-        told.iter().for_each(|settling| settling.give_up(1, Refusal::PowerLost));
+        told.iter().for_each(|settling| settling.give_up(1, Unwritable::PowerLost));
         if !keeps_buffer {
             self.shared.free_slots.give(used as usize);
             return Kept { cache: None, records, counters };

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use nandscape_device_ftl_core::address::{Extent, Piece, UnitSize};
 use nandscape_device_ftl_core::component::Log;
-use nandscape_device_ftl_core::ftl::{Milestone, ReadOnly, Refusal, Settling};
+use nandscape_device_ftl_core::ftl::{Milestone, ReadOnly, Settling, Unwritable};
 use nandscape_drive::HostMem;
 use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Span, Wait};
@@ -117,7 +117,7 @@ pub(super) fn accept(
 fn not_kept(core: &Core) -> Rc<Settling> {
     core.give_up_writing(ReadOnly::Store);
     let settling = Settling::new(&core.sim, 1, Milestone::Flash, core.shared.free_slots.totals());
-    settling.give_up(1, Refusal::ReadOnly);
+    settling.give_up(1, Unwritable::ReadOnly);
     settling
 }
 
@@ -137,7 +137,7 @@ pub(super) fn flush(ftl: &OxBlock) -> Option<Rc<Settling>> {
         return None;
     }
     if !core.is_writing() {
-        let why = if core.is_alive() { Refusal::ReadOnly } else { Refusal::PowerLost };
+        let why = if core.is_alive() { Unwritable::ReadOnly } else { Unwritable::PowerLost };
         settling.give_up(1, why);
         return Some(settling);
     }
@@ -151,7 +151,7 @@ pub(super) fn flush(ftl: &OxBlock) -> Option<Rc<Settling>> {
             if core.sync() {
                 return None;
             }
-            settling.give_up(1, Refusal::ReadOnly);
+            settling.give_up(1, Unwritable::ReadOnly);
             return Some(settling);
         }
         false => state.waiting.push_back((last, settling.clone())),

@@ -47,7 +47,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use nandscape_device_ftl_core::address::{Extent, UnitSize};
-use nandscape_device_ftl_core::ftl::{Ftl, Inside, Milestone, ReadError, Reader, Refusal, Unreadable};
+use nandscape_device_ftl_core::ftl::{Ftl, Inside, Milestone, ReadError, Reader, Unreadable, Unwritable};
 use nandscape_device_ftl_core::offers::Transactions;
 use nandscape_device_media::{Media, MediaError};
 use nandscape_drive::breakdown::cause;
@@ -84,7 +84,7 @@ pub enum PieceError {
     /// Its tables differ from the written ones.
     Corrupt,
     /// The FTL did not take a write.
-    Refused(Refusal),
+    Refused(Unwritable),
 }
 
 /// Counts of the stores of a namespace.
@@ -232,7 +232,7 @@ impl<F: Ftl> PieceStore<F> {
             return Err(PieceError::Stale);
         }
         if self.ftl.read_only().is_some() {
-            return Err(PieceError::Refused(Refusal::ReadOnly));
+            return Err(PieceError::Refused(Unwritable::ReadOnly));
         }
         let settling = self.transactions().accept(extents, Some(&HostMem::from_bytes(&bytes)), room, watch);
         if let Some(settling) = settling {

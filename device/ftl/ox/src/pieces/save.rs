@@ -1,7 +1,7 @@
 //! The first root, and checkpoints: the table is written to free frames, and then the root names it. Both are in the
 //! order of the FTL's transactions, so an existing root has its checkpoint.
 
-use nandscape_device_ftl_core::ftl::{Ftl, Milestone, Refusal};
+use nandscape_device_ftl_core::ftl::{Ftl, Milestone, Unwritable};
 use nandscape_device_ftl_core::offers::RandomWrites;
 use nandscape_device_media::MediaError;
 use nandscape_drive::Breakdown;
@@ -21,13 +21,13 @@ impl<F: Ftl> Turn<'_, F> {
         let store = self.store;
         self.is_writing = true;
         let Some(writes) = store.ftl.random_writes() else {
-            return Err(PieceError::Refused(Refusal::ReadOnly));
+            return Err(PieceError::Refused(Unwritable::ReadOnly));
         };
         for extent in store.area.extents() {
             let ended = writes.deallocate(extent, &mut Breakdown::new()).await;
             ended.map_err(|error| match error {
                 MediaError::PowerLost => PieceError::Stale,
-                _ => PieceError::Refused(Refusal::ReadOnly),
+                _ => PieceError::Refused(Unwritable::ReadOnly),
             })?;
         }
         if let Some(tables) = store.ftl.offers().stored_tables {

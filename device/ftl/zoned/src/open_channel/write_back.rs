@@ -10,7 +10,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use nandscape_device_ftl_core::ftl::{Milestone, Refusal, Settling};
+use nandscape_device_ftl_core::ftl::{Milestone, Settling, Unwritable};
 use nandscape_device_media::{MediaError, PageId};
 use nandscape_drive::breakdown::cause;
 use nandscape_drive::{Breakdown, HostMem, Stage};
@@ -124,8 +124,8 @@ impl OpenChannel {
             is_told = true;
             match ended {
                 Ok(()) => settling.one_settled(None),
-                Err(ChunkError::PowerLost) => settling.give_up(1, Refusal::PowerLost),
-                Err(_) => settling.give_up(1, Refusal::Lost),
+                Err(ChunkError::PowerLost) => settling.give_up(1, Unwritable::PowerLost),
+                Err(_) => settling.give_up(1, Unwritable::Lost),
             }
         }
         let is_lost = ended.is_err_and(|error| error != ChunkError::PowerLost);
@@ -152,7 +152,7 @@ impl OpenChannel {
         }
         let settling = Settling::new(&self.sim, waited_for + u32::from(lost), Milestone::Flash, Totals::default());
         if lost {
-            settling.give_up(1, Refusal::Lost);
+            settling.give_up(1, Unwritable::Lost);
         }
         if waited_for > 0 {
             flushes.borrow_mut().push(Flush { before: begun.get(), settling: settling.clone() });

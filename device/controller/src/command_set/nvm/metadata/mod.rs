@@ -154,7 +154,7 @@ impl<F: Ftl> Nvm<F> {
             IoOpcode::WRITE_ZEROES => self.write_zeroes_protected(command, breakdown).await.map_err(Failure::from),
             IoOpcode::COPY => self.copy_protected(command, breakdown).await,
             // The others move neither data nor metadata.
-            _ => return self.serve_pieces(command, breakdown).await,
+            _ => return self.serve_scattered(command, breakdown).await,
         };
         served.into()
     }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use nandscape_device_ftl_core::component::ChainedLog;
-use nandscape_device_ftl_core::ftl::{Inside, Milestone, Refusal};
+use nandscape_device_ftl_core::ftl::{Inside, Milestone, Unwritable};
 use nandscape_device_ftl_core::{Extent, Ftl, RandomWrites, ReadError, Reader, Unreadable};
 
 use super::journal::Journal;
@@ -184,11 +184,11 @@ impl Rig {
     }
 }
 
-pub(super) fn settle(ended: Result<Result<(), Refusal>, Cut>) -> Result<(), Cut> {
+pub(super) fn settle(ended: Result<Result<(), Unwritable>, Cut>) -> Result<(), Cut> {
     match ended? {
         Ok(()) => Ok(()),
-        Err(Refusal::PowerLost) => Err(Cut),
-        Err(why @ (Refusal::ReadOnly | Refusal::Lost)) => panic!("{why:?}"),
+        Err(Unwritable::PowerLost) => Err(Cut),
+        Err(why @ (Unwritable::ReadOnly | Unwritable::Lost)) => panic!("{why:?}"),
     }
 }
 

@@ -11,7 +11,7 @@ use zerocopy::IntoBytes;
 
 use super::super::super::Nvm;
 use super::super::super::atomic::too_large;
-use super::super::super::read::{Inside, failure};
+use super::super::super::read::{ToController, failure};
 use super::{TRIES, failed};
 use crate::command_set::together::{Part, together};
 use crate::command_set::{Command, Failure};
@@ -132,7 +132,7 @@ impl<F: Ftl> Nvm<F> {
             let ((extent, skip), len, at) = (area.cover(*lies), lies.bytes as usize, *at);
             Box::pin(async move {
                 let (mut breakdown, mem) = (Breakdown::new(), HostMem::zeroed(extent.bytes() as usize));
-                let to = Inside::of_all(mem.clone());
+                let to = ToController::of_all(mem.clone());
                 let read = self.inside.read::<()>(extent, &to, &mut breakdown).await;
                 if read.is_ok() {
                     command.link.send(len as u64, &mut breakdown).await;

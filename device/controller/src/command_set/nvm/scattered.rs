@@ -1,5 +1,5 @@
 //! Commands over scattered blocks: in a namespace of several runs, a command that crosses the end of a run is served in
-//! pieces, one after the other, each like a separate command. The first failure ends the command.
+//! parts, one after the other, each like a separate command. The first failure ends the command.
 
 use nandscape_device_ftl_core::Ftl;
 use nandscape_drive::Breakdown;
@@ -12,13 +12,13 @@ use crate::command_set::{Command, Reply};
 use crate::refusal::OF_BLOCKS;
 
 /// The caller of `serve_whole` here.
-enum Pieces {}
+enum Scattered {}
 
 impl<F: Ftl> Nvm<F> {
     /// Serves a command of a namespace with several runs.
-    pub(super) async fn serve_pieces(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
+    pub(super) async fn serve_scattered(&self, command: &Command<'_>, breakdown: &mut Breakdown) -> Reply {
         if !OF_BLOCKS.contains(&IoOpcode(command.entry.opcode)) {
-            return self.serve_whole::<Pieces>(command, breakdown).await;
+            return self.serve_whole::<Scattered>(command, breakdown).await;
         }
         let namespace = command.namespace;
         let (slba, blocks) = (command.entry.slba(), u32::from(Cdw12::of(command.entry).nlb_z()) + 1);
@@ -27,7 +27,7 @@ impl<F: Ftl> Nvm<F> {
         // The transfer limit applies to the whole command.
         let moves = Transfer::of(command.entry.opcode) != Transfer::None;
         if is_in_a_row || moves && blocks > namespace.max_blocks {
-            return self.serve_whole::<Pieces>(command, breakdown).await;
+            return self.serve_whole::<Scattered>(command, breakdown).await;
         }
         if moves && let Err(status) = command.mem.fits(blocks as usize * namespace.lba_bytes as usize) {
             return Err(status).into();
@@ -42,8 +42,8 @@ impl<F: Ftl> Nvm<F> {
                     .mem
                     .part(done as usize * namespace.lba_bytes as usize, next as usize * namespace.lba_bytes as usize),
             };
-            let piece = Command { entry: &entry, mem: &mem, ..*command };
-            let reply = Box::pin(self.serve_whole::<Pieces>(&piece, breakdown)).await;
+            let part = Command { entry: &entry, mem: &mem, ..*command };
+            let reply = Box::pin(self.serve_whole::<Scattered>(&part, breakdown)).await;
             if !reply.status.is_success() {
                 return reply;
             }
