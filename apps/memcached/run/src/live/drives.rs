@@ -223,7 +223,7 @@ pub(super) fn event(drives: &[Drive], event: &Event) -> String {
             with_drive(drives, *drive, text)
         }
         Event::Failed { error, .. } => with_drive(drives, error.drive(), text),
-        Event::Damaged { .. } => text,
+        Event::Damaged { .. } | Event::Unreadable { .. } => text,
     }
 }
 
