@@ -225,12 +225,25 @@ pub(crate) fn check_drives(drives: u64, placement: Placement, name: &str) -> Res
     }
 }
 
-/// Checks that the loss of a drive with several FTLs loses no item, unless there is only one drive.
-fn check_parts(spec: &Spec) -> Result<(), Failure> {
-    let (drives, parts) = (spec.drives, spec.drive.parts().len());
-    let is_mirrored = policy(spec.policy).is_some_and(|policy| policy.replicas() > 1);
+/// Checks that the FTLs of a drive have the same capacity, and that the loss of a drive with several loses no item, unless there is only one
+/// drive.
+pub(crate) fn check_parts(
+    (drive, drives): (&Resolved, usize),
+    (name, placement): (&str, Placement),
+) -> Result<(), Failure> {
+    let sizes: Vec<u64> = drive.parts().iter().map(|part| part.drive.capacity()).collect();
+    let is_mirrored = policy(name).is_some_and(|policy| policy.replicas() > 1);
     let wrong = |text: String| Err(Failure::Input(anyhow::anyhow!("{text}")));
-    match spec.placement {
+    if let Some(size) = sizes.iter().find(|size| **size != sizes[0]) {
+        return wrong(format!(
+            "drive {}: its FTLs have {} and {}; parts of the same capacity are valid",
+            drive.name,
+            Bytes(sizes[0]),
+            Bytes(*size)
+        ));
+    }
+    let parts = sizes.len();
+    match placement {
         _ if parts < 2 || drives == 1 => Ok(()),
         Placement::Parity => wrong(format!(
             "--placement parity: each drive has {parts} FTLs, and parity repairs the loss of one; --drives 1, or copies, is valid"
@@ -430,17 +443,8 @@ impl EngineArgs {
     fn checked(&self, case: &Case<'_>) -> Result<Spec, Failure> {
         let spec = self.spec(case)?;
         check_drives(spec.members(), case.placement, case.policy)?;
-        check_parts(&spec)?;
-        let sizes: Vec<u64> = spec.drive.parts().iter().map(|part| part.drive.capacity()).collect();
-        match sizes.iter().find(|size| **size != sizes[0]) {
-            Some(size) => Err(Failure::Input(anyhow::anyhow!(
-                "drive {}: its FTLs have {} and {}; parts of the same capacity are valid",
-                spec.drive.name,
-                Bytes(sizes[0]),
-                Bytes(*size)
-            ))),
-            None => Ok(spec),
-        }
+        check_parts((&spec.drive, spec.drives), (case.policy, case.placement))?;
+        Ok(spec)
     }
 
     fn check(&self) -> Result<(), Failure> {

@@ -58,7 +58,9 @@ impl MemcachedArgs {
         let count = files.len();
         let last = (0..MOST_DRIVES).rev().find(|number| folder.join(format!("d{number}.nand")).exists());
         let has_parity = self.placement == Placement::Parity;
-        let there = last.map_or(0, |last| (last as usize + 1).next_multiple_of(if has_parity { 1 } else { 2 }));
+        // A drive with several FTLs may be alone.
+        let together = if has_parity || count == 1 { 1 } else { 2 };
+        let there = last.map_or(0, |last| (last as usize + 1).next_multiple_of(together));
         // The last one may be missing.
         let least = if has_parity { count - 1 } else { count };
         if there > count || is_used && there < least {
@@ -136,11 +138,24 @@ impl Anew {
         Anew { profile, folder: args.store.clone(), seed: args.seed, syncs: args.store_sync }
     }
 
+    /// Checks that a new drive can take one place alone.
+    pub(super) fn check(&self, number: usize) -> Result<(), Failure> {
+        match self.profile.parts().len() {
+            0 | 1 => Ok(()),
+            ftls => Err(Failure::Input(anyhow::anyhow!(
+                "drive {}: its drive has {ftls} FTLs, and a new drive would replace all of them; valid is a start with --rebuild, after the \
+                 drive's file was removed",
+                name(number as u64)
+            ))),
+        }
+    }
+
     /// A new drive in the place of a number. Its file is added to `new`.
     ///
     /// # Errors
     /// When its file exists, or cannot be made.
     pub(super) fn make(&self, number: usize, new: &mut NewFiles) -> Result<Place, Failure> {
+        self.check(number)?;
         let drive = MemcachedArgs::model(number as u64, &self.profile);
         let Some(folder) = &self.folder else { return Ok(Place::Memory(drive)) };
         let path = folder.join(format!("{}.nand", drive.name));

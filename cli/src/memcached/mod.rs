@@ -18,13 +18,14 @@ use clap::{Args, ValueEnum};
 use nandscape_apps_memcached_engine::policy::{Need, POLICIES, policy};
 use nandscape_apps_memcached_engine::{Ack, Config, OpenError, Placement};
 use nandscape_apps_memcached_run::live::{Place, ServeError, ServeSpec, ServedDrive, Serving, serve};
+use nandscape_device_ssd::Resolved;
 use nandscape_lab_report::dashboard_page;
 use nandscape_lab_run::Target;
 use nandscape_sim::units::Bytes;
 use nandscape_transport_control::{DashboardServer, NONCE_MARK, TOKEN_MARK};
 use nandscape_transport_reactor::socket::{Address, Listening, remove_socket_files};
 
-use crate::engine::{check_drives, drive_of, known, placement, small_items};
+use crate::engine::{check_drives, check_parts, drive_of, known, placement, small_items};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::output;
@@ -66,8 +67,9 @@ pub(crate) struct MemcachedArgs {
     /// keeps its placement
     #[arg(long, value_name = "NAME", default_value = "copies", value_parser = placement)]
     placement: Placement,
-    /// Drives, in pairs of an even and an odd one; with parity, 3 to 16. Left out: 4, or the remote drives
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=MOST_DRIVES))]
+    /// Drives, in pairs of an even and an odd one; with parity, 3 to 16. 1 is valid if the drive has several FTLs, each of which is a drive
+    /// of the engine. Left out: 4, or the remote drives
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_DRIVES))]
     drives: Option<u64>,
     /// Profile of the drives; or, once for each drive and in the store's order, a remote one: nvme-tcp://HOST:PORT/NQN. Its
     /// options, as ?namespace=N&patience=SECONDS: the namespace, which a drive with several needs, and how long the drive may be out of reach or
@@ -157,7 +159,9 @@ impl MemcachedArgs {
     fn check(&self) -> Result<(), Failure> {
         let wrong = |text: String| Err(Failure::Input(anyhow::anyhow!("{text}")));
         self.check_remote()?;
-        check_drives(self.count(), self.placement, &self.policy)?;
+        if self.is_remote() {
+            check_drives(self.count(), self.placement, &self.policy)?;
+        }
         if self.memory.0 < 1 << 20 {
             return wrong(format!("--memory {}: 1MiB or more is valid", self.memory));
         }
@@ -245,16 +249,28 @@ impl MemcachedArgs {
             return Ok((targets.into_iter().map(Place::Remote).collect(), config, None));
         }
         let profile = drive_of(&self.drive[0], &self.set, (self.defaults(), &self.policy), (&[], &[]))?;
-        if !profile.parts().is_empty() {
+        let ftls = profile.parts().len().max(1);
+        self.check_ftls(&profile, ftls as u64)?;
+        profile.notes.iter().for_each(|note| output::note(note));
+        let places = Place::of_ftls(self.places(&profile, new)?, ftls);
+        Ok((places, self.config(), Some(Anew::of(self, profile))))
+    }
+
+    /// Checks the drives of this process. Each of their FTLs is a drive of the engine.
+    fn check_ftls(&self, profile: &Resolved, ftls: u64) -> Result<(), Failure> {
+        let count = self.count();
+        check_drives(count * ftls, self.placement, &self.policy)?;
+        check_parts((profile, count as usize), (&self.policy, self.placement))?;
+        if count * ftls > MOST_DRIVES {
             return Err(Failure::Input(anyhow::anyhow!(
-                "--drive {}: it has {} FTLs, and the server uses one namespace of a drive of this process; a drive with one FTL is valid, or \
-                 `nandscape serve --nvme-tcp` and the URL of each namespace (--drive URL?namespace=1 --drive URL?namespace=2)",
-                profile.name,
-                profile.parts().len()
+                "--drives {count}: each drive has {ftls} FTLs; at most {} drives are valid",
+                MOST_DRIVES / ftls
             )));
         }
-        profile.notes.iter().for_each(|note| output::note(note));
-        Ok((self.places(&profile, new)?, self.config(), Some(Anew::of(self, profile))))
+        if count == 1 && policy(&self.policy).is_some_and(|policy| policy.replicas() > 1) {
+            output::note("all FTLs are of one drive: the loss of the drive is the loss of all items");
+        }
+        Ok(())
     }
 
     /// Why nothing is served.
@@ -318,6 +334,7 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     watched.map_err(Failure::Run)?;
     let mut new = NewFiles::default();
     let (places, config, anew) = args.all(&mut new)?;
+    let can_renew = anew.as_ref().is_none_or(|anew| anew.check(0).is_ok());
     let is_missing = |place: &&Place| matches!(place, Place::Missing(_));
     let missing = places.iter().filter(is_missing).count();
     let policy = POLICIES.into_iter().find(|known| *known == args.policy).unwrap_or(POLICIES[0]);
@@ -351,7 +368,10 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
         }
     };
     if missing > 0 {
-        output::note("to rebuild missing drives, start with --rebuild or run nandscape ctl memcached replace");
+        output::note(match can_renew {
+            true => "to rebuild missing drives, start with --rebuild or run nandscape ctl memcached replace",
+            false => "to rebuild missing drives, start with --rebuild",
+        });
     }
     is_serving.store(true, Ordering::SeqCst);
     let (items, limit) = (serving.items, Bytes(serving.item_limit as u64));

@@ -269,8 +269,10 @@ fn the_ftls_of_one_drive_take_turns() {
     let odd = halves(folder.path(), "capacity = \"16MiB\"\n");
     refuse(&[&base[..10], &[odd.as_str()]].concat(), &["its FTLs have", "parts of the same capacity are valid"]);
     let listen = format!("unix:{}", folder.path().join("m.sock").display());
-    let serves = ["memcached", "--listen", &listen, "--drive", &drive];
-    refuse(&serves, &["it has 2 FTLs", "a drive with one FTL is valid", "the URL of each namespace"]);
+    let drive = halves(folder.path(), "");
+    let serves = ["memcached", "--listen", &listen, "--drive", &drive, "--drives"];
+    refuse(&[&serves[..], &["3"]].concat(), &["--drives 3: each drive has 2 FTLs", "an even number, or 1"]);
+    refuse(&[&serves[..], &["40"]].concat(), &["--drives 40: each drive has 2 FTLs; at most 32 drives are valid"]);
 }
 
 #[test]

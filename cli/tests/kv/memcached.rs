@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use rustix::event::{Timespec, poll};
 
+use crate::remote::refused;
+use crate::replace::replace;
+
 /// Between two looks at a server.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
@@ -569,5 +572,79 @@ fn libmemcached_and_its_test_of_servers_are_content() {
     for wanted in ["cmd_get: 1800", "cmd_set: 200", "get_misses: 0"] {
         assert!(is_done && printed.contains(wanted) && !printed.contains("ERROR"), "{wanted}: {printed}");
     }
+    server.end("-TERM");
+}
+
+/// A profile with an FTL for each half of a drive's channels.
+fn halves(folder: &Path) -> String {
+    let path = folder.join("halves.toml");
+    let profile = "version = 1\nbase = \"default\"\ncapacity = \"64MiB\"\nlba_size = \"4KiB\"\n[geometry]\nchannels = 4\ndies_per_channel = 1\n\
+                   planes_per_die = 2\npages_per_block = 64\n[buffer]\nsize = \"2MiB\"\nmode = \"capacitor\"\n\
+                   [[ftl.parts]]\nname = \"even\"\nchannels = \"0-1\"\n[[ftl.parts]]\nname = \"odd\"\nchannels = \"2-3\"\n";
+    std::fs::write(&path, profile).unwrap();
+    path.display().to_string()
+}
+
+/// A server of drives with two FTLs each.
+fn of_halves(folder: &Path, args: &[&str]) -> (Server, String) {
+    let listen = format!("unix:{}", folder.join("m.sock").display());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nandscape"));
+    command.args(["memcached", "--listen", &listen, "--drive", &halves(folder)]).args(args);
+    Server::start_by(command.stdin(Stdio::null()).stdout(Stdio::piped()))
+}
+
+/// Each FTL of a drive is a drive of the engine. One drive alone mirrors its FTLs; of two, each may be lost.
+#[test]
+fn ftls_of_drives_are_drives_of_the_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    let fill = |folder: &Path, drives: u64| {
+        let mut client = Client::connect(folder);
+        for number in 0..40 {
+            let value = format!("{number} ").repeat(1_000 + number);
+            let answer = client.ask(&format!("set key{number} 0 0 {}\r\n{value}\r\n", value.len()), "STORED");
+            assert_eq!(answer, "STORED\r\n");
+        }
+        assert!(client.ask("stats\r\n", "END").contains(&format!("STAT engine_drives {drives}\r\n")));
+    };
+    let check = |folder: &Path| {
+        let mut client = Client::connect(folder);
+        for number in 0..40 {
+            let value = format!("{number} ").repeat(1_000 + number);
+            let answer = client.ask(&format!("get key{number}\r\n"), "END");
+            assert_eq!(answer, format!("VALUE key{number} 0 {}\r\n{value}\r\nEND\r\n", value.len()));
+        }
+    };
+    let (server, _) = of_halves(folder.path(), &["--drives", "1"]);
+    fill(folder.path(), 2);
+    check(folder.path());
+    server.end("-TERM");
+    for drives in [1, 2] {
+        let (store, count) = (folder.path().join(format!("store{drives}")), drives.to_string());
+        let args = ["--drives", &count, "--ack", "all", "--store", store.to_str().unwrap()];
+        let (server, _) = of_halves(folder.path(), &args);
+        fill(folder.path(), 2 * drives);
+        server.end("-KILL");
+        let (server, line) = of_halves(folder.path(), &args);
+        assert!(line.contains(": 40 items found"), "{line}");
+        check(folder.path());
+        server.end("-TERM");
+    }
+    // The file of one drive has two drives of the engine, which are made anew.
+    let store = folder.path().join("store2");
+    std::fs::remove_file(store.join("d1.nand")).unwrap();
+    let control = folder.path().join("m.control");
+    let args = ["--drives", "2", "--store", store.to_str().unwrap(), "--control", control.to_str().unwrap()];
+    let (server, line) = of_halves(folder.path(), &args);
+    assert!(line.contains(": 40 items found"), "{line}");
+    assert!(Client::connect(folder.path()).ask("stats\r\n", "END").contains("STAT engine_lost_drives 2\r\n"));
+    refused(replace(folder.path(), "d3", "new"), "drive d3: its drive has 2 FTLs");
+    check(folder.path());
+    server.end("-TERM");
+    let (server, _) = of_halves(folder.path(), &[&args[..], &["--rebuild"]].concat());
+    rebuilt(folder.path());
+    server.end("-TERM");
+    std::fs::remove_file(store.join("d0.nand")).unwrap();
+    let (server, _) = of_halves(folder.path(), &args);
+    check(folder.path());
     server.end("-TERM");
 }

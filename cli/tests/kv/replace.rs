@@ -19,7 +19,7 @@ fn order(folder: &Path, drive: &str, url: &str) -> Command {
 }
 
 /// What `nandscape ctl memcached replace` prints.
-fn replace(folder: &Path, drive: &str, url: &str) -> std::io::Result<Output> {
+pub(crate) fn replace(folder: &Path, drive: &str, url: &str) -> std::io::Result<Output> {
     order(folder, drive, url).output()
 }
 

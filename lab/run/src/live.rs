@@ -329,6 +329,14 @@ impl SsdExport {
         &self.ssd
     }
 
+    /// A connection to a namespace; a drive has one for each of its FTLs.
+    ///
+    /// # Errors
+    /// That there is no queue pair left, or no such namespace.
+    pub fn connect_to(&self, nsid: u32) -> Result<Rc<dyn Drive>, Status> {
+        self.queues.connect_to(nsid)
+    }
+
     /// Makes one of its queue pairs a queue of notices ahead of completions, for the connections from now on. The caller sets the
     /// feature.
     ///

@@ -166,8 +166,20 @@ impl QueueExport {
     /// # Errors
     /// That there is no queue pair left, or that the controller takes fewer entries.
     pub fn connect_with(&self, entries: u32) -> Result<Rc<dyn Drive>, Status> {
+        self.pair(|id| QueueDrive::new(&self.sim, self.controller.clone(), id, entries))
+    }
+
+    /// A connection to a namespace.
+    ///
+    /// # Errors
+    /// That there is no queue pair left, or no such namespace.
+    pub fn connect_to(&self, nsid: u32) -> Result<Rc<dyn Drive>, Status> {
+        self.pair(|id| QueueDrive::of_namespace(&self.sim, self.controller.clone(), nsid, id, self.entries))
+    }
+
+    fn pair(&self, make: impl FnOnce(QueueId) -> Result<Rc<QueueDrive>, Status>) -> Result<Rc<dyn Drive>, Status> {
         let id = self.ids.take().ok_or(Status::INVALID_QUEUE_ID)?;
-        let drive = QueueDrive::new(&self.sim, self.controller.clone(), id.id(), entries)?;
+        let drive = make(id.id())?;
         self.announced.get().iter().for_each(|(announcements, _)| announcements.add(&drive));
         // The next connection gets the number when the commands of this one have ended.
         drive.keep_until_deleted(Box::new(id));

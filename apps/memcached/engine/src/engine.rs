@@ -1,7 +1,7 @@
 //! The engine, as its users see it.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use nandscape_apps_store::Host;
@@ -54,6 +54,8 @@ pub struct Engine {
     /// Bytes that replaced drives have read and written.
     pub(crate) past_bytes: Cell<(u64, u64)>,
     pub(crate) events: RefCell<Vec<Event>>,
+    /// Segments of pairs with items that no drive has returned, of which the operator has heard.
+    pub(crate) reported: RefCell<BTreeSet<(u64, usize)>>,
     /// Bytes of a block of the drives' mapping, to which chunks are aligned.
     pub(crate) block: usize,
     /// Something that others wait for has happened.

@@ -110,6 +110,24 @@ pub enum Event {
         /// Items that were dropped: a newer version could be in that part.
         dropped: u64,
     },
+    /// No drive returns an item, or those of a bucket: they are dropped. Of each segment the first time is an event; [`Stats::unreadable`] counts
+    /// all.
+    ///
+    /// [`Stats::unreadable`]: crate::Stats::unreadable
+    Unreadable {
+        /// The drives that were read.
+        drives: Vec<usize>,
+        /// Where the items begin on them, in bytes.
+        at: u64,
+        /// Items that were dropped.
+        dropped: u64,
+    },
+}
+
+/// Drives in a sentence.
+fn numbers(drives: &[usize]) -> String {
+    let drives: Vec<String> = drives.iter().map(usize::to_string).collect();
+    drives.join(" and ")
 }
 
 impl fmt::Display for Event {
@@ -136,10 +154,14 @@ impl fmt::Display for Event {
             Event::Rebuilt { drive, twin: Some(twin) } => write!(f, "drive {drive} was rebuilt from drive {twin}"),
             Event::Rebuilt { drive, twin: None } => write!(f, "drive {drive} was rebuilt from the others"),
             Event::Damaged { drives, at, dropped } => {
-                let drives: Vec<String> = drives.iter().map(usize::to_string).collect();
-                let drives = drives.join(" and ");
+                let drives = numbers(drives);
                 write!(f, "byte {at} of drive {drives} is damaged: {dropped} older items, which a newer version ")?;
                 f.write_str("there may have replaced, were dropped")
+            }
+            Event::Unreadable { drives, at, dropped } => {
+                let items = if *dropped == 1 { "1 item" } else { &format!("{dropped} items") };
+                write!(f, "byte {at} of drive {} is unreadable: {items} dropped; engine_unreadable ", numbers(drives))?;
+                f.write_str("counts further ones of this segment")
             }
         }
     }

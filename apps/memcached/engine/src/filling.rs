@@ -239,6 +239,7 @@ impl State {
         let is_first = offset == 0;
         let chunk = Chunk { segment, start, is_first, images, items, changes_before, moves_before, tail, missing };
         self.image_bytes += chunk.bytes();
+        self.name_bytes += chunk.name_bytes();
         let chunk = Rc::new(chunk);
         let in_use = log.queues.iter_mut().zip(&log.lost).filter(|(_, is_lost)| !**is_lost);
         in_use.for_each(|(queue, _)| queue.push_back(chunk.clone()));
@@ -261,6 +262,7 @@ impl State {
             log.segments.get_mut(&chunk.segment).into_iter().for_each(|segment| segment.pending -= 1);
             log.durable_tail = log.durable_tail.max(chunk.tail);
             self.image_bytes -= chunk.bytes();
+            self.name_bytes -= chunk.name_bytes();
             chunk.items.iter().for_each(|(name, version)| self.unpin(name, *version));
             self.evict_values();
         }

@@ -9,6 +9,10 @@ use std::rc::Rc;
 use crate::drives::Member;
 use crate::engine::Engine;
 use crate::error::{EngineError, Event};
+use crate::log::Spot;
+
+/// Segments that are remembered as reported. The oldest is forgotten first: it is given up first.
+const MOST_REPORTED: usize = 1_024;
 
 /// The drives of a group, as they are now.
 pub(crate) struct Group {
@@ -72,6 +76,20 @@ impl Engine {
 
     pub(crate) fn event(&self, event: Event) {
         self.events.borrow_mut().push(event);
+    }
+
+    /// No drive of a group has returned what is at a place, and its items are dropped. The operator hears of the first time in each segment.
+    pub(crate) fn unreadable(&self, pair: usize, spot: Spot, dropped: u64) {
+        let mut reported = self.reported.borrow_mut();
+        if dropped == 0 || !reported.insert((spot.segment, pair)) {
+            return;
+        }
+        if reported.len() > MOST_REPORTED {
+            reported.pop_first();
+        }
+        let drives = self.group(pair).iter().map(|member| member.number()).collect();
+        self.event(Event::Unreadable { drives, at: self.place(spot).0, dropped });
+        self.changed.notify();
     }
 
     /// A drive has failed: the others of its group serve without it.

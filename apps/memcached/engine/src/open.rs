@@ -88,6 +88,7 @@ impl Engine {
             rebuilds: RefCell::default(),
             past_bytes: Cell::new((0, 0)),
             events: RefCell::default(),
+            reported: RefCell::default(),
             block,
             changed: Signal::new(host.sim()),
             waiters: Cell::new(0),

@@ -42,7 +42,7 @@ fn a_chunk_names_no_segment_as_given_up_whose_items_come_later() {
     state.logs[0].is_open = false;
     for key in [&b"one"[..], b"two"] {
         let (number, segment) = state.logs[0].take_tail().expect("a segment that all replicas have");
-        state.move_item(key.into(), &value);
+        state.move_item(key, &value);
         state.logs[0].retire(number, segment.slot);
     }
     assert_eq!(state.logs[0].free.len(), 14);
@@ -76,7 +76,7 @@ fn a_row_of_moves_does_not_grow_for_changes_where_slots_are_short() {
         (0..4).for_each(|replica| _ = state.written(0, replica));
         state.logs[0].is_open = false;
         let (number, segment) = state.logs[0].take_tail().expect("a segment that all drives have");
-        state.move_item(b"one".as_slice().into(), &[7; 4_000]);
+        state.move_item(b"one", &[7; 4_000]);
         state.logs[0].retire(number, segment.slot);
         state.logs[0].free.truncate(free);
         put(&mut state, b"large", vec![8; 28_000].into());
@@ -100,7 +100,7 @@ fn a_clear_is_packed_before_moves_of_later_items() {
     let (number, segment) = state.logs[0].take_tail().expect("a segment that all replicas have");
     state.clear(Time::ZERO);
     put(&mut state, &key, vec![8; 2_000].into());
-    state.move_item(key, &[7; 3_000]);
+    state.move_item(&key, &[7; 3_000]);
     state.logs[0].retire(number, segment.slot);
     // Only the reserve is left.
     state.logs[0].free.truncate(1);

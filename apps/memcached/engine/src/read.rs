@@ -29,6 +29,8 @@ pub(crate) struct Tries {
     read: Option<usize>,
     /// A drive that has not returned it.
     bad: Option<usize>,
+    /// Where it was looked for last.
+    pub(crate) spot: Option<Spot>,
     /// The last drive may have it, and does not answer.
     pub(crate) is_away: bool,
 }
@@ -108,6 +110,8 @@ impl Engine {
                 true => drop(state.delete(key, self.host.sim().now())),
                 false => drop(state.remove(key)),
             }
+            let pair = state.pair(key);
+            tries.spot.into_iter().for_each(|spot| self.unreadable(pair, spot, 1));
         }
         Err(Miss::Absent)
     }
@@ -172,6 +176,7 @@ impl Engine {
         attributes: Attributes,
         tries: &mut Tries,
     ) -> Option<Vec<u8>> {
+        tries.spot = Some(spot);
         match self.layout.has_parity() {
             true => self.fetch_or_reconstruct(pair, spot, attributes, tries).await,
             false => self.fetch_copy(pair, spot, attributes, tries).await,

@@ -214,7 +214,7 @@ impl State {
             (is_here, is_newer || is_here && stays(entry.is_hot))
         });
         if is_kept {
-            self.move_item(key.into(), record.value);
+            self.move_item(key, record.value);
         } else if is_here {
             self.remove(key);
             self.stats.evictions += 1;

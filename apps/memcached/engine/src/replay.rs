@@ -66,7 +66,7 @@ impl Replay {
                 if expiry == 0 || expiry > now_s {
                     state.enter(record.key.into(), entry(record, expiry, spot, now_s));
                     if !stays {
-                        state.move_item(record.key.into(), record.value);
+                        state.move_item(record.key, record.value);
                     }
                 }
             }

@@ -39,6 +39,8 @@ pub(crate) struct State {
     /// Bytes of records that wait to be packed, and of chunks on their way.
     pub(crate) unpacked_bytes: u64,
     pub(crate) image_bytes: u64,
+    /// Bytes of the names of items in these chunks.
+    pub(crate) name_bytes: u64,
     clock: VecDeque<(Rc<[u8]>, u64)>,
     /// What removals of all items have left to be freed.
     pub(crate) void: Void,
@@ -56,7 +58,8 @@ pub(crate) fn hash(key: &[u8]) -> u64 {
 
 impl State {
     pub(crate) fn new(logs: Vec<Log>, memory: u64, caches: bool) -> State {
-        let [key_bytes, value_bytes, unpacked_bytes, image_bytes, copies, copies_waiting, copy_key_bytes] = [0; 7];
+        let [key_bytes, value_bytes, unpacked_bytes, image_bytes, name_bytes] = [0; 5];
+        let [copies, copies_waiting, copy_key_bytes] = [0; 3];
         State {
             index: Index::default(),
             small: Small::default(),
@@ -69,6 +72,7 @@ impl State {
             value_bytes,
             unpacked_bytes,
             image_bytes,
+            name_bytes,
             clock: VecDeque::new(),
             void: Void::default(),
             memory,
@@ -98,7 +102,7 @@ impl State {
         let places = (queued + self.clock.len()) as u64 * PLACE_BYTES;
         let copies = self.copies * ENTRY_BYTES + self.copy_key_bytes;
         let items = self.index_bytes() + copies + self.value_bytes;
-        items + self.image_bytes + self.small.waiting_bytes() + places + self.void.bytes()
+        items + self.image_bytes + self.name_bytes + self.small.waiting_bytes() + places + self.void.bytes()
     }
 
     pub(crate) fn is_over_memory(&self) -> bool {
@@ -115,10 +119,17 @@ impl State {
         self.unpacked_bytes + self.small.unpacked_bytes()
     }
 
-    /// Whether as many changes wait as may: their records, or their places, if many are of one key.
+    /// Whether as many changes wait as may: their records, or their places, if many are of one key. If the index takes more than its share,
+    /// all that changes take counts: entries of tiny items take several times the bytes of their records, and leave later.
     pub(crate) fn is_crowded(&self, dirty: u64) -> bool {
         let places: u64 = self.logs.iter().map(|log| log.place_bytes).sum();
-        self.waiting_bytes() >= dirty || places >= dirty
+        let records = self.waiting_bytes();
+        let is_index_over = || self.index_bytes() + self.name_bytes > self.memory.saturating_sub(dirty);
+        let all = || {
+            let count: usize = self.logs.iter().map(|log| log.changes.len()).sum();
+            records + places + self.name_bytes + count as u64 * (ENTRY_BYTES + PLACE_BYTES)
+        };
+        records >= dirty || places >= dirty || is_index_over() && all() >= dirty
     }
 
     /// The item of a key, unless it has expired.
@@ -302,8 +313,10 @@ impl State {
     }
 
     /// An item of a segment that is given up waits to be packed again.
-    pub(crate) fn move_item(&mut self, key: Rc<[u8]>, value: &[u8]) {
-        let pair = self.pair(&key);
+    pub(crate) fn move_item(&mut self, key: &[u8], value: &[u8]) {
+        let pair = self.pair(key);
+        // The key as the index has it takes no more memory.
+        let Some(key) = self.index.get_key_value(key).map(|(own, _)| own.clone()) else { return };
         let Some(entry) = self.index.get_mut(&key) else { return };
         if !entry.is_unpacked {
             entry.is_unpacked = true;

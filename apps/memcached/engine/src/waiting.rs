@@ -90,4 +90,9 @@ impl Chunk {
     pub(crate) fn bytes(&self) -> u64 {
         self.images.iter().map(|image| image.len() as u64).sum()
     }
+
+    /// Bytes of memory of the names of its items.
+    pub(crate) fn name_bytes(&self) -> u64 {
+        size_of_val(&*self.items) as u64
+    }
 }

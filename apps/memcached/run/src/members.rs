@@ -1,4 +1,4 @@
-//! The drives of an engine in simulated time: one for each FTL of each SSD.
+//! The drives of an engine in this process: one for each FTL of each SSD.
 //!
 //! Of two SSDs with several FTLs, one has the even drives and the other their mirrors: the loss of an SSD is the loss of one copy of an item.
 //! The FTLs of a single SSD are mirrors of each other.

@@ -108,8 +108,13 @@ impl Engine {
             }
         }
         let mut state = self.state.borrow_mut();
-        let lost = if tries.is_away { 1 } else { state.drop_bucket(pair, number) };
+        if tries.is_away {
+            state.stats.unreadable += 1;
+            return None;
+        }
+        let lost = state.drop_bucket(pair, number);
         state.stats.unreadable += lost;
+        tries.spot.into_iter().for_each(|spot| self.unreadable(pair, spot, lost));
         None
     }
 
@@ -176,6 +181,7 @@ impl Engine {
             None => {
                 let lost = state.drop_bucket(pair, number);
                 state.stats.unreadable += lost;
+                self.unreadable(pair, spot, lost);
             }
         }
         Ok(())

@@ -132,7 +132,7 @@ impl Rig {
                 // It is written again.
                 if let Some(entry) = self.state.index.get(&name).filter(|entry| entry.spot.is_some()) {
                     let value = entry.value.clone().expect("a value");
-                    self.state.move_item(name, &value);
+                    self.state.move_item(&name, &value);
                 }
             }
             10 => self.give_up_bucket(),
@@ -377,7 +377,7 @@ fn a_bucket_without_room_leaves_no_older_item() {
     assert_eq!(rig.kinds(), [Kind::Put, Kind::Put, Kind::Bucket], "the mask waits");
     rig.state.logs[0].is_open = false;
     // Another item takes the room.
-    rig.state.move_item(key(7), &[7; 200]);
+    rig.state.move_item(&key(7), &[7; 200]);
     rig.give_up_bucket();
     rig.pack_in(1);
     assert_eq!(rig.kinds(), [Kind::Put, Kind::Put, Kind::Bucket, Kind::Put, Kind::Delete]);

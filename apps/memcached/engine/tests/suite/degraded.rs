@@ -453,3 +453,42 @@ fn a_failure_ends_a_rebuild() {
         ran.unwrap();
     }
 }
+
+/// Items that no drive returns are dropped and counted, and the operator hears of the first of each segment.
+#[test]
+fn unreadable_items_are_reported_once_a_segment() {
+    const ITEMS: u32 = 60;
+    for (placement, count) in [(Placement::Copies, 2), (Placement::Parity, 3)] {
+        let all = disks(count);
+        let present: Vec<_> = all.iter().map(Some).collect();
+        let config = Config { placement, ..CONFIG };
+        run_as(&present, "epochs", config, async |engine, _, _| {
+            fill(&engine, 0..ITEMS, 1).await;
+            engine.close().await.unwrap();
+        })
+        .unwrap();
+        let left = run_as(&present, "epochs", config, async |engine, _, _| {
+            let segment = engine.segment_bytes();
+            let log = (segment / 512) as usize..(4 << 20) / 512;
+            all.iter().for_each(|disk| log.clone().for_each(|block| disk.damage(block)));
+            for number in 0..ITEMS {
+                assert_eq!(version(&engine, number).await, None);
+            }
+            let events = engine.take_events();
+            let mut segments: Vec<u64> = Vec::new();
+            for event in &events {
+                let Event::Unreadable { drives, at, dropped: 1 } = event else { panic!("{event:?}") };
+                assert_eq!(*drives, (0..count).collect::<Vec<_>>());
+                segments.push(at / segment);
+            }
+            segments.dedup();
+            assert!(segments.len() == events.len() && (2..ITEMS as usize / 2).contains(&events.len()), "{events:?}");
+            let stats = engine.stats();
+            assert_eq!((stats.unreadable, stats.items), (u64::from(ITEMS), 0));
+            // They can be put again.
+            fill(&engine, 0..ITEMS, 2).await;
+            check(&engine, 0..ITEMS, 2).await;
+        });
+        assert_eq!(left, Ok(Vec::new()));
+    }
+}

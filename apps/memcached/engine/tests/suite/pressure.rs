@@ -177,3 +177,50 @@ fn the_index_keeps_to_its_memory() {
     assert!(stats.evictions > 1_000 && there == 20, "{there} of the last are there: {stats:?}");
     assert!(stats.memory_bytes <= config.memory + config.memory / 5, "{stats:?}");
 }
+
+/// More items than the index has room for, which several clients put, and read now and then. The counters at the time at which they took most
+/// memory.
+fn most_memory(config: Config, (items, len): (u32, usize)) -> Stats {
+    let mut executor = Executor::new();
+    let sim = executor.sim();
+    let drives = drives(&sim, &disks(4));
+    let ran = executor.block_on(async {
+        let engine = open(&sim, &drives, "epochs", config).await.unwrap();
+        let (most, left) = (Rc::new(Cell::new(Stats::default())), Rc::new(Cell::new(4)));
+        for client in 0..4 {
+            let (engine, most, left) = (engine.clone(), most.clone(), left.clone());
+            sim.spawn(async move {
+                for number in (client..items).step_by(4) {
+                    let new = New { flags: 0, expiry: 0, value: value(number, len) };
+                    engine.put(&number.to_le_bytes(), Expect::Any, new).await.unwrap();
+                    if number % 3 == 0 {
+                        engine.get(&(number / 2).to_le_bytes()).await;
+                    }
+                    let now = engine.stats();
+                    if now.memory_bytes > most.get().memory_bytes {
+                        most.set(now);
+                    }
+                }
+                left.set(left.get() - 1);
+            });
+        }
+        while left.get() > 0 {
+            sim.sleep(Span::from_ms(1)).await;
+        }
+        engine.close().await.unwrap();
+        most.get()
+    });
+    ran.unwrap()
+}
+
+/// Changes that are written are in memory twice. Items that reclaim moves are in addition; tiny ones leave without a move.
+#[test]
+fn memory_exceeds_its_limit_by_the_dirty_limit_at_most() {
+    let config = Config { memory: 384 << 10, dirty: 96 << 10, ..SMALL };
+    for placement in [Placement::Copies, Placement::Parity] {
+        for len in [1, 60, 200] {
+            let most = most_memory(Config { placement, ..config }, (8_000, len));
+            assert!(most.memory_bytes <= config.memory + config.dirty, "{placement:?}, {len} bytes: {most:?}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use nandscape_apps_memcached_engine::{Access, Ack, Config, Expect, New, OpenError, Placement};
+use nandscape_apps_memcached_engine::{Access, Ack, Config, Event, Expect, New, OpenError, Placement};
 use nandscape_apps_store::testing::Disk;
 use nandscape_lab_crash::each;
 use nandscape_sim::{Executor, Rng, Seed, Span};
@@ -216,6 +216,7 @@ fn a_spoiled_bucket_is_read_from_the_others() {
             if placement == Placement::Copies {
                 disks[0].spoil(place);
                 assert_eq!((get(b"key").await, engine.stats().unreadable), (None, 1));
+                assert!(matches!(engine.take_events()[..], [Event::Unreadable { dropped: 1, .. }]));
             }
             put(b"key", 2).await;
             disks[if placement == Placement::Copies { 0 } else { 2 }].spoil(place + 4_096);

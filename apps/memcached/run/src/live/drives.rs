@@ -9,10 +9,11 @@ use nandscape_device_media::durable::{Owner, StoreFile};
 use nandscape_drive::{QueueDrive, QueueId};
 use nandscape_lab_run::{Connections, DriveSpec, SsdExport, Target};
 use nandscape_sim::{Executor, Sim};
-use nandscape_transport_reactor::{Connect as _, Counter, Export};
+use nandscape_transport_reactor::{Counter, Export};
 
 use super::remote::Remote;
 use super::serve::{ServeError, other};
+use crate::members::{Member, members};
 
 /// A drive that is served from.
 pub struct ServedDrive {
@@ -32,6 +33,25 @@ pub enum Place {
     Missing(PathBuf),
     /// At another server.
     Remote(Target),
+    /// A further FTL of the drive of this process at another place: its number, and the FTL's namespace.
+    Ftl(usize, u32),
+}
+
+impl Place {
+    /// Drives of this process, in the engine's order, of which each has a number of FTLs. Each FTL is a drive of the engine.
+    pub fn of_ftls(places: Vec<Place>, ftls: usize) -> Vec<Place> {
+        let all = members(places.len(), ftls);
+        let mut first = vec![0; places.len()];
+        let mut places: Vec<Option<Place>> = places.into_iter().map(Some).collect();
+        let place = |(number, Member { ssd, part })| match places[ssd].take() {
+            Some(place) => {
+                first[ssd] = number;
+                place
+            }
+            None => Place::Ftl(first[ssd], part as u32 + 1),
+        };
+        all.into_iter().enumerate().map(place).collect()
+    }
 }
 
 /// What a new drive of this process is called in orders.
@@ -53,13 +73,59 @@ pub(super) struct Drive {
 
 #[derive(Clone)]
 enum Body {
-    Here(Rc<SsdExport>),
+    /// A namespace of a drive of this process.
+    Here(Rc<Here>, u32),
     Elsewhere(Rc<Remote>),
     Missing,
 }
 
+/// A drive of this process. Its FTLs share the admin queue.
+struct Here {
+    export: Rc<SsdExport>,
+    admin: OnceCell<Rc<QueueDrive>>,
+}
+
+impl Here {
+    fn admin(&self, sim: &Sim) -> Result<Rc<QueueDrive>, ServeError> {
+        if let Some(admin) = self.admin.get() {
+            return Ok(admin.clone());
+        }
+        let admin = QueueDrive::new(sim, self.export.ssd().controller(), QueueId::ADMIN, 32);
+        let admin = admin.map_err(|status| other(format!("a drive has no admin queue: {status}")))?;
+        Ok(self.admin.get_or_init(|| admin).clone())
+    }
+}
+
 impl Drive {
-    /// `note` receives why a drive cannot be reached.
+    /// All drives of a server. `note` receives why one cannot be reached.
+    pub(super) fn all(
+        sim: &Sim,
+        served: Vec<ServedDrive>,
+        by: (u64, &Connections),
+        note: &dyn Fn(&str),
+    ) -> Result<Vec<Drive>, ServeError> {
+        let mut drives: Vec<Drive> = Vec::new();
+        for one in served {
+            let drive = match one.place {
+                Place::Ftl(of, nsid) => drives[of].ftl(one.name, nsid),
+                _ => Drive::build(sim, one, by, note)?,
+            };
+            drives.push(drive);
+        }
+        Ok(drives)
+    }
+
+    /// Another FTL of the same drive.
+    fn ftl(&self, name: String, nsid: u32) -> Drive {
+        let body = match &*self.body.borrow() {
+            Body::Here(here, _) => Body::Here(here.clone(), nsid),
+            body => body.clone(),
+        };
+        let (place, own) = (self.place.clone(), self.own.clone());
+        Drive { name, place, body: RefCell::new(body), coming: RefCell::default(), counter: OnceCell::new(), own }
+    }
+
+    /// One of them.
     pub(super) fn build(
         sim: &Sim,
         ServedDrive { name, place }: ServedDrive,
@@ -69,12 +135,16 @@ impl Drive {
         let of_file = |path: PathBuf| Some(path.display().to_string());
         let here = |spec: DriveSpec, file| {
             let built = spec.build_in(sim, seed, file, &());
-            built.map(|export| Body::Here(Rc::new(export))).map_err(other)
+            let here = |export| Here { export: Rc::new(export), admin: OnceCell::new() };
+            built.map(|export| Body::Here(Rc::new(here(export)), 1)).map_err(other)
         };
         let (place, body) = match place {
             Place::Memory(spec) => (None, here(spec, None)?),
             Place::File(spec, path, file) => (of_file(path), here(spec, Some(*file))?),
             Place::Missing(path) => (of_file(path), Body::Missing),
+            Place::Ftl(of, nsid) => {
+                return Err(other(format!("drive {name}: namespace {nsid} of drive {of} cannot be made alone")));
+            }
             Place::Remote(target) => {
                 let body = match Remote::connect(sim, (&name, &target), (seed, own))? {
                     Ok(remote) => Body::Elsewhere(Rc::new(remote)),
@@ -93,7 +163,7 @@ impl Drive {
     /// What a loop serves of it.
     pub(super) fn export(&self) -> Option<Rc<dyn Export>> {
         match &*self.body.borrow() {
-            Body::Here(export) => Some(export.clone()),
+            Body::Here(here, _) => Some(here.export.clone()),
             Body::Elsewhere(remote) => Some(remote.export.clone()),
             Body::Missing => None,
         }
@@ -141,8 +211,14 @@ impl Drive {
         self.body.replace(new.body.into_inner());
     }
 
-    fn here(&self) -> Option<Rc<SsdExport>> {
-        if let Body::Here(export) = &*self.body.borrow() { Some(export.clone()) } else { None }
+    /// The drive of this process at this place, and the namespace of its FTL.
+    fn here(&self) -> Option<(Rc<SsdExport>, u32)> {
+        if let Body::Here(here, nsid) = &*self.body.borrow() { Some((here.export.clone(), *nsid)) } else { None }
+    }
+
+    /// The drive of this process, at the place of its first FTL only.
+    fn whole(&self) -> Option<Rc<SsdExport>> {
+        self.here().filter(|(_, nsid)| *nsid == 1).map(|(export, _)| export)
     }
 
     /// The engine's commands to whatever drive has this place are counted from now on.
@@ -161,26 +237,25 @@ impl Drive {
     /// Its queues, for an engine.
     pub(super) fn given(&self, sim: &Sim) -> Result<Option<Given>, ServeError> {
         let body = self.body.borrow().clone();
-        let export = match &body {
-            Body::Here(export) => export,
+        let (here, nsid) = match &body {
+            Body::Here(here, nsid) => (here, *nsid),
             Body::Elsewhere(remote) => return Ok(Some(self.counted(remote.given(sim)))),
             Body::Missing => return Ok(None),
         };
-        let io = export.connect().map_err(|status| other(format!("a drive has no queue pair: {status}")))?;
-        let admin = QueueDrive::new(sim, export.ssd().controller(), QueueId::ADMIN, 32);
-        let admin = admin.map_err(|status| other(format!("a drive has no admin queue: {status}")))?;
-        Ok(Some(self.counted(Given { io, admin: Some(admin) })))
+        let io =
+            here.export.connect_to(nsid).map_err(|status| other(format!("a drive has no queue pair: {status}")))?;
+        Ok(Some(self.counted(Given { io, admin: Some(here.admin(sim)?) })))
     }
 
     /// Marks its file as that of a member of the store. Why not, if so.
     pub(super) fn join(&self) -> Option<String> {
-        let joined = self.here()?.ssd().join(Owner::Engine);
+        let joined = self.whole()?.ssd().join(Owner::Engine);
         joined.err().map(|error| format!("the file of drive {} takes no mark of a member: {error}", self.name))
     }
 
     /// Turns it off in order, so that a drive in a file starts again at once. One that could not write before has been reported.
     pub(super) fn turn_off(&self, executor: &mut Executor) -> Result<(), ServeError> {
-        let Some(export) = self.here() else { return Ok(()) };
+        let Some(export) = self.whole() else { return Ok(()) };
         let had_failed = export.ssd().store_failure().is_some();
         match export.turn_off(executor) {
             Err(error) if !had_failed => {
@@ -196,7 +271,7 @@ impl Drive {
         if let (Some(place), Some(problem)) = (&*place, self.remote().and_then(|remote| remote.problem())) {
             return Some(format!("{place} is out of reach: {problem}"));
         }
-        let why = |export: Rc<SsdExport>| export.ssd().store_failure().or_else(|| export.read_only());
+        let why = |(export, _): (Rc<SsdExport>, u32)| export.ssd().store_failure().or_else(|| export.read_only());
         match (place.as_ref(), self.here().and_then(why)) {
             (Some(place), Some(why)) => Some(format!("{place} takes no writes: {why}")),
             (Some(place), None) if Target::is_one(place) => Some(format!("it is {place}")),
@@ -223,7 +298,7 @@ pub(super) fn event(drives: &[Drive], event: &Event) -> String {
             with_drive(drives, *drive, text)
         }
         Event::Failed { error, .. } => with_drive(drives, error.drive(), text),
-        Event::Damaged { .. } => text,
+        Event::Damaged { .. } | Event::Unreadable { .. } => text,
     }
 }
 

@@ -144,8 +144,7 @@ fn live(spec: ServeSpec, tell: &(impl Fn(Result<Begun, ServeError>) + Clone + 's
     let executor = Executor::new();
     let sim = executor.sim();
     let (log, own) = (spec.log.clone(), Connections::default());
-    let drives = spec.drives.into_iter().map(|drive| Drive::build(&sim, drive, (spec.seed, &own), &|what| log(what)));
-    let drives: Rc<[Drive]> = drives.collect::<Result<Vec<_>, _>>()?.into();
+    let drives: Rc<[Drive]> = Drive::all(&sim, spec.drives, (spec.seed, &own), &|what| log(what))?.into();
     let (log, failed) = (spec.log.clone(), spec.failed.clone());
     let sockets = Sockets::new(&sim, (spec.most_clients, spec.seed), drives.clone(), (log, failed)).map_err(other)?;
     let sockets = Rc::new(sockets);
