@@ -288,7 +288,7 @@ impl Server {
             }
             [b"detail", b"dump"] => {
                 let counted = self.prefixes.borrow().dump();
-                wire.put_line(&counted);
+                wire.put(&counted);
                 return;
             }
             [b"detail", switch @ (b"on" | b"off")] => {
