@@ -1,4 +1,4 @@
-//! `cargo xtask tools`: external programs that tests run: clients of live drives, a browser for reports, Python for its
+//! `cargo xtask tools`: external programs that tests run: clients of live drives, a memcached, a browser for reports, Python for its
 //! package, and the tools that fetch QEMU and the programs of guests; tests do the fetching. Also the sources of programs whose tests
 //! are run.
 //!
@@ -20,12 +20,16 @@ struct Tool {
     package: &'static str,
 }
 
-const TOOLS: [Tool; 10] = [
+/// Debian's package of a server that it also starts, on port 11211, and starts again when the system boots.
+const MEMCACHED: &str = "memcached";
+
+const TOOLS: [Tool; 11] = [
     Tool { name: "fio", package: "fio" },
     Tool { name: "nbdinfo", package: "libnbd-bin" },
     Tool { name: "nbdcopy", package: "libnbd-bin" },
     Tool { name: "qemu-img", package: "qemu-utils" },
     Tool { name: "memccapable", package: "libmemcached-tools" },
+    Tool { name: "memcached", package: MEMCACHED },
     Tool { name: "chromium", package: "chromium" },
     Tool { name: "dpkg-deb", package: "dpkg" },
     Tool { name: "python3", package: "python3-venv" },
@@ -84,7 +88,7 @@ fn packages(missing: &[&Tool]) -> Vec<&'static str> {
 fn advice(missing: &[&Tool], packages: &[&str]) -> String {
     format!(
         "tools: {} missing, which the tests of live drives and of reports need. On Debian and Ubuntu: sudo apt-get \
-         install {}. Elsewhere: the packages of fio, libnbd, qemu's tools, libmemcached's tools, Perl and Chromium; tests with guests need Debian's \
+         install {}. Elsewhere: the packages of fio, libnbd, qemu's tools, libmemcached's tools, memcached, Perl and Chromium; tests with guests need Debian's \
          apt-get and dpkg-deb",
         names(missing.iter().copied()),
         packages.join(" ")
@@ -92,12 +96,20 @@ fn advice(missing: &[&Tool], packages: &[&str]) -> String {
 }
 
 fn install(packages: &[&str]) -> Vec<Command> {
-    let apt = |words: &[&str]| {
-        let mut command = Command::new("apt-get");
+    let command = |program: &str, words: &[&str]| {
+        let mut command = Command::new(program);
         command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
         command
     };
-    vec![apt(&["update"]), apt(&[&["install", "--yes", "--no-install-recommends"], packages].concat())]
+    let apt = |words: &[&str]| command("apt-get", words);
+    let mut commands =
+        vec![apt(&["update"]), apt(&[&["install", "--yes", "--no-install-recommends"], packages].concat())];
+    if packages.contains(&MEMCACHED) {
+        // The tests start servers with sockets of their own.
+        commands.push(command("service", &[MEMCACHED, "stop"]));
+        commands.push(command("update-rc.d", &[MEMCACHED, "disable"]));
+    }
+    commands
 }
 
 #[cfg(test)]
@@ -118,15 +130,19 @@ mod tests {
         let missing = programs(missing(&folders));
         assert_eq!(
             packages(&missing),
-            ["libnbd-bin", "qemu-utils", "libmemcached-tools", "chromium", "dpkg", "python3-venv", "perl"]
+            ["libnbd-bin", "qemu-utils", "libmemcached-tools", "memcached", "chromium", "dpkg", "python3-venv", "perl"]
         );
         let advice = advice(&missing, &packages(&missing));
         assert!(
-            advice.contains("nbdinfo, nbdcopy, qemu-img, memccapable, chromium, dpkg-deb, python3, prove missing"),
+            advice.contains(
+                "nbdinfo, nbdcopy, qemu-img, memccapable, memcached, chromium, dpkg-deb, python3, prove missing"
+            ),
             "{advice}"
         );
         assert!(
-            advice.contains("apt-get install libnbd-bin qemu-utils libmemcached-tools chromium dpkg python3-venv perl"),
+            advice.contains(
+                "apt-get install libnbd-bin qemu-utils libmemcached-tools memcached chromium dpkg python3-venv perl"
+            ),
             "{advice}"
         );
     }
@@ -136,5 +152,15 @@ mod tests {
         let shown: Vec<String> = install(&["fio", "qemu-utils"]).iter().map(words).collect();
         let install = "DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends fio qemu-utils";
         assert_eq!(shown, ["DEBIAN_FRONTEND=noninteractive apt-get update", install]);
+    }
+
+    #[test]
+    fn a_server_that_its_package_starts_is_stopped_for_good() {
+        let commands = install(&["memcached"]);
+        let programs: Vec<_> = commands.iter().map(Command::get_program).collect();
+        assert_eq!(programs, ["apt-get", "apt-get", "service", "update-rc.d"]);
+        assert!(
+            words(&commands[2]).ends_with(" memcached stop") && words(&commands[3]).ends_with(" memcached disable")
+        );
     }
 }

@@ -13,6 +13,7 @@
 //! | `buffers` | buffers and batches of pages of any length |
 //! | `pair` | a queue pair that counts what completes |
 //! | `data_pointer` | PRPs and SGLs in the memory of a host |
+//! | `memcached` | a client of memcached's protocols, its bytes in pieces |
 //! | `messages` | parsers of messages: NVMe/TCP PDUs, vfio-user, the key-value store's |
 //! | `served` | sessions with a live drive: NBD, NVMe/TCP, vfio-user (Linux) |
 //! | `traces` | trace files |
@@ -29,6 +30,7 @@ mod data_pointer;
 mod entry;
 mod input;
 mod kinds;
+mod memcached;
 mod messages;
 mod pair;
 mod profiles;
@@ -41,6 +43,7 @@ mod traces;
 pub use commands::{command_sets, commands};
 pub use data_pointer::data_pointer;
 pub use input::Input;
+pub use memcached::memcached;
 pub use messages::{kv_message, nvme_tcp_pdu, vfio_user_message};
 pub use profiles::profile;
 #[cfg(target_os = "linux")]
@@ -60,6 +63,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("nvme_tcp_pdu", nvme_tcp_pdu),
     ("vfio_user_message", vfio_user_message),
     ("kv_message", kv_message),
+    ("memcached", memcached),
     ("trace", trace),
     ("profile", profile),
     #[cfg(target_os = "linux")]

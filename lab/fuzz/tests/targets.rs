@@ -60,6 +60,7 @@ targets! {
     nvme_tcp_pdu: 100_000;
     vfio_user_message: 100_000;
     kv_message: 100_000;
+    memcached: 1_000;
     trace: 3_000;
     profile: 1_000;
     nbd: 1_000;

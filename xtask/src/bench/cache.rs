@@ -142,7 +142,7 @@ pub(crate) fn extstore(subject: &Subject) -> Measured {
         command.args(["-u", "root", "-U", "0", "-m", "64", "-t", "1", "-s"]).arg(&socket);
         command.arg("-o").arg(format!("ext_path={}:1G,ext_item_size=512", file.display()));
         let Some(rival) = Cache::start(command, socket.clone())? else {
-            say::line("memcached is not installed; skipped");
+            say::line("memcached, which cargo xtask tools installs, is missing; skipped");
             return Ok(None);
         };
         let of_rival = rival.load(&python, &EXTSTORE)?;

@@ -35,6 +35,7 @@
 //! | `tail_tests` | tests of when a slot is free again |
 //! | `zones_tests` | tests of new contents of a zone, and of what would lose them |
 //! | `memcached` | the text and the meta protocol |
+//! | `testing` | for tests: commands, and the answers of a plain map |
 //!
 //! Left out: sockets, which `apps/memcached/run` has.
 #![forbid(unsafe_code)]
@@ -80,6 +81,7 @@ mod state;
 mod stats;
 #[cfg(test)]
 mod tail_tests;
+pub mod testing;
 mod void;
 mod waiting;
 mod witness;

@@ -14,7 +14,7 @@
 //!
 //! Left out: the binary protocol, which memcached deprecates; UDP; authentication; slabs.
 
-mod base64;
+pub(crate) mod base64;
 mod changes;
 mod counters;
 mod lease;
@@ -34,6 +34,7 @@ use std::task::Poll;
 use nandscape_sim::signal::Signal;
 use nandscape_sim::{Span, Time};
 
+pub(crate) use changes::{Mode, Stored};
 pub use counters::Counters;
 pub use wire::{MOST_LINE, Wire};
 

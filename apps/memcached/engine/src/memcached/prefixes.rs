@@ -1,10 +1,10 @@
 //! `stats detail`: what clients ask for, by the prefixes of their keys, which end before a colon.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-/// The most prefixes that are counted: a client may invent any number.
+/// The most prefixes that are counted, and the most bytes that they have together: a client may invent any number, and asks for all at once.
 const MOST: usize = 1_024;
+const MOST_BYTES: usize = 32 << 10;
 
 /// The counts of a prefix.
 #[derive(Copy, Clone, Default)]
@@ -20,6 +20,8 @@ struct Counts {
 pub(crate) struct Prefixes {
     is_on: bool,
     counts: BTreeMap<Vec<u8>, Counts>,
+    /// Bytes of the prefixes.
+    bytes: usize,
 }
 
 impl Prefixes {
@@ -31,6 +33,7 @@ impl Prefixes {
     /// Forgets what was counted.
     pub(crate) fn reset(&mut self) {
         self.counts.clear();
+        self.bytes = 0;
     }
 
     pub(crate) fn get(&mut self, key: &[u8], is_hit: bool) {
@@ -50,19 +53,19 @@ impl Prefixes {
         let prefix = &key[..end];
         if let Some(counts) = self.counts.get_mut(prefix) {
             change(counts);
-        } else if self.counts.len() < MOST {
+        } else if self.counts.len() < MOST && self.bytes + end <= MOST_BYTES {
+            self.bytes += end;
             change(self.counts.entry(prefix.to_vec()).or_default());
         }
     }
 
     /// `stats detail dump`.
-    pub(crate) fn dump(&self) -> String {
-        let mut text = String::new();
-        for (prefix, Counts { gets, hits, sets, deletes }) in &self.counts {
-            let prefix = String::from_utf8_lossy(prefix);
-            let _ = write!(text, "PREFIX {prefix} get {gets} hit {hits} set {sets} del {deletes}\r\n");
-        }
-        text + "END"
+    pub(crate) fn dump(&self) -> Vec<u8> {
+        let line = |(prefix, Counts { gets, hits, sets, deletes }): (&Vec<u8>, &Counts)| {
+            let counts = format!(" get {gets} hit {hits} set {sets} del {deletes}\r\n");
+            [b"PREFIX ", &prefix[..], counts.as_bytes()].concat()
+        };
+        self.counts.iter().flat_map(line).chain(*b"END\r\n").collect()
     }
 }
 
@@ -80,15 +83,18 @@ mod tests {
         prefixes.get(b"none", true);
         prefixes.set(b":x");
         prefixes.delete(b"a:1");
-        let counted = "PREFIX  get 0 hit 0 set 1 del 0\r\nPREFIX a get 2 hit 1 set 0 del 1\r\nEND";
+        let counted = b"PREFIX  get 0 hit 0 set 1 del 0\r\nPREFIX a get 2 hit 1 set 0 del 1\r\nEND\r\n";
         assert_eq!(prefixes.dump(), counted);
         prefixes.switch(false);
         prefixes.get(b"a:1", true);
         assert_eq!(prefixes.dump(), counted);
         prefixes.switch(true);
         (0..2_000).for_each(|number| prefixes.set(format!("{number}:").as_bytes()));
-        assert_eq!(prefixes.dump().lines().count(), MOST + 1);
+        let lines = |prefixes: &Prefixes| prefixes.dump().split(|byte| *byte == b'\n').count() - 1;
+        assert_eq!(lines(&prefixes), MOST + 1);
         prefixes.reset();
-        assert_eq!(prefixes.dump(), "END");
+        assert_eq!(prefixes.dump(), b"END\r\n");
+        (0..2_000).for_each(|number| prefixes.set(format!("{number:0249}:").as_bytes()));
+        assert_eq!(lines(&prefixes), MOST_BYTES / 249 + 1);
     }
 }

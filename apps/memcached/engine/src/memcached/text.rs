@@ -81,8 +81,9 @@ impl Server {
 
     /// `get` and `gets`, or a part of one.
     async fn retrieve(&self, line: &Line<'_>, with_version: bool, wire: &Wire) -> Then {
-        let (keys, Part { follows, continues }) = (line.words(), line.part());
-        if keys.is_empty() && !follows {
+        let (keys, part) = (line.words(), line.part());
+        // A part may have only spaces.
+        if keys.is_empty() && part == Part::default() {
             wire.put_line("ERROR");
             return Then::GoOn;
         }
@@ -92,7 +93,7 @@ impl Server {
             return Then::GoOn;
         }
         let then = self.values(keys, None, with_version, wire).await;
-        if then == Then::GoOn && !continues {
+        if then == Then::GoOn && !part.continues {
             wire.put_line("END");
         }
         then
@@ -288,7 +289,7 @@ impl Server {
             }
             [b"detail", b"dump"] => {
                 let counted = self.prefixes.borrow().dump();
-                wire.put_line(&counted);
+                wire.put(&counted);
                 return;
             }
             [b"detail", switch @ (b"on" | b"off")] => {

@@ -172,14 +172,18 @@ impl Client {
         assert!(all.is_ok());
     }
 
-    /// What the server answers to a command, the last line of which ends with one of these.
+    /// What the server answers to a command, in this many lines.
     pub(crate) async fn answer(&mut self, lines: usize) -> String {
+        String::from_utf8(self.answer_bytes(lines).await).expect("text")
+    }
+
+    /// The same of values of any bytes.
+    pub(crate) async fn answer_bytes(&mut self, lines: usize) -> Vec<u8> {
         loop {
             self.receive();
             let ends = self.received.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
             if let Some((end, _)) = ends.clone().nth(lines - 1) {
-                let answer: Vec<u8> = self.received.drain(..=end).collect();
-                return String::from_utf8(answer).expect("text");
+                return self.received.drain(..=end).collect();
             }
             assert!(!self.wire.is_ended(), "closed after {:?}", String::from_utf8_lossy(&self.received));
             self.sim.sleep(Span::from_us(20)).await;

@@ -350,6 +350,8 @@ fn a_get_of_any_length_is_served() {
             assert!(line.starts_with("VALUE a 0 1 ") || line == "x\r\n", "{line}");
         }
         assert_eq!(client.ask("mn\r\n", 1).await, "MN\r\n");
+        let spaces = " ".repeat(70_000);
+        assert_eq!(client.ask(&format!("get{spaces}a\r\n"), 3).await, "VALUE a 0 1\r\nx\r\nEND\r\n");
         // One key without an end is no key.
         client.send(format!("get {}\r\n", "k".repeat(70_000)).as_bytes()).await;
         assert_eq!(client.answer(1).await, "CLIENT_ERROR line too long\r\n");
