@@ -12,7 +12,10 @@ use nandscape_sim::units::Bytes;
 use nandscape_sim::{Histogram, Span};
 use serde_json::{Value, json};
 
-use super::{Case, EngineArgs, Names, failure};
+use super::args::EngineArgs;
+use super::cases::Case;
+use super::names::Names;
+use super::{failure, note_events};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Runs;
@@ -152,7 +155,7 @@ fn run_all(args: &EngineArgs) -> Result<(), Failure> {
     for (number, (case, spec)) in cases.into_iter().zip(specs).enumerate() {
         progress.next(case.policy, number);
         let ended = one(words, &spec, trace.as_ref()).map_err(|error| failure(error, case.policy))?;
-        EngineArgs::note_events(&case, ended.left());
+        note_events(&case, ended.left());
         runs.push((case, ended));
     }
     drop(progress);
