@@ -27,6 +27,8 @@ use crate::sim::can_write;
 /// turns as epochs does: drives that are read are in the deterministic window of Predictable Latency Mode, or the log has a reclaim unit handle
 /// for itself (Flexible Data Placement), or its segments lie in zones (ZNS). First the log of each drive is written once.
 ///
+/// With --server, the same loads run on a live server of memcached's protocol, in wall time.
+///
 /// With --over, each drive of the engine is a chain of layers over as many drives as they need, called drive-0, drive-1 and so on. A
 /// drive that fails is done without, and its twin has the items.
 #[derive(Args)]
@@ -55,6 +57,9 @@ Examples:
   nandscape paper engine --policy mixed,gc_control --ycsb b --readers 64 \\
       --read-size 1000 --reads 20000
         YCSB behind memcached's protocol
+  nandscape memcached --listen unix:m.sock
+  nandscape paper engine --server unix:m.sock --ycsb b --items 100000
+        YCSB on a live server of memcached's protocol, in wall time
   nandscape paper engine --over raid1:2 --policy mixed,epochs --reads 20000
         each drive of the engine is a mirror of two
   nandscape paper engine --over block,scheduler=cfq --tenants 4:1,64:12
@@ -147,6 +152,9 @@ pub(crate) struct EngineArgs {
     pub(super) seed: u64,
     #[command(flatten)]
     pub(super) loads: LoadWords,
+    #[cfg(target_os = "linux")]
+    #[command(flatten)]
+    pub(super) server: super::server::ServerWords,
     /// Print the result as JSON
     #[arg(long)]
     pub(super) json: bool,

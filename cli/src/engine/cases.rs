@@ -34,6 +34,20 @@ impl EngineArgs {
         Ok(POLICIES[..ANY_DRIVE].iter().partition(|name| check_needs(name, &over).is_ok()))
     }
 
+    /// The load, on either clock.
+    pub(super) fn load(&self) -> Load {
+        Load {
+            readers: self.readers,
+            read_bytes: self.read_size.0,
+            writers: self.writers,
+            write_bytes: self.write_size.0,
+            reads: self.reads,
+            fill: self.fill,
+            small: self.small_items.map_or(0, |bytes| bytes.0),
+            absent: self.absent,
+        }
+    }
+
     pub(super) fn cases(&self) -> Result<Vec<Case<'_>>, Failure> {
         let mut cases = Vec::new();
         for policy in self.policies()?.0 {
@@ -110,16 +124,7 @@ impl EngineArgs {
                 ..Machine::new(self.cores as usize)
             },
             passes: self.passes,
-            load: Load {
-                readers: self.readers,
-                read_bytes: self.read_size.0,
-                writers: self.writers,
-                write_bytes: self.write_size.0,
-                reads: self.reads,
-                fill: self.fill,
-                small: self.small_items.map_or(0, |bytes| bytes.0),
-                absent: self.absent,
-            },
+            load: self.load(),
             tenants: self.tenants.clone(),
             over,
             seed: self.seed,

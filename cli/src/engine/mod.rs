@@ -1,4 +1,5 @@
-//! `nandscape paper engine`: readers and writers on the storage engine over several drives, in simulated time.
+//! `nandscape paper engine`: readers and writers on the storage engine over several drives, in simulated time, and the same loads on a live
+//! server of memcached's protocol.
 //!
 //! | file | what |
 //! |---|---|
@@ -7,6 +8,7 @@
 //! | `drives` | the drives of an engine |
 //! | `figures`, `names` | what the paper's load gives, and the columns that name a run |
 //! | `loads` | a trace of a cache, and YCSB |
+//! | `server` | all three loads on a live server, in wall time (Linux) |
 
 mod args;
 mod cases;
@@ -14,6 +16,8 @@ mod drives;
 mod figures;
 mod loads;
 mod names;
+#[cfg(target_os = "linux")]
+mod server;
 mod words;
 
 use nandscape_apps_memcached_engine::OpenError;
@@ -57,6 +61,10 @@ fn note_events(case: &Case<'_>, left: &Left) {
 
 pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
     args.check()?;
+    #[cfg(target_os = "linux")]
+    if let Some(server) = &args.server.server {
+        return server::run(args, server);
+    }
     let without = args.policies()?.1;
     if !without.is_empty() {
         output::note(&format!("the layers do not pass what a policy needs, which is left out: {}", without.join(", ")));

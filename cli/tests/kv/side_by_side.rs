@@ -58,12 +58,12 @@ const DIFFERENT: &[(&str, &str, &str)] = &[
 ];
 
 /// memcached, ended when it is dropped.
-struct Reference(Child);
+pub(crate) struct Reference(Child);
 
 impl Reference {
     /// `None` if it is not installed.
     #[expect(clippy::print_stderr, reason = "reports why nothing is tested")]
-    fn start(socket: &Path) -> Option<Reference> {
+    pub(crate) fn start(socket: &Path) -> Option<Reference> {
         let mut command = Command::new("memcached");
         // It asks for a user where root starts it.
         command.args(["-u", "root", "-m", "64", "-s"]).arg(socket).stdin(Stdio::null()).stderr(Stdio::null());
@@ -85,7 +85,7 @@ impl Drop for Reference {
 }
 
 /// A connection as soon as there is one, within a minute.
-fn connect(socket: &Path) -> BufReader<UnixStream> {
+pub(crate) fn connect(socket: &Path) -> BufReader<UnixStream> {
     let pause = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
     let stream = (0..12_000).find_map(|_| {
         let stream = UnixStream::connect(socket).ok();
