@@ -12,7 +12,10 @@ use nandscape_sim::units::Bytes;
 use nandscape_sim::{Histogram, Span};
 use serde_json::{Value, json};
 
-use super::{Case, EngineArgs, Names, failure};
+use super::args::EngineArgs;
+use super::cases::Case;
+use super::names::Names;
+use super::{failure, note_events};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Runs;
@@ -75,6 +78,26 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 impl LoadWords {
+    /// The trace, if one is asked for.
+    pub(super) fn trace(&self) -> Result<Option<CacheTrace>, Failure> {
+        let trace = self.cache_trace.as_deref().map(|path| read(path, self.requests));
+        trace.transpose().map_err(Failure::Input)
+    }
+
+    /// Its pace.
+    pub(super) fn pace(&self) -> Pace {
+        Pace { speed: self.speed, warm_up: self.warm_up, memory: self.memory.0 }
+    }
+
+    /// The workload of YCSB, if one is asked for.
+    pub(super) fn workload(&self) -> Option<&'static str> {
+        self.ycsb.map(|workload| match workload {
+            Ycsb::A => "a",
+            Ycsb::B => "b",
+            Ycsb::C => "c",
+        })
+    }
+
     fn check(&self) -> Result<(), Failure> {
         let wrong = |text: &str| Err(Failure::Input(anyhow::anyhow!("{text}")));
         if self.memory.0 < 1 << 20 || self.memory.0 > 1 << 40 {
@@ -143,8 +166,7 @@ pub(super) fn run(args: &EngineArgs) -> Option<Result<(), Failure>> {
 
 fn run_all(args: &EngineArgs) -> Result<(), Failure> {
     let words = &args.loads;
-    let trace = words.cache_trace.as_deref().map(|path| read(path, words.requests).map(Rc::new));
-    let trace = trace.transpose().map_err(Failure::Input)?;
+    let trace = words.trace()?.map(Rc::new);
     let cases = args.cases()?;
     let specs = cases.iter().map(|case| args.checked(case)).collect::<Result<Vec<_>, _>>()?;
     let progress = Runs::of(cases.len() as u64);
@@ -152,7 +174,7 @@ fn run_all(args: &EngineArgs) -> Result<(), Failure> {
     for (number, (case, spec)) in cases.into_iter().zip(specs).enumerate() {
         progress.next(case.policy, number);
         let ended = one(words, &spec, trace.as_ref()).map_err(|error| failure(error, case.policy))?;
-        EngineArgs::note_events(&case, ended.left());
+        note_events(&case, ended.left());
         runs.push((case, ended));
     }
     drop(progress);
@@ -167,16 +189,10 @@ fn one(
     spec: &Spec,
     trace: Option<&Rc<CacheTrace>>,
 ) -> Result<Ended, nandscape_apps_memcached_run::RunError> {
-    let LoadWords { speed, warm_up, cached, message, .. } = *words;
     if let Some(trace) = trace {
-        let pace = Pace { speed, warm_up, memory: words.memory.0 };
-        return Ok(Ended::Trace(Box::new(run_trace(spec, trace, pace)?)));
+        return Ok(Ended::Trace(Box::new(run_trace(spec, trace, words.pace())?)));
     }
-    let workload = match words.ycsb {
-        Some(Ycsb::B) => "b",
-        Some(Ycsb::C) => "c",
-        Some(Ycsb::A) | None => "a",
-    };
+    let (workload, cached, message) = (words.workload().unwrap_or("a"), words.cached, words.message);
     let clients = Clients { workload, cached, network: words.network.0, message };
     Ok(Ended::Ycsb(Box::new(serve_clients(spec, &clients)?)))
 }

@@ -4,6 +4,7 @@
 
 mod failures;
 mod hostile;
+mod loads;
 mod memcached;
 mod remote;
 mod replace;

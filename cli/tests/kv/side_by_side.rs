@@ -48,6 +48,7 @@ const SAME: &[&str] = &[
 
 /// The version of memcached whose answers the dialogues have: later ones change some.
 const VERSION: &str = "1.6.18";
+const ABSENT: &str = "memcached, which cargo xtask tools installs";
 
 /// Dialogues with the answers of memcached of that version and those here, as the guide lists them.
 const DIFFERENT: &[(&str, &str, &str)] = &[
@@ -62,24 +63,27 @@ const DIFFERENT: &[(&str, &str, &str)] = &[
 ];
 
 /// memcached, ended when it is dropped.
-struct Reference(Child);
+pub(crate) struct Reference(Child);
 
 impl Reference {
-    /// memcached; `None` if it has another version.
+    /// Starts memcached.
+    pub(crate) fn start(socket: &Path) -> Reference {
+        let mut command = Command::new("memcached");
+        // It asks for a user where root starts it.
+        command.args(["-u", "root", "-m", "64", "-s"]).arg(socket).stdin(Stdio::null()).stderr(Stdio::null());
+        Reference(command.spawn().unwrap_or_else(|error| panic!("{ABSENT}: {error}")))
+    }
+
+    /// The same; `None` if it has another version than that of the dialogues.
     #[expect(clippy::print_stderr, reason = "reports why little is tested")]
-    fn start(socket: &Path) -> Option<Reference> {
-        let command = || Command::new("memcached");
-        let printed = command().arg("-V").output();
-        let printed = printed.unwrap_or_else(|error| panic!("memcached, which cargo xtask tools installs: {error}"));
+    fn of_dialogues(socket: &Path) -> Option<Reference> {
+        let printed = Command::new("memcached").arg("-V").output().unwrap_or_else(|error| panic!("{ABSENT}: {error}"));
         let printed = String::from_utf8_lossy(&printed.stdout);
         if printed.trim_end() != format!("memcached {VERSION}") {
             eprintln!("skipped: {}: the dialogues have the answers of {VERSION}", printed.trim_end());
             return None;
         }
-        // It asks for a user where root starts it.
-        let mut command = command();
-        command.args(["-u", "root", "-m", "64", "-s"]).arg(socket).stdin(Stdio::null()).stderr(Stdio::null());
-        Some(Reference(command.spawn().unwrap()))
+        Some(Reference::start(socket))
     }
 }
 
@@ -91,7 +95,7 @@ impl Drop for Reference {
 }
 
 /// A connection as soon as there is one, within a minute.
-fn connect(socket: &Path) -> BufReader<UnixStream> {
+pub(crate) fn connect(socket: &Path) -> BufReader<UnixStream> {
     let pause = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
     let stream = (0..12_000).find_map(|_| {
         let stream = UnixStream::connect(socket).ok();
@@ -119,7 +123,7 @@ fn answers(client: &mut BufReader<UnixStream>, dialogue: &str) -> String {
 fn memcached_answers_the_same_but_for_what_is_listed() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("reference.sock");
-    let reference = Reference::start(&socket);
+    let reference = Reference::of_dialogues(&socket);
     let (server, _) = Server::start(folder.path(), &["--drives", "2"]);
     let mut ours = connect(&folder.path().join("m.sock"));
     let mut theirs = reference.as_ref().map(|_| connect(&socket));

@@ -13,12 +13,13 @@ use nandscape_apps_memcached_engine::{Engine, Expect, New, Stats};
 use nandscape_apps_store::{Costs, Host};
 use nandscape_device_ssd::Ssd;
 use nandscape_host_network::wire::{self as network, on_wire};
-use nandscape_lab_workload::{Chooser, Mix, Operation};
 use nandscape_sim::units::Rate;
 use nandscape_sim::{Executor, Histogram, Rng, Seed, Sim, Span, Time};
 
 use crate::below::Left;
+use crate::draws::Ycsb;
 use crate::simulated::{AROUND_ITEM, RunError, Spec};
+use crate::text;
 
 /// The machines' network, and the load on it. The load of the [`Spec`] is read otherwise here: its readers are the clients, its reads the
 /// operations that are measured, and `read_bytes` the bytes of values; it has no writers.
@@ -73,9 +74,7 @@ struct Run {
     network: [network::Wire; 2],
     /// What messages cost the server, and the clients' machine.
     ends: [Host; 2],
-    mix: Mix,
-    chooser: RefCell<Chooser>,
-    items: u64,
+    ycsb: RefCell<Ycsb>,
     value_bytes: usize,
     left: Cell<u64>,
     /// When the last operation ended.
@@ -84,19 +83,14 @@ struct Run {
     problem: RefCell<Option<RunError>>,
 }
 
-fn key(item: u64) -> String {
-    format!("user{item:016}")
-}
-
 async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> Result<Served, RunError> {
-    let core = Mix::CORE.iter().find(|(name, _, _)| *name == clients.workload);
-    let (_, mix, choice) = core.ok_or_else(|| RunError::Spec(format!("no workload {}", clients.workload)))?;
     let load = spec.load;
     let cpu = spec.machine.cpu(sim);
     let host = Host::new(sim, cpu.clone(), spec.machine.costs);
     let members = spec.members_on(sim, ssds).await?;
-    let room = spec.member_bytes(&members) * (spec.members() / 2) / 100 * load.fill;
-    let items = (room / (load.read_bytes + AROUND_ITEM)).max(1);
+    let items = load.items_in(spec.member_bytes(&members) * (spec.members() / 2));
+    let value_bytes = load.read_bytes as usize;
+    let ycsb = Ycsb::new(clients.workload, items, value_bytes).map_err(RunError::Spec)?;
     let memory = items * (INDEX + load.read_bytes * clients.cached / 100);
     let engine = spec.engine_on((&host, &members), memory, true).await?;
     let most = engine.item_limit() as u64 - AROUND_ITEM;
@@ -113,10 +107,8 @@ async fn run_on(spec: &Spec, clients: &Clients, sim: &Sim, ssds: &[Rc<Ssd>]) -> 
         sim: sim.clone(),
         network: [(); 2].map(|()| network::Wire::new(Rate::new(clients.network, Span::from_s(1)))),
         ends: [message(cpu), message(spec.machine.cpu(sim))],
-        mix: *mix,
-        chooser: RefCell::new(Chooser::new(*choice)),
-        items,
-        value_bytes: load.read_bytes as usize,
+        ycsb: RefCell::new(ycsb),
+        value_bytes,
         left: Cell::new(load.reads),
         ended: Cell::new(sim.now()),
         operations: RefCell::new(Histogram::new()),
@@ -143,16 +135,11 @@ async fn prepare(engine: &Engine, items: u64, bytes: u64, written_bytes: u64, mu
     let mut next = 0;
     while next < items || engine.stats().written_bytes < written_bytes {
         let item = if next < items { next } else { rng.below(items) };
-        let new = New { flags: 0, expiry: 0, value: value(item, bytes as usize).into() };
-        engine.put(key(item).as_bytes(), Expect::Any, new).await?;
+        let new = New { flags: 0, expiry: 0, value: Ycsb::value(item, bytes as usize).into() };
+        engine.put(Ycsb::key(item).as_bytes(), Expect::Any, new).await?;
         next += 1;
     }
     engine.flush().await.map_err(RunError::Stopped)
-}
-
-/// The value of an item: letters, none of which ends a line.
-fn value(item: u64, bytes: usize) -> Vec<u8> {
-    vec![b'a' + (item % 26) as u8; bytes]
 }
 
 impl Run {
@@ -161,12 +148,13 @@ impl Run {
         let wire = Wire::new(&sim, &Rc::default());
         self.server.serve(&wire);
         while self.left.get() > 0 {
-            let item = self.chooser.borrow_mut().next(&mut rng, self.items, self.items);
-            let is_read = self.mix.draw(&mut rng) == Operation::Read;
+            let drawn = self.ycsb.borrow_mut().next(&mut rng);
+            let request = self.ycsb.borrow().request(drawn);
             let begun = sim.now();
-            let answer = self.ask(&wire, &self.request(item, is_read)).await;
-            if answer != self.expected(item, is_read) {
-                self.problem.borrow_mut().get_or_insert(RunError::lost(&self.engine, item));
+            let answer = self.ask(&wire, &request).await;
+            let answer = text::answer(&answer, self.value_bytes);
+            if !answer.is_ok_and(|answer| answer.is_some_and(|answer| self.ycsb.borrow().is_right(drawn, &answer))) {
+                self.problem.borrow_mut().get_or_insert(RunError::lost(&self.engine, drawn.item));
                 return;
             }
             if self.left.get() > 0 {
@@ -175,23 +163,6 @@ impl Run {
                 self.operations.borrow_mut().record(sim.now() - begun);
             }
         }
-    }
-
-    fn request(&self, item: u64, is_read: bool) -> Vec<u8> {
-        let key = key(item);
-        if is_read {
-            return format!("get {key}\r\n").into_bytes();
-        }
-        let head = format!("set {key} 0 0 {}\r\n", self.value_bytes);
-        [head.as_bytes(), &value(item, self.value_bytes), b"\r\n"].concat()
-    }
-
-    fn expected(&self, item: u64, is_read: bool) -> Vec<u8> {
-        if !is_read {
-            return b"STORED\r\n".to_vec();
-        }
-        let head = format!("VALUE {} 0 {}\r\n", key(item), self.value_bytes);
-        [head.as_bytes(), &value(item, self.value_bytes), b"\r\nEND\r\n"].concat()
     }
 
     /// Passes a message of `bytes` over a wire.
@@ -207,7 +178,7 @@ impl Run {
         server.operation().await;
         wire.received(request);
         let mut answer = Vec::new();
-        while !ends(&answer) && !wire.is_ended() {
+        while text::answer(&answer, self.value_bytes).is_ok_and(|answer| answer.is_none()) && !wire.is_ended() {
             wire.answer().await;
             let taken: Result<usize, std::convert::Infallible> = wire.send(|bytes| {
                 answer.extend_from_slice(bytes);
@@ -219,14 +190,6 @@ impl Run {
         self.pass(&self.network[1], answer.len()).await;
         clients.operation().await;
         answer
-    }
-}
-
-/// Whether an answer is whole: an error is a line, too.
-fn ends(answer: &[u8]) -> bool {
-    match answer.starts_with(b"VALUE ") {
-        true => answer.ends_with(b"\r\nEND\r\n"),
-        false => answer.ends_with(b"\r\n"),
     }
 }
 

@@ -20,6 +20,7 @@ use nandscape_wire_nvme::vendor::Attributes;
 
 use crate::below::Left;
 use crate::blocks;
+use crate::draws::Wanted;
 use crate::measured::{Begun, Measured};
 use crate::turns::Turns;
 
@@ -42,6 +43,18 @@ pub struct Load {
     pub small: u64,
     /// Reads of keys without an item, in percent of all.
     pub absent: u64,
+}
+
+impl Load {
+    /// Items of readers in a room of so many bytes.
+    pub(crate) fn items_in(&self, room: u64) -> u64 {
+        (room / 100 * self.fill / (self.read_bytes + AROUND_ITEM)).max(1)
+    }
+
+    /// Items that writers put in turn there.
+    pub(crate) fn written_in(&self, room: u64) -> u64 {
+        (room / WRITTEN_SHARE / (self.write_bytes + AROUND_ITEM)).max(1)
+    }
 }
 
 /// Readers of one tenant, whose reads at drives carry its number, counted from 1, and a class.
@@ -300,8 +313,7 @@ impl Run {
         }
         // The same items whatever the replicas: a store without mirrors, or with parity, has more room.
         let log = engine.stats().log_bytes / spec.data_drives() * (spec.members() / 2);
-        let items = (log / 100 * load.fill / (load.read_bytes + AROUND_ITEM)).max(1);
-        let written = (log / WRITTEN_SHARE / (load.write_bytes + AROUND_ITEM)).max(1);
+        let (items, written) = (load.items_in(log), load.written_in(log));
         let [put_bytes, left] = [0, load.reads].map(Cell::new);
         let (reads, misses, tenants, problem, values) = Default::default();
         Ok(Run { engine, load, items, written, put_bytes, left, reads, misses, tenants, problem, values })
@@ -378,13 +390,15 @@ impl Run {
 
     async fn read(self: Rc<Self>, mut rng: Rng, sim: Sim, tenant: usize, attributes: Attributes) {
         while self.left.get() > 0 {
-            if self.load.absent > 0 && rng.below(100) < self.load.absent {
-                let (key, begun) = ((self.items + rng.below(self.items)).to_le_bytes(), sim.now());
-                self.engine.get_as(&key, attributes).await;
-                self.misses.borrow_mut().record(sim.now() - begun);
-                continue;
-            }
-            let item = rng.below(self.items);
+            let item = match self.load.wants(&mut rng, self.items) {
+                Wanted::Item(item) => item,
+                Wanted::Absent(key) => {
+                    let begun = sim.now();
+                    self.engine.get_as(&key.to_le_bytes(), attributes).await;
+                    self.misses.borrow_mut().record(sim.now() - begun);
+                    continue;
+                }
+            };
             let key = item.to_le_bytes();
             if self.engine.is_in_memory(&key) {
                 // What waits for its drives is no read; a reader that finds nothing else lets the others go on.
@@ -419,6 +433,6 @@ fn value(bytes: u64, mark: u64) -> Rc<[u8]> {
     std::iter::repeat_n(mark as u8, bytes as usize).collect()
 }
 
-fn large(number: u64) -> Vec<u8> {
+pub(crate) fn large(number: u64) -> Vec<u8> {
     format!("large{number}").into_bytes()
 }

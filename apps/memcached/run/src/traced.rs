@@ -29,6 +29,43 @@ pub struct Pace {
     pub memory: u64,
 }
 
+impl Pace {
+    /// Checks that items of a trace expire at this pace.
+    pub(crate) fn check(&self, trace: &CacheTrace) -> Result<(), String> {
+        let shortest = trace.requests.iter().map(|request| request.ttl_s).filter(|ttl_s| *ttl_s > 0).min();
+        match shortest.filter(|shortest| f64::from(*shortest) < self.speed) {
+            None => Ok(()),
+            Some(shortest) => Err(format!(
+                "--speed {}: items expire in whole seconds, and one lives {shortest} s; {shortest} or less is valid",
+                self.speed
+            )),
+        }
+    }
+
+    /// Requests that fill the cache, in whole seconds, and the second in which the measurement begins.
+    pub(crate) fn warm_up(&self, trace: &CacheTrace) -> (usize, u32) {
+        let nearly = (trace.requests.len() as u64 * self.warm_up.min(99) / 100) as usize;
+        let from_s = trace.requests.get(nearly).map_or(0, |request| request.at_s);
+        (trace.requests.partition_point(|request| request.at_s < from_s), from_s)
+    }
+
+    /// Requests with their times: those of a second are spread over it.
+    pub(crate) fn arrivals<'a>(&self, requests: &'a [Request]) -> impl Iterator<Item = (Span, Request)> + use<'a> {
+        let speed = self.speed;
+        requests.chunk_by(|one, other| one.at_s == other.at_s).flat_map(move |second| {
+            second.iter().enumerate().map(move |(place, request)| {
+                let at_s = f64::from(request.at_s) + place as f64 / second.len() as f64;
+                (Span::from_ns((at_s / speed * 1e9) as u64), *request)
+            })
+        })
+    }
+
+    /// Seconds that the item of a request lives: as long as in the trace, whose seconds pass faster here.
+    pub(crate) fn lives_s(&self, request: &Request) -> u64 {
+        (f64::from(request.ttl_s) / self.speed).ceil() as u64
+    }
+}
+
 /// What came of it.
 #[derive(Clone)]
 pub struct Traced {
@@ -84,7 +121,7 @@ pub fn run_trace(spec: &Spec, trace: &Rc<CacheTrace>, pace: Pace) -> Result<Trac
 struct Run {
     engine: Rc<Engine>,
     sim: Sim,
-    speed: f64,
+    pace: Pace,
     hits: RefCell<Histogram>,
     misses: RefCell<Histogram>,
     changes: RefCell<Histogram>,
@@ -101,25 +138,14 @@ async fn run_on(
     sim: Sim,
     ssds: &[Rc<Ssd>],
 ) -> Result<Traced, RunError> {
-    let shortest = trace.requests.iter().map(|request| request.ttl_s).filter(|ttl_s| *ttl_s > 0).min();
-    if let Some(shortest) = shortest.filter(|shortest| f64::from(*shortest) < pace.speed) {
-        let speed = pace.speed;
-        let problem = format!(
-            "--speed {speed}: items expire in whole seconds, and one lives {shortest} s; {shortest} or less is valid"
-        );
-        return Err(RunError::Spec(problem));
-    }
+    pace.check(&trace).map_err(RunError::Spec)?;
     let host = Host::new(&sim, spec.machine.cpu(&sim), spec.machine.costs);
     let members = spec.members_on(&sim, ssds).await?;
     let engine = spec.engine_on((&host, &members), pace.memory, true).await?;
     let (hits, misses, changes, problem) = Default::default();
     let [put_bytes, too_large, under_way] = [0; 3].map(Cell::new);
-    let speed = pace.speed;
-    let run = Rc::new(Run { engine, sim, speed, hits, misses, changes, put_bytes, too_large, under_way, problem });
-    // Whole seconds.
-    let nearly = (trace.requests.len() as u64 * pace.warm_up.min(99) / 100) as usize;
-    let from_s = trace.requests.get(nearly).map_or(0, |request| request.at_s);
-    let first = trace.requests.partition_point(|request| request.at_s < from_s);
+    let run = Rc::new(Run { engine, sim, pace, hits, misses, changes, put_bytes, too_large, under_way, problem });
+    let (first, from_s) = pace.warm_up(&trace);
     let begun = run.sim.now();
     run.play(&trace.requests[..first], begun).await?;
     let (before, put_before) = (run.engine.stats(), run.put_bytes.get());
@@ -146,16 +172,13 @@ async fn run_on(
 impl Run {
     /// Has requests arrive at their times, and waits until all have ended.
     async fn play(self: &Rc<Self>, requests: &[Request], begun: Time) -> Result<(), RunError> {
-        for second in requests.chunk_by(|one, other| one.at_s == other.at_s) {
-            for (place, request) in second.iter().enumerate() {
-                let at_s = f64::from(request.at_s) + place as f64 / second.len() as f64;
-                self.sim.sleep_until(begun + Span::from_ns((at_s / self.speed * 1e9) as u64)).await;
-                self.under_way.set(self.under_way.get() + 1);
-                self.sim.spawn(self.clone().serve(*request));
-            }
+        for (at, request) in self.pace.arrivals(requests) {
+            self.sim.sleep_until(begun + at).await;
             if self.problem.borrow().is_some() {
                 break;
             }
+            self.under_way.set(self.under_way.get() + 1);
+            self.sim.spawn(self.clone().serve(request));
         }
         while self.under_way.get() > 0 {
             self.sim.sleep(Span::from_us(100)).await;
@@ -199,9 +222,7 @@ impl Run {
         if key.len() + request.value_bytes as usize > self.engine.item_limit() {
             return self.changed(begun, Err(Refused::TooLarge));
         }
-        // An item lives as long as in the trace, whose seconds pass faster here.
-        let lives_s = (f64::from(request.ttl_s) / self.speed).ceil() as u64;
-        let expiry = if request.ttl_s == 0 { 0 } else { self.engine.now_s() + lives_s };
+        let expiry = if request.ttl_s == 0 { 0 } else { self.engine.now_s() + self.pace.lives_s(&request) };
         let value: Rc<[u8]> = std::iter::repeat_n(request.key as u8, request.value_bytes as usize).collect();
         let put = self.engine.put(key, expect, New { flags: 0, expiry, value }).await.map(drop);
         if put.is_ok() {
