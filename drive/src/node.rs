@@ -47,7 +47,7 @@ pub struct Refused {
 
 /// See the file.
 pub trait Node {
-    /// The properties of the drive. It may grow while it is used.
+    /// The properties of the drive. They do not change while it is used.
     fn info(&self) -> DriveInfo;
 
     /// A new connection for one user.
