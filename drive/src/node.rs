@@ -1,5 +1,5 @@
 //! A namespace that users connect to: a drive of a simulation, a drive behind a socket, a layer over others. A
-//! [`Drive`] is the data path; a node hands out such paths, each with its own queue pair down to the flash.
+//! [`Drive`] is the data path; a node hands out such paths. Where nothing below is shared, each has its own queue pair down to the flash.
 //!
 //! A layer that needs more of the nodes below than commands requests a *view*, by type. If a node lacks that view,
 //! the layer works without it or reports why it cannot.

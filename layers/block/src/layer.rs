@@ -39,7 +39,7 @@ impl Layer for BlockOver {
         "block"
     }
 
-    fn keeps_from_chunks(&self) -> Option<&'static str> {
+    fn bars_flash_commands(&self) -> Option<&'static str> {
         None
     }
 

@@ -41,7 +41,7 @@ impl Layer for CacheLayer {
         "cache"
     }
 
-    fn keeps_from_chunks(&self) -> Option<&'static str> {
+    fn bars_flash_commands(&self) -> Option<&'static str> {
         Some("it keeps pages, and commands on chunks name blocks in lists")
     }
 
