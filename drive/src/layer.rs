@@ -32,8 +32,8 @@ pub trait Layer: Any + Debug + Send + Sync {
         false
     }
 
-    /// Why no command on the chunks of an open-channel drive passes it; `None` of one that passes all of them.
-    fn keeps_from_chunks(&self) -> Option<&'static str> {
+    /// Why no command on the chunks or zones of a drive passes it; `None` of a layer that passes all of them.
+    fn bars_flash_commands(&self) -> Option<&'static str> {
         Some("it takes commands on blocks")
     }
 

@@ -9,6 +9,7 @@
 //! | `drive` | the `Drive` trait |
 //! | `command` | checked commands to drives that are not controllers |
 //! | `node` | the `Node` trait: what users connect to |
+//! | `foresight` | the view of nodes that know how long a read would take |
 //! | `layer` | the traits of layers over nodes, and of their reports |
 //! | `opening` | how a layer is opened: states, progress |
 //! | `offers` | the commands and fields that a drive takes or a layer passes |
@@ -45,6 +46,7 @@ pub mod conformance;
 pub mod controller;
 pub mod drive;
 pub mod flash;
+pub mod foresight;
 pub mod guest_queues;
 pub mod io;
 pub mod issuer;
@@ -70,6 +72,7 @@ pub use block_sizes::BlockSizes;
 pub use breakdown::{Breakdown, Stage};
 pub use controller::{Controller, QueueId};
 pub use drive::{Drive, DriveInfo};
+pub use foresight::{Expected, Foresight};
 pub use io::{CommandRef, Completion, Io, Token};
 pub use issuer::Issuer;
 pub use latency::{Latency, percentile, requests_needed};

@@ -1,5 +1,5 @@
 //! A namespace that users connect to: a drive of a simulation, a drive behind a socket, a layer over others. A
-//! [`Drive`] is the data path; a node hands out such paths, each with its own queue pair down to the flash.
+//! [`Drive`] is the data path; a node hands out such paths. Where nothing below is shared, each has its own queue pair down to the flash.
 //!
 //! A layer that needs more of the nodes below than commands requests a *view*, by type. If a node lacks that view,
 //! the layer works without it or reports why it cannot.
@@ -47,7 +47,7 @@ pub struct Refused {
 
 /// See the file.
 pub trait Node {
-    /// The properties of the drive. It may grow while it is used.
+    /// The properties of the drive. They do not change while it is used.
     fn info(&self) -> DriveInfo;
 
     /// A new connection for one user.

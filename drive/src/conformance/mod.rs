@@ -39,7 +39,7 @@ pub use host::{Ended, Host};
 pub use model::Deallocation;
 pub use overlap::overlap;
 pub use repeat::{repeat, spurious_polls};
-pub use tokens::{dropped_drive, once_each, power_cut};
+pub use tokens::{CUTS, dropped_drive, once_each, power_cut};
 
 /// A drive to be checked. It is new: no block was ever written, and all read as zeros.
 pub struct Subject {
@@ -71,7 +71,7 @@ pub fn all(make: Make<'_>, seed: u64) -> Result<(), String> {
     data(make, &load, seed)?;
     overlap(make, seed)?;
     once_each(make, seed)?;
-    power_cut(make, seed)?;
+    power_cut(make, CUTS, seed)?;
     dropped_drive(make, seed)?;
     repeat(make, &load, seed)?;
     spurious_polls(make, &load, seed)

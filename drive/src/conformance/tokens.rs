@@ -11,8 +11,8 @@ use crate::mem::HostMem;
 
 /// More commands than any queue between a host and a drive holds.
 const FLOOD: usize = 3_000;
-/// Power cuts of a check, at different times.
-const CUTS: u64 = 24;
+/// The ordinary number of power cuts.
+pub const CUTS: u64 = 24;
 
 /// An arbitrary command.
 fn any(info: &DriveInfo, rng: &mut Rng) -> (SubmissionEntry, HostMem) {
@@ -56,12 +56,12 @@ pub fn once_each(make: Make<'_>, seed: u64) -> Result<(), String> {
     })
 }
 
-/// Cuts power while commands are outstanding: they do not complete.
+/// Cuts power while commands are outstanding, `cuts` times at different times: they do not complete.
 ///
 /// # Errors
 /// The drive's fault.
-pub fn power_cut(make: Make<'_>, seed: u64) -> Result<(), String> {
-    for cut in 0..CUTS {
+pub fn power_cut(make: Make<'_>, cuts: u64, seed: u64) -> Result<(), String> {
+    for cut in 0..cuts {
         let mut rng = Seed::new(seed).child("power_cut").nth(cut).rng();
         // From the fetch of the first command to background work after the last; uniform in the logarithm.
         let after = Span::from_ns(1 << rng.below(25) | rng.below(1 << 24) >> rng.below(24));

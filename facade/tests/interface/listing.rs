@@ -1,7 +1,7 @@
 //! The public interface as lines of paths, compared with the listing in the repository.
 //!
-//! A line is a path of an item, or of a public field, variant, method or constant of one. Types and signatures are left out: the
-//! compiler finds changes of those in the examples and tests of the facade.
+//! A line is a path of an item, or of a public field, variant, method or constant of one, with its type or signature as the source has it.
+//! Left out: derived and implemented traits, and what private types in a signature consist of.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -52,9 +52,9 @@ fn list_use(sources: &Sources, prefix: &str, from: &mut Vec<String>, tree: &UseT
 
 fn enter(sources: &Sources, prefix: &str, from: &[String], name: &str, told: &str, lines: &mut BTreeSet<String>) {
     let path = format!("{prefix}::{told}");
-    let members = sources.members(from, name);
+    let (signature, members) = sources.described(from, name);
     lines.extend(members.into_iter().map(|member| format!("{path}::{member}")));
-    lines.insert(path);
+    lines.insert(path + &signature);
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use syn::{Fields, ImplItem, Item, TraitItem, Type, UseTree, Visibility};
+use syn::{Fields, ImplItem, Item, Type, UseTree, Visibility};
+
+use crate::signature;
 
 /// A module: its items, and the files that its child modules are in.
 struct Module {
@@ -15,7 +17,7 @@ struct Module {
     folder: PathBuf,
 }
 
-/// Names of public methods and constants, by type.
+/// Public methods and constants with their signatures, by type.
 type Inherent = BTreeMap<String, BTreeSet<String>>;
 
 /// See the file.
@@ -136,10 +138,10 @@ impl Sources {
         at
     }
 
-    /// The public members of an item: fields, variants, methods and constants. An item of another workspace, and one that a macro
-    /// makes, has none here.
-    pub(crate) fn members(&self, from: &[String], name: &str) -> BTreeSet<String> {
-        let Some((of, item)) = self.find(from, name, 0) else { return BTreeSet::new() };
+    /// The signature of an item, and its public members with theirs: fields, variants, methods and constants. An item of another workspace,
+    /// and one that a macro makes, has none here.
+    pub(crate) fn described(&self, from: &[String], name: &str) -> (String, BTreeSet<String>) {
+        let Some((of, item)) = self.find(from, name, 0) else { return Default::default() };
         let mut members = match &item {
             Item::Struct(item) => fields(&item.fields, true),
             Item::Enum(item) => item
@@ -151,7 +153,7 @@ impl Sources {
                     of_variant.chain([variant.ident.to_string()]).collect::<Vec<_>>()
                 })
                 .collect(),
-            Item::Trait(item) => item.items.iter().filter_map(of_trait).collect(),
+            Item::Trait(item) => item.items.iter().filter_map(signature::of_trait).collect(),
             _ => BTreeSet::new(),
         };
         if matches!(item, Item::Struct(_) | Item::Enum(_)) {
@@ -159,7 +161,7 @@ impl Sources {
                 self.inherent(&of).get(&name_of(&item).expect("a type has a name")).cloned().unwrap_or_default(),
             );
         }
-        members
+        (signature::of_item(&item), members)
     }
 
     /// The public methods and constants of the types of a crate.
@@ -185,18 +187,9 @@ fn items(file: &Path) -> Option<Vec<Item>> {
 fn fields(fields: &Fields, of_struct: bool) -> BTreeSet<String> {
     let named = |(index, field): (usize, &syn::Field)| {
         let name = field.ident.as_ref().map_or_else(|| index.to_string(), ToString::to_string);
-        (!of_struct || is_public(&field.vis)).then_some(name)
+        (!of_struct || is_public(&field.vis)).then(|| format!("{name}: {}", signature::text(&field.ty)))
     };
     fields.iter().enumerate().filter_map(named).collect()
-}
-
-fn of_trait(item: &TraitItem) -> Option<String> {
-    Some(match item {
-        TraitItem::Const(item) => item.ident.to_string(),
-        TraitItem::Fn(item) => item.sig.ident.to_string(),
-        TraitItem::Type(item) => item.ident.to_string(),
-        _ => return None,
-    })
 }
 
 /// Enters the inherent blocks of all files below a folder.
@@ -219,8 +212,8 @@ fn collect_items(items: &[Item], found: &mut BTreeMap<String, BTreeSet<String>>)
                 let Type::Path(of) = &*block.self_ty else { continue };
                 let Some(of) = of.path.segments.last() else { continue };
                 let members = block.items.iter().filter_map(|item| match item {
-                    ImplItem::Const(item) if is_public(&item.vis) => Some(item.ident.to_string()),
-                    ImplItem::Fn(item) if is_public(&item.vis) => Some(item.sig.ident.to_string()),
+                    ImplItem::Const(item) if is_public(&item.vis) => Some(signature::of_const(&item.ident, &item.ty)),
+                    ImplItem::Fn(item) if is_public(&item.vis) => Some(signature::of_method(&item.sig)),
                     _ => None,
                 });
                 found.entry(of.ident.to_string()).or_default().extend(members);

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use nandscape_drive::io::Sink;
-use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Io, Token};
+use nandscape_drive::{CommandRef, Completion, Drive, DriveInfo, Expected, Foresight, Io, Token};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Span, Time};
 use nandscape_wire_nvme::vendor::{BUSY, PREDICT_ONLY};
@@ -473,6 +473,13 @@ impl Sink for BlockLayer {
 
     fn is_stopped(&self) -> bool {
         self.sim.is_stopped()
+    }
+}
+
+impl Foresight for BlockLayer {
+    fn expected(&self, slba: u64, blocks: u32) -> Option<Expected> {
+        let Prediction { latency, wait, .. } = self.predict(slba, blocks)?;
+        Some(Expected { latency, wait })
     }
 }
 

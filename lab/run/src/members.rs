@@ -67,7 +67,7 @@ impl MemberLayers {
     /// # Errors
     /// As [`MemberLayers::check_orders`].
     pub fn check_zones(&self) -> Result<(), String> {
-        let ends = |one: &Named| one.layer.keeps_from_chunks().is_some();
+        let ends = |one: &Named| one.layer.bars_flash_commands().is_some();
         self.check_each(ends, |name| format!("layer {name} passes no commands of zones; block is valid"))
     }
 

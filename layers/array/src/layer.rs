@@ -59,7 +59,7 @@ impl Layer for ArrayLayer {
         "array"
     }
 
-    fn keeps_from_chunks(&self) -> Option<&'static str> {
+    fn bars_flash_commands(&self) -> Option<&'static str> {
         Some("it places blocks on several drives")
     }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use nandscape_drive::layer::{Layer, LayerNode, LayerReport, full_key, only};
-use nandscape_drive::{Drive, DriveInfo, Node, Offers, Opening, Refused, Role, Use, node};
+use nandscape_drive::{Drive, DriveInfo, Node, Offers, Opening, Refused, Role, Use, foresight, node};
 use nandscape_host_block::{BlockLayer, Config, PredictorKind};
 
 use crate::managed::ManagedView;
@@ -39,7 +39,7 @@ impl Layer for BlockOver {
         "block"
     }
 
-    fn keeps_from_chunks(&self) -> Option<&'static str> {
+    fn bars_flash_commands(&self) -> Option<&'static str> {
         None
     }
 
@@ -91,7 +91,8 @@ impl Node for BlockNode {
     }
 
     fn view(&self, of: TypeId) -> Option<Rc<dyn Any>> {
-        (of == TypeId::of::<BlockLayer>()).then(|| self.layer.clone() as Rc<dyn Any>)
+        let layer = || self.layer.clone() as Rc<dyn Any>;
+        (of == TypeId::of::<BlockLayer>()).then(layer).or_else(|| foresight::view(of, &self.layer))
     }
 }
 

@@ -10,8 +10,10 @@ use std::rc::{Rc, Weak};
 
 use nandscape_drive::command::{Command, Extent};
 use nandscape_drive::io::Sink;
-use nandscape_drive::{Breakdown, CommandRef, Completion, Drive, DriveInfo, HostMem, Io, Issuer, Token};
-use nandscape_host_block::{Accuracy, BlockLayer, Busy, Request};
+use nandscape_drive::{
+    Breakdown, CommandRef, Completion, Drive, DriveInfo, Expected, Foresight, HostMem, Io, Issuer, Token,
+};
+use nandscape_host_block::{Accuracy, Busy, Request};
 use nandscape_sim::slots::{Key, Slots};
 use nandscape_sim::{Sim, Span};
 use nandscape_wire_nvme::vendor::{BUSY, FAST_FAIL, PREDICT_ONLY};
@@ -51,8 +53,8 @@ pub struct Cache {
     sim: Sim,
     config: Config,
     below: Rc<dyn Drive>,
-    /// The block layer that `below` belongs to.
-    layer: Option<Rc<BlockLayer>>,
+    /// What predicts the reads of missing pages.
+    foresight: Option<Rc<dyn Foresight>>,
     form: Form,
     /// Of reads of blocks that cannot be read as pages.
     issuer: Issuer,
@@ -85,8 +87,8 @@ struct Reading {
 }
 
 impl Cache {
-    /// An empty cache over a drive. `layer` is the block layer that the drive is a connection of: it predicts the reads of missing pages.
-    /// Without one, deadlines are passed on, and the drive below may reject.
+    /// An empty cache over a drive. `foresight` is that of the node below: it predicts the reads of missing pages. Without it, deadlines are
+    /// passed on, and the drive below may reject.
     ///
     /// # Errors
     /// When the drive's blocks do not fit into pages.
@@ -94,7 +96,7 @@ impl Cache {
         sim: &Sim,
         config: Config,
         below: Rc<dyn Drive>,
-        layer: Option<Rc<BlockLayer>>,
+        foresight: Option<Rc<dyn Foresight>>,
     ) -> Result<Rc<Cache>, CacheError> {
         let info = below.info();
         let lba_bytes = u64::from(info.lba_bytes);
@@ -116,7 +118,7 @@ impl Cache {
             sim: sim.clone(),
             config,
             below,
-            layer,
+            foresight,
             form: Form { blocks: info.blocks, lba_bytes },
             issuer: Issuer::new(sim),
             pages: RefCell::new(pages),
@@ -211,7 +213,7 @@ impl Cache {
     }
 
     fn predict(&self, extent: Extent, sought: &Sought) -> Option<(Span, Span)> {
-        let (latency, wait) = sought.predict(self.layer.as_deref(), &self.form, self.sim.now())?;
+        let (latency, wait) = sought.predict(self.foresight.as_deref(), &self.form, self.sim.now())?;
         Some((latency + self.copying(extent), wait))
     }
 
@@ -302,8 +304,8 @@ impl Cache {
 
     fn load(&self, pages: RangeInclusive<u64>, cdw2: u32, deadline_us: u32) -> Rc<Load> {
         let (extent, info) = (self.form.blocks(pages.clone()), self.below.info());
-        let until = self.layer.as_ref().and_then(|layer| layer.predict(extent.slba, extent.blocks));
-        let until = until.map(|prediction| self.sim.now() + prediction.latency);
+        let expected = self.foresight.as_ref().and_then(|foresight| foresight.expected(extent.slba, extent.blocks));
+        let until = expected.map(|expected| self.sim.now() + expected.latency);
         let bytes = (pages.end() - pages.start() + 1) * PAGE;
         let mem = if info.keeps_data { HostMem::zeroed(bytes as usize) } else { HostMem::none() };
         let load = Load::new(&self.sim, pages, mem.clone(), until, deadline_us > 0);
@@ -471,6 +473,17 @@ impl Sink for Cache {
 
 /// Bits of CDW12 other than the number of blocks: a read with any of them, such as FUA, is passed to the drive below.
 const SPECIAL: u32 = 0xffff_0000;
+
+impl Foresight for Cache {
+    fn expected(&self, slba: u64, blocks: u32) -> Option<Expected> {
+        let extent = Extent { slba, blocks };
+        if self.is_written(extent) {
+            return self.foresight.as_ref()?.expected(slba, blocks);
+        }
+        let (latency, wait) = self.predict(extent, &self.seek(extent))?;
+        Some(Expected { latency, wait })
+    }
+}
 
 impl Drive for Cache {
     fn info(&self) -> DriveInfo {

@@ -1,11 +1,12 @@
-//! A host's page cache as a layer over each node. Directly over a block layer, it has that predict the reads of missing pages.
+//! A host's page cache as a layer over each node. Over a node with [`Foresight`](nandscape_drive::Foresight), it rejects reads of missing
+//! pages that would be late.
 
+use std::any::{Any, TypeId};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use nandscape_drive::layer::{Layer, LayerNode, LayerReport, full_key, only};
-use nandscape_drive::{Drive, DriveInfo, Node, Offers, Opening, Refused, Role, Use, node};
-use nandscape_host_block::BlockLayer;
+use nandscape_drive::{Drive, DriveInfo, Node, Offers, Opening, Refused, Role, Use, foresight};
 
 use crate::cache::Cache;
 use crate::config::Config;
@@ -40,7 +41,7 @@ impl Layer for CacheLayer {
         "cache"
     }
 
-    fn keeps_from_chunks(&self) -> Option<&'static str> {
+    fn bars_flash_commands(&self) -> Option<&'static str> {
         Some("it keeps pages, and commands on chunks name blocks in lists")
     }
 
@@ -58,9 +59,8 @@ impl Layer for CacheLayer {
         let config = Config { layer: name, ..self.config.clone() };
         let connected = below.connect(Use { role: Role::Any, entries: ENTRIES });
         let drive = connected.map_err(|refused| refused.to_string())?;
-        let layer = node::view::<BlockLayer>(&*below);
         let memory = config.memory;
-        let cache = Cache::over(sim, config, drive, layer).map_err(|error| error.to_string())?;
+        let cache = Cache::over(sim, config, drive, foresight::of(&*below)).map_err(|error| error.to_string())?;
         put_pages(&cache, how.held)?;
         Ok(Rc::new(CacheNode { cache, below, memory }))
     }
@@ -97,6 +97,10 @@ impl Node for CacheNode {
             Role::Admin => self.below.connect(wanted),
             Role::Any | Role::Reads | Role::Writes => Ok(self.cache.clone()),
         }
+    }
+
+    fn view(&self, of: TypeId) -> Option<Rc<dyn Any>> {
+        foresight::view(of, &self.cache)
     }
 }
 

@@ -1,14 +1,14 @@
 //! The latency of a read, from the pages in memory, the pages being loaded, and the pages that the drive below would
 //! have to read.
 //!
-//! The work is one look-up for each page of the read, and one prediction of the block layer for each run of missing
+//! The work is one look-up for each page of the read, and one prediction of the node below for each run of missing
 //! pages, whatever else is under way.
 
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
+use nandscape_drive::Foresight;
 use nandscape_drive::command::Extent;
-use nandscape_host_block::BlockLayer;
 use nandscape_sim::{Span, Time};
 
 use crate::loads::{Load, Loads};
@@ -47,7 +47,7 @@ impl Sought {
 
     /// The time until the last of them is in memory, and the part of it spent waiting for others; `None` if the drive
     /// below does not predict.
-    pub(crate) fn predict(&self, below: Option<&BlockLayer>, form: &Form, now: Time) -> Option<(Span, Span)> {
+    pub(crate) fn predict(&self, below: Option<&dyn Foresight>, form: &Form, now: Time) -> Option<(Span, Span)> {
         let (mut latency, mut wait) = (Span::ZERO, Span::ZERO);
         for load in &self.loading {
             let left = load.until?.since(now);
@@ -55,8 +55,8 @@ impl Sought {
         }
         for run in &self.missing {
             let extent = form.blocks(run.clone());
-            let prediction = below?.predict(extent.slba, extent.blocks)?;
-            (latency, wait) = (latency.max(prediction.latency), wait.max(prediction.wait));
+            let expected = below?.expected(extent.slba, extent.blocks)?;
+            (latency, wait) = (latency.max(expected.latency), wait.max(expected.wait));
         }
         Some((latency, wait))
     }

@@ -108,7 +108,7 @@ impl Layer for AhciLayer {
         "ahci"
     }
 
-    fn keeps_from_chunks(&self) -> Option<&'static str> {
+    fn bars_flash_commands(&self) -> Option<&'static str> {
         Some("ports take ATA commands")
     }
 

@@ -251,7 +251,7 @@ impl Layer for FtlLayer {
         NAME
     }
 
-    fn keeps_from_chunks(&self) -> Option<&'static str> {
+    fn bars_flash_commands(&self) -> Option<&'static str> {
         Some("it has the chunks to itself, and gives blocks")
     }
 

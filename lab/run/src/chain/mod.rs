@@ -223,7 +223,7 @@ pub fn check_over(layers: &[Named], drive: &Resolved) -> Result<(), String> {
 /// The layer that keeps it from them, why, and what would be valid.
 pub fn check_chunks(layers: &[Named]) -> Result<(), String> {
     let each = names(layers).into_iter().zip(layers);
-    match each.filter_map(|(name, one)| Some((name, one.layer.keeps_from_chunks()?))).next() {
+    match each.filter_map(|(name, one)| Some((name, one.layer.bars_flash_commands()?))).next() {
         Some((name, why)) => Err(format!("layer {name} passes no commands on chunks: {why}; block is valid")),
         None => Ok(()),
     }

@@ -118,15 +118,23 @@ fn make(sim: &Sim, chain: &Chain) -> Subject {
     Subject { check: Box::new(check), ..Subject::new(drive) }
 }
 
-/// Kinds alone pass all checks in their crates. What one does to another shows in data, fields and the order of completions.
+/// All checks of [`conformance::all`], with less load; `NANDSCAPE_TEST_WHOLE_GRID=1` takes all of it.
 fn passes(words: &[&str]) {
-    let (chain, load) = (chain(words), Load { steps: 300, ..Load::default() });
+    let (chain, whole) = (chain(words), Load::default());
+    let small = Load { steps: 300, ..whole };
+    // The checks that compare runs make two or three of them.
+    let brief = Load { steps: 160, span: 512, ..whole };
+    let is_whole = std::env::var_os("NANDSCAPE_TEST_WHOLE_GRID").is_some();
+    let (load, brief, cuts) = if is_whole { (whole, whole, conformance::CUTS) } else { (small, brief, 6) };
     let make = |sim: &Sim| make(sim, &chain);
     conformance::fields(&make, seed())
         .and_then(|()| conformance::data(&make, &load, seed()))
         .and_then(|()| conformance::overlap(&make, seed()))
         .and_then(|()| conformance::once_each(&make, seed()))
+        .and_then(|()| conformance::power_cut(&make, cuts, seed()))
         .and_then(|()| conformance::dropped_drive(&make, seed()))
+        .and_then(|()| conformance::repeat(&make, &brief, seed()))
+        .and_then(|()| conformance::spurious_polls(&make, &brief, seed()))
         .unwrap_or_else(|what| panic!("{words:?}, seed {}: {what}", seed()));
 }
 

@@ -2,5 +2,6 @@
 
 mod accuracy;
 mod conformance;
+mod foresight;
 mod rejections;
 mod rig;
