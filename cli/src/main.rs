@@ -67,7 +67,7 @@ use clap::{Parser, Subcommand};
 #[command(name = "nandscape", version = version::version(), arg_required_else_help = true, max_term_width = 110)]
 #[command(after_help = "\
 Start here:
-  nandscape demo                                           how garbage collection delays reads, in half a minute
+  nandscape demo                                           how garbage collection delays reads, in ten seconds
   nandscape sim --drive default --rw randread              a first simulation
   nandscape sim --drive default --rw randrw --precondition steady
                                                            the same drive in steady state, reads and writes

@@ -93,7 +93,7 @@ pub(crate) struct SimArgs {
     /// harmonia or rails; array.chunk=4KiB; array.windows=static or dynamic; array.window=100ms; docs/techniques/array.md has them all
     #[arg(long, value_name = "LEVEL:N", conflicts_with_all = ["replay"])]
     pub(crate) array: Option<Shape>,
-    #[arg(long, help = over::help(), value_name = "LAYER", conflicts_with_all = ["array", "replay"])]
+    #[arg(long, help = over::help(), value_name = "LAYER", conflicts_with_all = ["replay"])]
     pub(crate) over: Vec<Over>,
     /// Replay a recording of `nandscape serve --record` in simulated time: the same drives, arrivals and events, to the
     /// nanosecond. With --drive, --set, --fault, --precondition or --no-delay a what-if: its requests at their times on changed
@@ -206,16 +206,18 @@ impl SimArgs {
             over: Vec::new(),
             set: Vec::new(),
         });
-        let given = Chain { layers: array.into_iter().chain(over::chain(&self.over).layers).collect() };
+        let mut given = over::chain(&self.over);
+        // Directly over the drives, or over their FTLs.
+        array.into_iter().for_each(|array| given.layers.insert(usize::from(given.has_ftl()), array));
         let of_file = file.and_then(StateFile::chain).filter(|_| given.layers.is_empty());
         let mut chain = of_file.cloned().unwrap_or(given);
         if chain.layers.is_empty() {
             return Ok((Layers::default(), set.to_vec()));
         }
         let option = match (self.array, of_file) {
-            (Some(shape), _) => format!("--array {shape}"),
+            (Some(shape), _) if self.over.is_empty() => format!("--array {shape}"),
             (None, Some(_)) => "--from-state".to_owned(),
-            (None, None) => "--over".to_owned(),
+            (Some(_), _) | (None, None) => "--over".to_owned(),
         };
         if self.no_delay {
             chain.without_delay();

@@ -127,7 +127,7 @@ fn unheard_of(config: &Config, drives: &[String]) -> Option<String> {
 pub(crate) fn check(args: &SimArgs, layers: &[Named], profiles: &[Resolved]) -> Result<(), Failure> {
     let profile = &profiles[0];
     let words = match (args.array, args.state.file_name()) {
-        (Some(shape), _) => format!("--array {shape}"),
+        (Some(shape), _) if args.over.is_empty() => format!("--array {shape}"),
         (None, Some(file)) if args.over.is_empty() => format!("--from-state {file}: its layers"),
         _ => "--over".to_owned(),
     };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use nandscape_drive::Assignments;
 use nandscape_lab_workload::{
     Action, BlockSizes, Burst, Distribution, Each, FioJobs, FlushWords, JobSpec, Limit, Pattern, Pause, PlacementWords,
@@ -71,7 +71,7 @@ pub(crate) fn refuse_keys_of_jobs(changes: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Adds to the error of a command line where a job of `--workload` has the words that conflict with it.
+/// Adds to the error of a command line a drive, if it lacks one, and where a job of `--workload` has the words that conflict with it.
 pub(crate) fn with_way_out(mut error: clap::Error) -> clap::Error {
     let named = [ContextKind::InvalidArg, ContextKind::PriorArg].map(|kind| match error.get(kind) {
         Some(ContextValue::String(word)) => vec![word.clone()],
@@ -79,6 +79,10 @@ pub(crate) fn with_way_out(mut error: clap::Error) -> clap::Error {
         _ => Vec::new(),
     });
     let names: Vec<String> = named.concat().iter().filter_map(|word| name_of(word)).collect();
+    if error.kind() == ErrorKind::MissingRequiredArgument && names.iter().any(|name| name == "drive") {
+        let tip = "--drive default is one; `nandscape drives` lists all".to_owned();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
     let word = names.iter().find(|name| JOB_WORDS.contains(&name.as_str()));
     if let Some(word) = word.filter(|_| names.iter().any(|name| name == "workload")) {
         let tip = format!(

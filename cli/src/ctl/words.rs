@@ -63,11 +63,17 @@ pub(super) fn statistics(statistics: &Value) -> String {
             table.add_row([name, kind.replace('_', " ")].into_iter().chain(counts).chain(latencies));
         }
     }
+    let line = |drive: &Value, layer: &Value, line: &Value| {
+        format!("{} {}: {}\n", text(&drive["name"]), text(&layer["name"]), text(line))
+    };
+    let of_layers = all(statistics, "drives").flat_map(|drive| all(drive, "layers").map(move |layer| (drive, layer)));
+    let layers: String =
+        of_layers.flat_map(|(drive, layer)| all(layer, "lines").map(move |told| line(drive, layer, told))).collect();
     let seconds = statistics["time_s"].as_f64().unwrap_or(0.0);
     let (clients, outstanding) = (number(&statistics["clients"]), number(&statistics["outstanding"]));
     let lag = us_or_dash(statistics["timing"]["release_lag_us"]["p99"].as_f64());
     format!(
-        "{}\n{seconds:.1} s of drive time, {clients} clients, {outstanding} commands in the drives, p99 of the release lag {lag} us\n",
+        "{}\n{layers}{seconds:.1} s of drive time, {clients} clients, {outstanding} commands in the drives, p99 of the release lag {lag} us\n",
         table.trim_fmt()
     )
 }
@@ -111,11 +117,13 @@ mod tests {
         let read = json!({ "count": 2, "bytes": 8_192, "errors": 1, "latency_us": { "mean": 80.5, "p50": 80.0 } });
         let none = json!({ "count": 0, "bytes": 0, "errors": 0, "latency_us": {} });
         let reply = json!({ "time_s": 1.5, "clients": 1, "outstanding": 3, "timing": {}, "drives": [
-            { "name": "a", "reads": read, "writes": none, "others": none, "read_only": "no spare blocks are left" },
+            { "name": "a", "reads": read, "writes": none, "others": none, "read_only": "no spare blocks are left",
+              "layers": [{ "name": "cache", "lines": ["50% of reads hit"] }] },
         ] });
         assert!(drives(&reply).contains("read-only: no spare blocks are left"));
         let shown = statistics(&reply);
         assert!(shown.contains("80.5") && !shown.contains("writes"), "{shown}");
+        assert!(shown.contains("\na cache: 50% of reads hit\n"), "{shown}");
         assert!(shown.contains("1.5 s of drive time, 1 clients, 3 commands"), "{shown}");
         let a =
             json!({ "name": "a", "settings": { "k": "4" }, "faults": [{ "rule": "fail", "matched": 7, "struck": 5 }] });

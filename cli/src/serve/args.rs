@@ -24,7 +24,7 @@ use super::{assign, drives, faults, memory, plan, states};
 use crate::failure::Failure;
 use crate::numbers::whole;
 use crate::over;
-use crate::sim::{if_unseen, resolve_profile, resolve_with};
+use crate::sim::if_unseen;
 use crate::sim_layers;
 use crate::state_words::live_state;
 
@@ -87,9 +87,9 @@ Exit status: 0 after SIGTERM, SIGINT or SIGHUP, once all is flushed; 1 when a dr
 written to a store, or a recording is incomplete; 2 for bad usage or input.")]
 pub(crate) struct ServeArgs {
     /// A drive: a profile's name or file, or nvme-tcp://HOST:PORT/NQN for a drive of any NVMe/TCP target, and the name that
-    /// clients use; may be repeated. Clients that give no name get the first. Left out: the drive in the file of --store, with
-    /// the profile that it was made with
-    #[arg(long, value_name = "[NAME=]P", required_unless_present = "store")]
+    /// clients use; may be repeated. Clients that give no name get the first. Left out: the drive in the file of --store or
+    /// --from-state, with the profile that it was made with
+    #[arg(long, value_name = "[NAME=]P", required_unless_present_any = ["store", "from_state"])]
     drive: Vec<String>,
     /// Make one drive of all: an array LEVEL:N with level raid0, raid1, raid5, raid6 or raid10, such as raid5:4, and the name that
     /// clients use. One --drive P gives all N members; else each --drive is one, of this process or behind NVMe/TCP, and those
@@ -272,6 +272,9 @@ impl ServeArgs {
     /// Takes an array among the layers for that of `--array`.
     pub(super) fn arrange(&mut self) -> Result<(), Failure> {
         self.over = over::words(&self.over)?;
+        if self.drive.is_empty() && self.over.is_empty() && self.array.is_none() {
+            self.over = states::layers(&self.from_state)?;
+        }
         self.group = layers::group(&self.over, self.array.as_ref(), self.record.is_some());
         if self.group.is_some() {
             return Ok(());
@@ -349,8 +352,13 @@ impl ServeArgs {
                     let remote = RemoteSpec { name, target: target.clone(), seed: self.seed() };
                     Ok(hosted(LowestSpec::Remote(remote), &self.of_store(profile, &set)?))
                 }
-                (Named::Profile(profile), None) => {
-                    let resolved = resolve_with(profile, &set, &faults[number])?;
+                // A rule that names no drive is for the models.
+                (Named::Url(url), _) => {
+                    let remote = LowestSpec::Remote(self.remote(name, url)?);
+                    Ok(ftl.as_ref().map_or_else(|| remote.clone().into(), |layer| hosted(remote.clone(), layer)))
+                }
+                (what, _) => {
+                    let resolved = what.resolve(&set, &faults[number])?;
                     if let Some(layer) = &ftl {
                         self.check_ftl(&name, layer, &resolved, &stores[number])?;
                         let mut spec = [spec(name.clone(), resolved, (number as u64, &stores[number]))];
@@ -362,16 +370,6 @@ impl ServeArgs {
                     states::begin_in(&mut spec, states[number].as_deref(), &[])?;
                     let [spec] = spec;
                     Ok(LowestSpec::Model(spec).into())
-                }
-                (Named::Stored(drive), _) => {
-                    let profile = Profile::of_keys(&drive.profile_name, drive.keys);
-                    let resolved = resolve_profile((&drive.profile_name, profile), &set, &faults[number])?;
-                    Ok(LowestSpec::Model(spec(name, resolved, (number as u64, &stores[number]))).into())
-                }
-                // A rule that names no drive is for the models.
-                (Named::Url(url), _) => {
-                    let remote = LowestSpec::Remote(self.remote(name, url)?);
-                    Ok(ftl.as_ref().map_or_else(|| remote.clone().into(), |layer| hosted(remote.clone(), layer)))
                 }
             }
         };
@@ -414,14 +412,19 @@ impl ServeArgs {
 
     /// The drives by name, each with its kind; of an array, its members and spares.
     pub(super) fn named(&self) -> Result<Vec<(String, Named<'_>)>, Failure> {
-        if self.drive.is_empty() {
-            if let Some(array) = &self.array {
-                return input(format!("--array {}: give its drives with --drive", array.shape));
-            }
-            let (name, drive) = stores::held(&self.store)?;
-            return Ok(vec![(name, Named::Stored(Box::new(drive)))]);
+        let stored = |(name, profile)| (name, Named::Stored(Box::new(profile)));
+        if let Some(array) = self.array.as_ref().filter(|_| self.drive.is_empty()) {
+            return input(format!(
+                "array {}: give its drives with --drive, such as --drive default. A state of a whole array is served with --record, or \
+                 below another array; others take a state of each drive",
+                array.shape
+            ));
         }
-        let named = self.drive.iter().map(|word| plan::named(word)).collect::<Result<Vec<_>, Failure>>()?;
+        let named = match (&self.drive[..], &self.from_state[..]) {
+            ([], []) => return Ok(vec![stored(stores::held(&self.store)?)]),
+            ([], states) => states::drives(states)?.into_iter().map(stored).collect(),
+            (words, _) => words.iter().map(|word| plan::named(word)).collect::<Result<Vec<_>, Failure>>()?,
+        };
         if let Some(group) = &self.group {
             return group.members(named, &self.set);
         }

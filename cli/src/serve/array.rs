@@ -53,12 +53,12 @@ impl ArrayArg {
                     .map(|number| (format!("{name}-{number}"), Named::Profile(profile)))
                     .collect()),
                 (name, _) => input(format!(
-                    "--array {}: drive {name:?} is one drive; give {wanted} of them, each with its own --drive",
+                    "array {}: drive {name:?} is one drive; give {wanted} of them, each with its own --drive",
                     self.shape
                 )),
             },
             few if given < wanted => input(format!(
-                "--array {}: it needs {wanted} drives, and there are {}; give one --drive P for all, or {wanted} of them, and more \
+                "array {}: it needs {wanted} drives, and there are {}; give one --drive P for all, or {wanted} of them, and more \
                  as spares",
                 self.shape,
                 few.len()
@@ -91,7 +91,7 @@ impl ArrayArg {
 
     /// The failure of an array that cannot be planned.
     pub(super) fn refused(&self, problem: impl Display) -> Failure {
-        Failure::Input(anyhow::anyhow!("--array {}={}: {problem}", self.name, self.shape))
+        Failure::Input(anyhow::anyhow!("{} ({}): {problem}", self.name, self.shape))
     }
 
     /// Members in memory together with members that outlast the server: each start finds those in memory empty. The array is then
@@ -105,7 +105,7 @@ impl ArrayArg {
         }
         let (names, tolerates) = (ending.join(", "), self.shape.level().tolerates());
         let valid = format!("give each a file, such as --store {}=file:PATH", ending[0]);
-        let array = format!("--array {}={}", self.name, self.shape);
+        let array = format!("{} ({})", self.name, self.shape);
         if config.journal == JournalMode::None {
             return input(format!(
                 "{array}: members in memory ({names}) are empty after a restart, and with array.journal=none the array would not \

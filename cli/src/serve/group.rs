@@ -9,7 +9,6 @@ use super::plan::{Named, Part};
 use super::stores::StoreArg;
 use super::{assign, drives, faults, layers, memory, states};
 use crate::failure::Failure;
-use crate::sim::resolve_with;
 use crate::sim_layers::check_live;
 
 /// What else is valid.
@@ -72,14 +71,13 @@ impl ServeArgs {
         let (mut lowest, mut decided) = (Vec::new(), Vec::new());
         for (number, (name, what)) in named.into_iter().enumerate() {
             let refused = |where_it_is: &str| input(format!("drive {name} is {where_it_is}: {VALID}"));
-            let profile = match (what, &stores[number]) {
-                (Named::Profile(profile), StoreArg::Ram | StoreArg::None) => profile,
+            match (&what, &stores[number]) {
+                (Named::Profile(_) | Named::Stored(_), StoreArg::Ram | StoreArg::None) => {}
                 (Named::Url(url), _) => return refused(url),
                 (_, StoreArg::File(path)) => return refused(&format!("in {}", path.display())),
                 (_, StoreArg::OpenChannel(target)) => return refused(&format!("over {target}")),
-                (Named::Stored(_), _) => return refused("in a file"),
-            };
-            let resolved = resolve_with(profile, &set, &faults[number])?;
+            }
+            let resolved = what.resolve(&set, &faults[number])?;
             check_live(&layers, (&name, &resolved))?;
             let (spec, notes) = self.spec(name, resolved, (number as u64, &stores[number]));
             decided.push((spec.name.clone(), notes));

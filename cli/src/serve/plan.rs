@@ -3,13 +3,14 @@
 use std::rc::Rc;
 
 use nandscape_device_media::durable::StoreFile;
-use nandscape_device_ssd::{Profile, StoredDrive};
+use nandscape_device_ssd::{Profile, Resolved};
 use nandscape_lab_run::{LiveDrive, LiveDrives, LiveSpec, Rules};
 use nandscape_sim::Executor;
 use nandscape_transport_reactor::Connect as _;
 
 use super::startup::Starting;
 use crate::failure::Failure;
+use crate::sim::{FaultWord, resolve_profile, resolve_with};
 
 /// The beginning of a remote drive's URL.
 const SCHEME: &str = "nvme-tcp://";
@@ -33,8 +34,18 @@ pub(super) enum Named<'a> {
     Profile(&'a str),
     /// A remote drive, by its URL.
     Url(&'a str),
-    /// The profile that a drive's file keeps.
-    Stored(Box<StoredDrive>),
+    /// The profile that a drive's file, or a saved state, keeps.
+    Stored(Box<Profile>),
+}
+
+impl Named<'_> {
+    /// The profile of a model, with changes and faults.
+    pub(super) fn resolve(self, set: &[String], faults: &[FaultWord]) -> Result<Resolved, Failure> {
+        match self {
+            Named::Profile(word) | Named::Url(word) => resolve_with(word, set, faults),
+            Named::Stored(profile) => resolve_profile((&profile.name.clone(), *profile), set, faults),
+        }
+    }
 }
 
 impl Part {

@@ -1,13 +1,54 @@
 //! `--from-state` and `--save-state` of `nandscape serve`: the state files with which drives begin, and those written at the end.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use nandscape_device_ssd::Profile;
 use nandscape_lab_run::chain::Named;
 use nandscape_lab_run::{DriveSpec, FromState, LiveSpec, StateFile};
 
 use super::drives;
 use crate::failure::Failure;
+
+/// The state file that is given without `--drive`, and the name of its drive.
+fn only(words: &[String]) -> Result<(Option<&str>, StateFile), Failure> {
+    let [word] = words else {
+        let problem = "without --drive one file is valid, whose drives are served; give --drive for each of several";
+        return Err(Failure::Input(anyhow!("--from-state is given {} times: {problem}", words.len())));
+    };
+    let (name, path) = match word.split_once('=') {
+        Some((name, path)) if !Path::new(word).exists() => (Some(name), path),
+        _ => (None, word.as_str()),
+    };
+    Ok((name, StateFile::open(Path::new(path)).map_err(failed)?))
+}
+
+fn failed(error: impl Display) -> Failure {
+    Failure::Input(anyhow!("--from-state {error}"))
+}
+
+/// The layers over the drives of the state file that is given without `--drive`, as words.
+pub(super) fn layers(words: &[String]) -> Result<Vec<String>, Failure> {
+    if words.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (_, state) = only(words)?;
+    Ok(state.chain().iter().flat_map(|chain| &chain.layers).map(ToString::to_string).collect())
+}
+
+/// The drives of the state file that is given without `--drive`: names and profiles.
+pub(super) fn drives(words: &[String]) -> Result<Vec<(String, Profile)>, Failure> {
+    let (name, state) = only(words)?;
+    let profiles = state.profiles().map_err(failed)?;
+    let are_several = profiles.len() > 1;
+    let named = |(number, profile): (usize, Profile)| {
+        let name = name.unwrap_or(&profile.name);
+        let name = if are_several { format!("{name}-{number}") } else { name.to_owned() };
+        (name, profile)
+    };
+    Ok(profiles.into_iter().enumerate().map(named).collect())
+}
 
 /// The state file of each drive that an option names.
 pub(super) fn of_each(option: &str, words: &[String], names: &[String]) -> Result<Vec<Option<PathBuf>>, Failure> {
@@ -44,7 +85,6 @@ pub(super) fn check_save(drive: &LiveSpec, store: Option<&Path>, path: &Path) ->
 /// those over a single drive, and describes the drives accordingly.
 pub(super) fn begin_in(specs: &mut [DriveSpec], path: Option<&Path>, layers: &[Named]) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
-    let failed = |error| Failure::Input(anyhow!("--from-state {error}"));
     let state = StateFile::open(path).map_err(failed)?;
     let profiles = specs.iter().map(DriveSpec::resolve).collect::<Result<Vec<_>, _>>().map_err(Failure::input)?;
     state.check_fits_layers(layers, &profiles.iter().collect::<Vec<_>>()).map_err(failed)?;

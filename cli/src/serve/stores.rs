@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use nandscape_device_media::durable::{Membership, Owner, StoreError, StoreFile};
-use nandscape_device_ssd::{PartStore, StoredDrive};
+use nandscape_device_ssd::{PartStore, Profile, StoredDrive};
 use nandscape_lab_run::{DriveSpec, Precondition, Target};
 
 use super::plan::Part;
@@ -56,9 +56,9 @@ pub(super) fn of_each(words: &[String], names: &[String]) -> Result<Vec<StoreArg
 }
 
 /// The drive in a file, and its name, if `--drive` does not name the served drive: the only word is its file.
-pub(super) fn held(words: &[String]) -> Result<(String, StoredDrive), Failure> {
+pub(super) fn held(words: &[String]) -> Result<(String, Profile), Failure> {
     let missing = |problem: &str| {
-        let valid = "give --drive, or the existing file of one drive: --store file:PATH";
+        let valid = "give --drive, such as --drive default, or the existing file of one drive: --store file:PATH or --from-state FILE";
         Err(Failure::Input(anyhow::anyhow!("no --drive is given, and {problem}; {valid}")))
     };
     let [word] = words else { return missing(&format!("there are {} --store", words.len())) };
@@ -75,7 +75,7 @@ pub(super) fn held(words: &[String]) -> Result<(String, StoredDrive), Failure> {
     let mut drive = StoredDrive::of(file.spec()).map_err(|problem| failed(&problem))?;
     // They are of the run that made the file.
     (drive.keys.faults, drive.keys.changes) = (None, None);
-    Ok((name.unwrap_or(&drive.profile_name).to_owned(), drive))
+    Ok((name.unwrap_or(&drive.profile_name).to_owned(), Profile::of_keys(&drive.profile_name, drive.keys)))
 }
 
 /// The kinds that are no files.

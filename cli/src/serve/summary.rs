@@ -1,6 +1,6 @@
 //! The summary of a server's work, printed at its end.
 //!
-//! Left out: counters of drives and of parts of drives, which JSON has. Those of an array are printed.
+//! Left out: counters of drives and of parts of drives, which JSON has. Those of an array are printed, and the lines of other layers.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use nandscape_transport_reactor::handle::{ExportFigures, Figures};
 use nandscape_transport_reactor::{FaultCount, Timing};
 
 use super::{ServeArgs, all_exports};
+use crate::table;
 
 impl ServeArgs {
     /// As text, or as JSON.
@@ -54,8 +55,9 @@ fn as_text(figures: &[Figures]) -> String {
             text.push_str(&format!("{} fault \"{rule}\": struck {struck} of {matched} operations\n", export.name));
         }
         text.push_str(&damage(export));
+        text.push_str(&unwritten(export));
         text.push_str(&arrays(export));
-        text.push_str(&block(export));
+        text.push_str(&layers(export));
     }
     let timing = timing(figures);
     let (lag, gap) = (&timing.release_lag, &timing.poll_gap);
@@ -148,27 +150,13 @@ fn rejected(export: &ExportFigures) -> u64 {
     (of("block_reads_rejected_total") + of("block_reads_cancelled_total")) as u64
 }
 
-/// Reads that a block layer has rejected, and how right its predictions were.
-fn block(export: &ExportFigures) -> String {
-    let Some(with_deadline) = export.counters.get("block_reads_with_deadline_total") else { return String::new() };
-    let of = |name: &str| export.counters.get(name).copied().unwrap_or_default();
-    let shown = |name: &str| count(of(name) as u64);
-    let compared = of("block_predictions_compared_total");
-    let wrong = match compared > 0.0 {
-        true => format!(
-            "; {} of predictions wrong about the deadline",
-            percent(of("block_predictions_wrong_total") / compared)
-        ),
-        false => String::new(),
+/// What each layer has counted.
+fn layers(export: &ExportFigures) -> String {
+    let of = |(layer, parts): &(String, Vec<_>)| {
+        let shown = table::shown(parts.clone());
+        shown.lines().map(|line| format!("{} {layer}: {line}\n", export.name)).collect::<String>()
     };
-    format!(
-        "{} block layer: of {} reads {} had a deadline; {} rejected at once, {} while they waited{wrong}\n",
-        export.name,
-        shown("block_reads_total"),
-        count(*with_deadline as u64),
-        shown("block_reads_rejected_total"),
-        shown("block_reads_cancelled_total")
-    )
+    export.layers.iter().map(of).collect()
 }
 
 /// What a drive of an array got, and the tail of its reads.
@@ -221,8 +209,43 @@ fn damage(export: &ExportFigures) -> String {
     format!("{} {}\n", export.name, parts.join(", "))
 }
 
+/// That most of what was read was never written, if so: these latencies are not those of flash.
+fn unwritten(export: &ExportFigures) -> String {
+    let bytes = export.counters.get("unwritten_read_bytes_total").copied().unwrap_or_default();
+    let share = (bytes / export.reads.bytes.max(1) as f64).min(1.0);
+    if export.reads.bytes == 0 || share <= 0.5 {
+        return String::new();
+    }
+    format!(
+        "{} reads: {} of the data read was never written, and no flash was read for it; with --precondition full the drive begins written\n",
+        export.name,
+        percent(share)
+    )
+}
+
 fn timing(figures: &[Figures]) -> Timing {
     let mut timing = Timing::default();
     figures.iter().for_each(|one| timing.merge(&one.timing));
     timing
+}
+
+#[cfg(test)]
+mod tests {
+    use nandscape_drive::layer::Shown;
+
+    use super::*;
+
+    #[test]
+    fn layers_and_reads_of_a_new_drive_have_a_line() {
+        let mut export = ExportFigures { name: "a".to_owned(), ..ExportFigures::default() };
+        export.layers.push(("cache".to_owned(), vec![Shown::Line("50% of reads hit".to_owned())]));
+        assert_eq!(layers(&export), "a cache: 50% of reads hit\n");
+        for (bytes, words) in [(0.0, ""), (4_000.0, ""), (7_500.0, "a reads: 75.0% of the data read was never written")]
+        {
+            export.reads.bytes = 10_000;
+            export.counters.insert("unwritten_read_bytes_total", bytes);
+            let line = unwritten(&export);
+            assert!(line.starts_with(words) && line.is_empty() == words.is_empty(), "{line}");
+        }
+    }
 }

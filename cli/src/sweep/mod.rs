@@ -181,11 +181,19 @@ fn finish(args: &SweepArgs, outcome: &Outcome, out: &Path) -> Result<(), Failure
     let report = SweepReport::new(outcome).map_err(|problem| {
         Failure::Input(anyhow::anyhow!("{problem}; the points are kept: name another figure and run the sweep again"))
     })?;
+    let replaced = report.replaces(out);
     report.write(out, &output::command(), version::COMMIT).map_err(Failure::run)?;
     match args.json {
         true => output::result(&report.to_json()),
         false => output::result(&format!("{}\n{}: {}\n", table(&report), out.display(), report.counts())),
     }?;
+    if replaced > 0 {
+        let points = if replaced == 1 { "1 point".to_owned() } else { format!("{replaced} points") };
+        output::note(&format!(
+            "{}: replaces the table of another sweep ({points}), whose points are kept; --out gives each sweep its folder",
+            out.join("sweep.csv").display()
+        ));
+    }
     warnings::print(outcome);
     if outcome.missing() > 0 {
         let done = outcome.states.len() - outcome.missing();

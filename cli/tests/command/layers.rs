@@ -42,6 +42,9 @@ fn an_array_and_a_block_layer_are_the_same_by_their_old_names() {
     let new = report(&["--over", "block,deadline=2ms", "--over", "raid1:2"]);
     assert_eq!(old["chain"], new["chain"]);
     assert_eq!(number(&new, "/chain/0/block/deadline_us"), 2_000.0);
+    let old = report(&["--over", "cache,memory=4MiB", "--array", "raid1:2"]);
+    let new = report(&["--over", "raid1:2", "--over", "cache,memory=4MiB"]);
+    assert_eq!(old["chain"], new["chain"], "other layers lie over the array");
 }
 
 #[test]
@@ -365,7 +368,6 @@ fn what_is_no_layer_is_refused() {
         (&["--over", "cache,size=1MiB"], "there is no such key; valid are cache.memory"),
         (&["--over", "raid1:2", "--over", "block,predictor=ssd"], "none and told are valid here"),
         (&["--over", "a=cache", "--over", "a=cache"], "two layers are called \"a\""),
-        (&["--over", "raid1:2", "--array", "raid1:2"], "cannot be used with"),
         (&["--over", "cache", "--set", "array.chunk=8KiB"], "no layer has this name; there are cache"),
         (&["--over", "raid1:2", "--fault", "drive-2=slow read by=1ms"], "there is no drive \"drive-2\""),
     ] {

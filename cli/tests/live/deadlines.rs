@@ -56,7 +56,7 @@ fn reads_without_a_deadline_have_that_of_the_server() {
     let ended = nandscape(&server.path(""), &[&["bench", "--to", server.url()][..], &load].concat());
     assert!(ended.code == Some(0) && ended.out.contains("rejected: "), "{ended:?}");
     let ended = server.end();
-    assert!(ended.out.contains(" 0 failed") && ended.out.contains("block layer: of "), "{ended:?}");
+    assert!(ended.out.contains(" 0 failed") && ended.out.contains("block: block layer: scheduler noop, "), "{ended:?}");
 }
 
 #[test]

@@ -16,9 +16,10 @@ fn a_served_drive_is_saved_at_the_end_and_served_again_with_its_data() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let folder = std::mem::replace(&mut server.folder, tempfile::tempdir().unwrap());
 
-    let drive = &SMALL[..SMALL.len() - 2];
-    let again = ["--nbd", "unix:n.sock", "--check", "--from-state", "used.state", "--save-state-after", "older.state"];
-    let mut server = Server::start(folder, &[drive, &again].concat());
+    // Without --drive, the profile is that of the file.
+    let again =
+        ["--nbd", "unix:n.sock", "--check", "--from-state", "small=used.state", "--save-state-after", "older.state"];
+    let mut server = Server::start(folder, &again);
     fio(&server, &[&WRITTEN[..], &["--verify_only"]].concat());
     server.signal(Signal::TERM);
     let ended = server.wait();
@@ -39,10 +40,9 @@ fn a_drive_under_layers_is_saved_with_the_pages_of_its_cache() {
     server.signal(Signal::TERM);
     let ended = server.wait();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let drive = &SMALL[..SMALL.len() - 2];
-    let again = ["--nbd", "unix:n.sock", "--check", "--json", "--from-state", "used.state"];
-    let layers = ["--over", "block", "--over", "cache,memory=32MiB"];
-    let mut server = Server::start(server.keep_folder(), &[drive, &again, &layers].concat());
+    // So are the layers.
+    let again = ["--nbd", "unix:n.sock", "--check", "--json", "--from-state", "small=used.state"];
+    let mut server = Server::start(server.keep_folder(), &again);
     fio(&server, &[&WRITTEN[..], &["--verify_only"]].concat());
     server.signal(Signal::TERM);
     let ended = server.wait();

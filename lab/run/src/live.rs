@@ -439,6 +439,7 @@ impl Export for SsdExport {
             ("spare_blocks", ftl.spare_blocks.0 as f64),
             ("lost_units_total", ftl.lost_units as f64),
             ("dropped_units_total", ftl.dropped_units as f64),
+            ("unwritten_read_bytes_total", ftl.unwritten_units as f64 * unit),
             ("power_cuts_total", f64::from(self.ssd.media().power_cuts())),
             ("read_only", f64::from(u8::from(self.ssd.is_read_only()))),
             ("store_failed", f64::from(u8::from(self.ssd.store_failure().is_some()))),

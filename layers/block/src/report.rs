@@ -99,8 +99,9 @@ impl LayerReport for BlockReport {
 
 impl BlockReport {
     fn reads_in_words(&self) -> String {
-        let deadline =
-            self.deadline_us.map_or("no deadline".to_owned(), |deadline| format!("deadline {} us", us(deadline)));
+        let deadline = self
+            .deadline_us
+            .map_or("no deadline of its own".to_owned(), |deadline| format!("deadline {} us", us(deadline)));
         let attached = match self.attached {
             0 => String::new(),
             attached => format!("; {} would have been, and were still served", count(attached)),

@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
+use nandscape_drive::layer::Shown;
 use nandscape_sim::{Histogram, Span, Time};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures, Tally};
 use nandscape_transport_reactor::{FaultCount, Timing};
@@ -62,6 +63,18 @@ pub struct DriveStatistics {
     /// The figures of each of its parts, by the part's name; omitted without parts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<String, BTreeMap<&'static str, f64>>,
+    /// The figures of the layers over it in words; left out without layers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<LayerStatistics>,
+}
+
+/// A layer over a drive.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct LayerStatistics {
+    /// Its name.
+    pub name: String,
+    /// Its figures, in lines for people; as numbers they are among the counters.
+    pub lines: Vec<String>,
 }
 
 /// A rule of a fault plan.
@@ -178,7 +191,19 @@ impl DriveStatistics {
             faults: FaultStatistics::all_of(export),
             counters: export.counters.clone(),
             parts: export.parts.iter().cloned().collect(),
+            layers: LayerStatistics::all_of(export),
         }
+    }
+}
+
+impl LayerStatistics {
+    fn all_of(export: &ExportFigures) -> Vec<LayerStatistics> {
+        let line = |part: &Shown| if let Shown::Line(line) = part { Some(line.clone()) } else { None };
+        let of = |(name, shown): &(String, Vec<Shown>)| LayerStatistics {
+            name: name.clone(),
+            lines: shown.iter().filter_map(line).collect(),
+        };
+        export.layers.iter().map(of).collect()
     }
 }
 

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use nandscape_drive::layer::Shown;
 use nandscape_drive::{Announcements, Controller, Drive, DriveInfo, QueueDrive, QueueId, Subsystem};
 use nandscape_sim::Sim;
 use nandscape_wire_nvme::Status;
@@ -85,6 +86,11 @@ pub trait Export: Connect {
 
     /// Counters of each part of the drive, by the part's name; empty if it has no parts.
     fn parts(&self) -> Vec<(String, BTreeMap<&'static str, f64>)> {
+        Vec::new()
+    }
+
+    /// The figures of each layer over the drive for people, by the layer's name.
+    fn layers(&self) -> Vec<(String, Vec<Shown>)> {
         Vec::new()
     }
 

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use nandscape_drive::DriveInfo;
+use nandscape_drive::layer::Shown;
 use nandscape_drive::mem::Dma;
 use nandscape_sim::{Histogram, Span, Time};
 use nandscape_wire_nvme::Status;
@@ -127,6 +128,8 @@ pub struct ExportFigures {
     pub counters: BTreeMap<&'static str, f64>,
     /// The figures of each of its parts, by the part's name.
     pub parts: Vec<(String, BTreeMap<&'static str, f64>)>,
+    /// The figures of each layer over it for people, by the layer's name.
+    pub layers: Vec<(String, Vec<Shown>)>,
     /// Commands that failed because data could not be written or read back, as the SMART log counts them.
     pub media_errors: u64,
     /// Why the drive takes no writes, if it takes none.

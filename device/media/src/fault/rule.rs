@@ -158,7 +158,8 @@ impl Rule {
             if let Some(numbers) = numbers
                 && *numbers.end() >= count
             {
-                return Err(format!("{name} {} is not there; from 0 to {} is valid", numbers.end(), count - 1));
+                let all = if count == 1 { format!(", as the drive has one {name}") } else { String::new() };
+                return Err(format!("{name} {} is not there; from 0 to {} is valid{all}", numbers.end(), count - 1));
             }
         }
         match &self.scope.lba {

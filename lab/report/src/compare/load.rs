@@ -19,7 +19,7 @@ pub(crate) struct Run {
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// It cannot be read.
-    #[error("{path}: {error}")]
+    #[error("{path}: {error}; valid are a folder of `nandscape sim --out`, its report.json, and the output of --json")]
     Read {
         /// The file.
         path: String,

@@ -11,6 +11,10 @@ use crate::compare::load::{check, read_json};
 /// Reads a report.
 pub(super) fn report(path: &Path) -> Result<Value, LoadError> {
     let file = if path.is_dir() { path.join("report.json") } else { path.to_owned() };
+    if !file.exists() && path.join("sweep.csv").is_file() {
+        let problem = "a folder of `nandscape sweep`, whose figures are in its sweep.html; a file of its folder points is a report";
+        return Err(LoadError::Other { path: path.display().to_string(), problem: problem.to_owned() });
+    }
     let mut value = read_json(&file)?;
     let mut place = "";
     // A point of a sweep, and a search of rates, hold a report.

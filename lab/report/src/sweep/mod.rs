@@ -20,8 +20,10 @@ mod page;
 mod pooled;
 mod table;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use nandscape_files::input;
 use nandscape_lab_sweep::{Outcome, State, Sweep, check_name, figure, job_of, names as figure_names};
 
 use crate::document::WriteError;
@@ -43,6 +45,8 @@ pub struct SweepReport<'a> {
 const FLUSHES: &str = "latency_us.flush.count";
 
 const FILES: [&str; 2] = ["sweep.csv", "sweep.html"];
+/// The most bytes of a table that is compared.
+const MAX_TABLE: u64 = 1 << 30;
 const PARQUET: [&str; 1] = ["sweep.parquet"];
 
 impl<'a> SweepReport<'a> {
@@ -88,6 +92,15 @@ impl<'a> SweepReport<'a> {
         #[cfg(feature = "parquet")]
         write("sweep.parquet", &crate::parquet::bytes(&table))?;
         write("sweep.html", self.to_html(command, commit).as_bytes())
+    }
+
+    /// Points in the table of a folder that are not those of this sweep, which replaces the table; 0 without a table.
+    pub fn replaces(&self, folder: &Path) -> usize {
+        let old = input::text(&folder.join(FILES[0]), MAX_TABLE, "table").unwrap_or_default();
+        // A digest has no comma.
+        let digests = old.lines().skip(1).filter_map(|line| Some(line.rsplit_once(',')?.1));
+        let own: BTreeSet<String> = table::digests(self.outcome).collect();
+        digests.filter(|digest| !digest.is_empty() && !own.contains(*digest)).count()
     }
 
     /// `sweep.html`, by this command of a program of this commit.

@@ -25,9 +25,14 @@ pub(super) fn of(outcome: &Outcome) -> Table {
         let cells = states.iter().map(|state| figure(state.report()?, &name)).collect();
         columns.push((name, Column::Real(cells)));
     }
-    let digest = |point: &Planned| point.inputs.as_ref().map_or(String::new(), |inputs| inputs.digest());
-    columns.push(("point".to_owned(), Column::Text(points.iter().map(digest).collect())));
+    columns.push(("point".to_owned(), Column::Text(digests(outcome).collect())));
     Table { name: "sweep", columns }
+}
+
+/// The digest of each point, which names its file; empty for one that cannot be measured.
+pub(super) fn digests(outcome: &Outcome) -> impl Iterator<Item = String> {
+    let digest = |point: &Planned| point.inputs.as_ref().map_or(String::new(), |inputs| inputs.digest());
+    outcome.plan.points.iter().map(digest)
 }
 
 /// The columns of a parameter.

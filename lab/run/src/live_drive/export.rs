@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use nandscape_device_ssd::Ssd;
 use nandscape_drive::Offers;
+use nandscape_drive::layer::Shown;
 use nandscape_layers_array::Schedule;
 use nandscape_sim::Executor;
 use nandscape_sim::units::Bytes;
@@ -222,6 +223,10 @@ impl Export for LiveDrive {
 
     fn parts(&self) -> Vec<(String, BTreeMap<&'static str, f64>)> {
         self.tree.parts()
+    }
+
+    fn layers(&self) -> Vec<(String, Vec<Shown>)> {
+        self.tree.shown()
     }
 
     fn read_only(&self) -> Option<String> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use nandscape_drive::layer::Shown;
 use nandscape_drive::{DriveInfo, Node, Offers};
 use nandscape_layers_array::{Array, Schedule};
 use nandscape_sim::{Executor, Sim};
@@ -165,6 +166,14 @@ impl Tree {
     /// Those of each layer.
     pub(crate) fn parts_of_layers(&self) -> impl Iterator<Item = (String, Counters)> {
         self.layers.iter().map(|layer| (layer.name.clone(), layer.node.counters().into_iter().collect()))
+    }
+
+    /// The figures of each layer for people. Those of an array are counters: with its missing members and rebuilds, an array that keeps
+    /// records has the same ones, and is no layer.
+    pub(crate) fn shown(&self) -> Vec<(String, Vec<Shown>)> {
+        let is_array = |layer: &Instance| self.arrays().any(|(array, _)| array.name == layer.name);
+        let others = self.layers.iter().filter(|layer| !is_array(layer));
+        others.filter_map(|layer| Some((layer.name.clone(), layer.node.report()?.shown()))).collect()
     }
 
     pub(crate) fn read_only(&self) -> Option<String> {

@@ -43,7 +43,7 @@ pub type HeldLayers<'a> = (&'a Chain, Vec<Vec<u8>>);
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The file cannot be read.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}; a file of `nandscape sim --save-state` is valid", path.display())]
     Read {
         /// The file.
         path: PathBuf,

@@ -86,7 +86,7 @@ impl ArraySpec {
         files: Vec<Option<StoreFile>>,
         progress: &dyn Progress,
     ) -> Result<ArrayExport, String> {
-        let failed = |problem: String| format!("--array {}={}: {problem}", self.name, self.shape);
+        let failed = |problem: String| format!("{} ({}): {problem}", self.name, self.shape);
         self.check_distinct().map_err(failed)?;
         let in_files: Vec<bool> = files.iter().map(Option::is_some).collect();
         let is_new = |file: &Option<StoreFile>| file.as_ref().is_none_or(|file| file.before().starts == 0);

@@ -35,7 +35,7 @@ fn reads_see_the_same_tail_on_a_small_drive_under_the_same_load_per_die() {
     }
     assert!(difference.abs() < TOLERANCE, "p99 {} and {} us", p99(&large), p99(&small));
     assert!(large.notes.is_empty(), "{:?}", large.notes);
-    assert!(small.notes[0].contains("is 1 x 8 instead of 8 x 8"), "{:?}", small.notes);
+    assert!(small.notes[0].contains("8 dies instead of 64"), "{:?}", small.notes);
     assert!(!small.notes.iter().any(|note| note.contains("WARNING")), "{:?}", small.notes);
 }
 

@@ -148,10 +148,10 @@ impl Reactor {
 
     pub(super) fn figures(&self) -> Figures {
         let counted = |(figures, export): (&ExportFigures, &Rc<dyn Export>)| {
-            let (counters, parts) = (export.counters(), export.parts());
+            let (counters, parts, layers) = (export.counters(), export.parts(), export.layers());
             let (faults, settings) = (export.faults(), export.settings());
             let read_only = export.read_only();
-            ExportFigures { counters, parts, read_only, faults, settings, ..figures.clone() }
+            ExportFigures { counters, parts, layers, read_only, faults, settings, ..figures.clone() }
         };
         Figures {
             now: self.turn,
