@@ -9,9 +9,10 @@ use nandscape_apps_memcached_engine::policy::{ANY_DRIVE, Need, POLICIES, policy}
 use nandscape_apps_memcached_engine::{MOST_SMALL, OpenError, PARITY_DRIVES, Placement};
 use nandscape_apps_memcached_run::{Left, Load, Machine, Outcome, RunError, Spec, Tenant};
 use nandscape_device_ssd::{BUILTIN, Resolved};
+use nandscape_drive::percentile;
 use nandscape_host_block::Config as BlockConfig;
 use nandscape_host_block::scheduler::SchedulerKind;
-use nandscape_lab_report::format::{bytes, count, us};
+use nandscape_lab_report::format::{bytes, count, us, us_or_dash};
 use nandscape_lab_report::{EnginePage, EngineRun};
 use nandscape_lab_run::MemberLayers;
 use nandscape_lab_run::chain::{BlockOver, Named, check_over, is_over_chunks};
@@ -565,6 +566,10 @@ pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
         progress.next(case.policy, number);
         let outcome = nandscape_apps_memcached_run::run(&spec).map_err(|error| failure(error, case.policy))?;
         EngineArgs::note_events(&case, &outcome.left);
+        if args.writers > 0 && outcome.put_bytes == 0 {
+            let policy = case.policy;
+            output::note(&format!("{policy}: no put ended during the reads: a larger --reads lets drives collect"));
+        }
         runs.push((case, outcome));
     }
     drop(progress);
@@ -653,7 +658,7 @@ fn latency_names() -> Vec<&'static str> {
 /// Latencies of reads.
 fn latencies(latency: &Histogram) -> Vec<String> {
     let mut row = vec![count(latency.count()), us(latency.mean_ns() / 1e3)];
-    row.extend(QUANTILES.map(|(_, quantile)| us(latency.quantile(quantile).as_us())));
+    row.extend(QUANTILES.map(|(_, quantile)| us_or_dash(percentile(latency, latency.count(), quantile))));
     row.push(us(latency.max().as_us()));
     row
 }

@@ -17,6 +17,7 @@ use crate::buffers::Share;
 use crate::client::Client;
 use crate::clock::WallClock;
 use crate::doorbells::Doorbells;
+use crate::export::Absence;
 use crate::order::{FaultCount, Order};
 use crate::port::ConnectionId;
 use crate::timing::Timing;
@@ -131,6 +132,8 @@ pub struct ExportFigures {
     pub media_errors: u64,
     /// Why the drive takes no writes, if it takes none.
     pub read_only: Option<String>,
+    /// Why the store that has the drive does not read it, if so.
+    pub absence: Option<Absence>,
     /// Its fault rules, and how often each struck.
     pub faults: Vec<FaultCount>,
     /// Its present settings that can be changed, by key.
