@@ -127,7 +127,7 @@ mod tests {
             (json!({}), "takes writes"),
             (json!({ "state": "unreachable" }), "unreachable"),
             (json!({ "state": "lost", "read_only": "the drive is missing" }), "lost; read-only: the drive is missing"),
-            (json!({ "state": "rebuilding", "rebuild_bytes_left": 3_000_000 }), "rebuilding, 3.0 MB left"),
+            (json!({ "state": "rebuilding", "rebuild_bytes_left": 3_000_000 }), "rebuilding, 3.00 MB left"),
         ] {
             assert_eq!(state(&given), words);
         }
