@@ -43,7 +43,7 @@ pub(crate) struct CtlArgs {
 enum CtlOrder {
     /// Print whether the server serves, or how far its start is
     Status(AskArgs),
-    /// List the drives of the server, with what each has done and whether it takes writes
+    /// List the drives of the server, with what each has done, and whether it is in use and takes writes
     Drives(AskArgs),
     /// Print counts and latencies by kind of command since the drives began; all figures with --json
     Statistics(AskArgs),
@@ -296,8 +296,19 @@ fn drives(server: &ServerArgs) -> Result<(), Failure> {
     let statistics = server.order("statistics", &[])?;
     let names: Vec<&Value> = each(&statistics).into_iter().map(|drive| &drive["name"]).collect();
     match server.json {
-        true => output::result(&json!({ "drives": names }).to_string()),
+        true => output::result(&with_states(&names, &statistics).to_string()),
         false => output::result(&words::drives(&statistics)),
+    }
+}
+
+/// The names of drives, and the states of those that their store does not read.
+fn with_states(names: &[&Value], statistics: &Value) -> Value {
+    let absent = each(statistics).into_iter().filter(|drive| !drive["state"].is_null());
+    let states: serde_json::Map<_, _> =
+        absent.filter_map(|drive| Some((drive["name"].as_str()?.to_owned(), drive["state"].clone()))).collect();
+    match states.is_empty() {
+        true => json!({ "drives": names }),
+        false => json!({ "drives": names, "states": states }),
     }
 }
 

@@ -32,17 +32,26 @@ pub(super) fn drives(statistics: &Value) -> String {
     for drive in all(statistics, "drives") {
         let [reads, writes, others] = ["reads", "writes", "others"].map(|kind| number(&drive[kind]["count"]));
         let errors = ["reads", "writes", "others"].map(|kind| number(&drive[kind]["errors"])).iter().sum();
-        let state = drive["read_only"].as_str().map_or("takes writes".to_owned(), |why| format!("read-only: {why}"));
         table.add_row([
             text(&drive["name"]).to_owned(),
             count(reads),
             count(writes),
             count(others),
             count(errors),
-            state,
+            state(drive),
         ]);
     }
     table.trim_fmt() + "\n"
+}
+
+/// What a drive is for the store that has it, and whether it takes writes.
+fn state(drive: &Value) -> String {
+    let left =
+        drive["rebuild_bytes_left"].as_u64().map_or_else(String::new, |left| format!(", {} left", bytes(left as f64)));
+    let absent = drive["state"].as_str().map(|state| format!("{state}{left}"));
+    let read_only = drive["read_only"].as_str().map(|why| format!("read-only: {why}"));
+    let all: Vec<String> = absent.into_iter().chain(read_only).collect();
+    if all.is_empty() { "takes writes".to_owned() } else { all.join("; ") }
 }
 
 /// The figures of each drive by kind of command, and how well the server keeps up.
@@ -121,6 +130,14 @@ mod tests {
               "layers": [{ "name": "cache", "lines": ["50% of reads hit"] }] },
         ] });
         assert!(drives(&reply).contains("read-only: no spare blocks are left"));
+        for (given, words) in [
+            (json!({}), "takes writes"),
+            (json!({ "state": "unreachable" }), "unreachable"),
+            (json!({ "state": "lost", "read_only": "the drive is missing" }), "lost; read-only: the drive is missing"),
+            (json!({ "state": "rebuilding", "rebuild_bytes_left": 3_000_000 }), "rebuilding, 3.00 MB left"),
+        ] {
+            assert_eq!(state(&given), words);
+        }
         let shown = statistics(&reply);
         assert!(shown.contains("80.5") && !shown.contains("writes"), "{shown}");
         assert!(shown.contains("\na cache: 50% of reads hit\n"), "{shown}");

@@ -1,7 +1,8 @@
 //! The figures of the paper's load under each policy: as tables, as JSON and as a page.
 
 use nandscape_apps_memcached_run::{Left, Outcome};
-use nandscape_lab_report::format::{bytes, count, us};
+use nandscape_drive::percentile;
+use nandscape_lab_report::format::{bytes, count, us, us_or_dash};
 use nandscape_lab_report::{EnginePage, EngineRun};
 use nandscape_sim::Histogram;
 use serde_json::{Value, json};
@@ -76,7 +77,7 @@ fn latency_names() -> Vec<&'static str> {
 /// Latencies of reads.
 fn latencies(latency: &Histogram) -> Vec<String> {
     let mut row = vec![count(latency.count()), us(latency.mean_ns() / 1e3)];
-    row.extend(QUANTILES.map(|(_, quantile)| us(latency.quantile(quantile).as_us())));
+    row.extend(QUANTILES.map(|(_, quantile)| us_or_dash(percentile(latency, latency.count(), quantile))));
     row.push(us(latency.max().as_us()));
     row
 }

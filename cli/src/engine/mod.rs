@@ -80,6 +80,10 @@ pub(crate) fn run(args: &EngineArgs) -> Result<(), Failure> {
         progress.next(case.policy, number);
         let outcome = nandscape_apps_memcached_run::run(&spec).map_err(|error| failure(error, case.policy))?;
         note_events(&case, &outcome.left);
+        if args.writers > 0 && outcome.put_bytes == 0 {
+            let policy = case.policy;
+            output::note(&format!("{policy}: no put ended during the reads: a larger --reads lets drives collect"));
+        }
         runs.push((case, outcome));
     }
     drop(progress);

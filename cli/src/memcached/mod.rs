@@ -16,11 +16,13 @@ use std::sync::mpsc::channel;
 
 use clap::{Args, ValueEnum};
 use nandscape_apps_memcached_engine::policy::{Need, POLICIES, policy};
-use nandscape_apps_memcached_engine::{Ack, Config, OpenError, Placement};
+use nandscape_apps_memcached_engine::{Ack, Config, ControlError as Lack, EngineError, OpenError, Placement, Stats};
 use nandscape_apps_memcached_run::live::{Place, ServeError, ServeSpec, ServedDrive, Serving, serve};
 use nandscape_device_ssd::Resolved;
 use nandscape_lab_report::dashboard_page;
+use nandscape_lab_report::format::{bytes, count};
 use nandscape_lab_run::Target;
+use nandscape_sim::Span;
 use nandscape_sim::units::Bytes;
 use nandscape_transport_control::{DashboardServer, NONCE_MARK, TOKEN_MARK};
 use nandscape_transport_reactor::socket::{Address, Listening, remove_socket_files};
@@ -87,7 +89,7 @@ pub(crate) struct MemcachedArgs {
     #[arg(long, value_name = "NAME", default_value = "gc_control", value_parser = known)]
     policy: String,
     /// Where clients connect: unix:PATH or HOST:PORT; may be repeated
-    #[arg(long, value_name = "ADDR", required = true)]
+    #[arg(long, value_name = "ADDR", required = true, value_parser = client_address)]
     listen: Vec<Address>,
     /// Take orders at a unix socket: `nandscape ctl` replaces lost drives, prints statistics and ends the server
     #[arg(long, value_name = "PATH")]
@@ -123,11 +125,35 @@ pub(crate) struct MemcachedArgs {
     #[arg(long, value_enum, default_value = "cache")]
     ack: AckArg,
     /// How long a change may wait in memory before it is flushed
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = flush_after)]
     flush_after: u64,
     /// Seed of all random choices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole, allow_negative_numbers = true)]
     seed: u64,
+    // Otherwise clap takes it for --overwrite, which empties drives.
+    #[arg(long, hide = true)]
+    over: Option<String>,
+}
+
+/// A time in milliseconds. A plain number is one of milliseconds.
+fn flush_after(text: &str) -> Result<u64, String> {
+    let ns = match text.parse::<u64>() {
+        Ok(ms) => ms.saturating_mul(1_000_000),
+        Err(_) => text.parse::<Span>().map_err(|error| error.to_string())?.ns(),
+    };
+    match (ns % 1_000_000, ns / 1_000_000) {
+        (0, ms @ 1..=3_600_000) => Ok(ms),
+        _ => Err("whole milliseconds from 1ms to 3600s are valid".to_owned()),
+    }
+}
+
+/// An address for clients.
+fn client_address(text: &str) -> Result<Address, String> {
+    let is_unix = text.starts_with("unix:");
+    text.parse().map_err(|error| match is_unix {
+        true => error,
+        false => format!("{text:?} is no address: unix:PATH, or HOST:PORT as in 127.0.0.1:11211, is valid"),
+    })
 }
 
 #[derive(Copy, Clone, ValueEnum)]
@@ -158,6 +184,9 @@ impl MemcachedArgs {
 
     fn check(&self) -> Result<(), Failure> {
         let wrong = |text: String| Err(Failure::Input(anyhow::anyhow!("{text}")));
+        if let Some(layers) = &self.over {
+            return wrong(format!("--over {layers}: memcached takes no layers; `nandscape paper engine --over` does"));
+        }
         self.check_remote()?;
         if self.is_remote() {
             check_drives(self.count(), self.placement, &self.policy)?;
@@ -251,6 +280,7 @@ impl MemcachedArgs {
         let profile = drive_of(&self.drive[0], &self.set, (self.defaults(), &self.policy), (&[], &[]))?;
         let ftls = profile.parts().len().max(1);
         self.check_ftls(&profile, ftls as u64)?;
+        check_offers(&self.policy, &profile)?;
         profile.notes.iter().for_each(|note| output::note(note));
         let places = Place::of_ftls(self.places(&profile, new)?, ftls);
         Ok((places, self.config(), Some(Anew::of(self, profile))))
@@ -273,19 +303,63 @@ impl MemcachedArgs {
         Ok(())
     }
 
+    /// The order that has a missing drive rebuilt.
+    fn how_to_rebuild(&self, drive: u64) -> String {
+        let (name, order) = (files::name(drive), "nandscape ctl memcached replace");
+        match &self.control {
+            Some(path) => {
+                format!("to rebuild {name}, start with --rebuild, or run: {order} {} {name} new", path.display())
+            }
+            None => format!(
+                "to rebuild {name}, start with --rebuild; a server with --control SOCKET also takes: {order} SOCKET {name} new"
+            ),
+        }
+    }
+
     /// Why nothing is served.
     fn refused(&self, error: ServeError) -> Failure {
         match error {
+            ServeError::Open(OpenError::Engine(EngineError::Control { drive, error })) if is_need(&error) => {
+                Failure::Input(anyhow::anyhow!("--policy {}: drive d{drive}: {error}; {WITHOUT_NEEDS}", self.policy))
+            }
             ServeError::Open(OpenError::Engine(error)) => Failure::Run(anyhow::anyhow!("{error}")),
             ServeError::Open(error) => {
                 let store = self.store.as_ref().map(|folder| format!("--store {}: ", folder.display()));
-                let (store, drives) = (store.unwrap_or_default(), self.count());
-                Failure::Input(anyhow::anyhow!("{store}{error} (--drives {drives})"))
+                let drives = match error {
+                    OpenError::Other { .. } => format!(" (--drives {})", self.count()),
+                    _ => String::new(),
+                };
+                Failure::Input(anyhow::anyhow!("{}{error}{drives}", store.unwrap_or_default()))
             }
             ServeError::Refused(problem) => Failure::Input(anyhow::anyhow!(problem)),
             ServeError::Other(problem) => Failure::Run(anyhow::anyhow!(problem)),
         }
     }
+}
+
+/// The policies that are valid on any drive.
+const WITHOUT_NEEDS: &str = "--policy epochs or mixed is valid";
+
+/// Whether a drive lacks what a policy needs.
+fn is_need(error: &Lack) -> bool {
+    matches!(error, Lack::Unsupported | Lack::NoWindows | Lack::NoPlacement(_) | Lack::NoZones)
+}
+
+/// Checks that drives of a profile have what a policy needs, before files are made for them. Zones are checked with the profile.
+fn check_offers(name: &str, profile: &Resolved) -> Result<(), Failure> {
+    let keys = &profile.keys;
+    let has_stripes = keys.ftl.rain.width.is_some_and(|width| width > 1);
+    let lack = match policy(name).map_or(Need::Nothing, |policy| policy.needs()) {
+        Need::Orders => (profile.kind() != "page" || has_stripes).then_some(Lack::Unsupported),
+        Need::Windows => (keys.controller.predictable_latency != Some(true)).then_some(Lack::NoWindows),
+        Need::Placement(handles) => {
+            (keys.ftl.fdp.handles.unwrap_or(0) < u32::from(handles)).then_some(Lack::NoPlacement(handles))
+        }
+        Need::Nothing | Need::Zones => None,
+    };
+    lack.map_or(Ok(()), |lack| {
+        Err(Failure::Input(anyhow::anyhow!("--policy {name}: drive {}: {lack}; {WITHOUT_NEEDS}", profile.name)))
+    })
 }
 
 /// The time of day.
@@ -335,8 +409,7 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     let mut new = NewFiles::default();
     let (places, config, anew) = args.all(&mut new)?;
     let can_renew = anew.as_ref().is_none_or(|anew| anew.check(0).is_ok());
-    let is_missing = |place: &&Place| matches!(place, Place::Missing(_));
-    let missing = places.iter().filter(is_missing).count();
+    let missing = places.iter().position(|place| matches!(place, Place::Missing(_)));
     let policy = POLICIES.into_iter().find(|known| *known == args.policy).unwrap_or(POLICIES[0]);
     let spec = ServeSpec {
         drives: (0..).zip(places).map(|(number, place)| ServedDrive { name: files::name(number), place }).collect(),
@@ -364,20 +437,21 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
         Ok(begun) => begun,
         // Clients may have been served already.
         Err(failure) => {
-            return Err(serving.stop().map_or_else(|problem| Failure::Run(anyhow::anyhow!(problem)), |()| failure));
+            return Err(serving.stop().map_or_else(|problem| Failure::Run(anyhow::anyhow!(problem)), |_| failure));
         }
     };
-    if missing > 0 {
-        output::note(match can_renew {
-            true => "to rebuild missing drives, start with --rebuild or run nandscape ctl memcached replace",
-            false => "to rebuild missing drives, start with --rebuild",
+    if let Some(drive) = missing {
+        output::note(&match can_renew {
+            true => args.how_to_rebuild(drive as u64),
+            false => format!("to rebuild {}, start with --rebuild", files::name(drive as u64)),
         });
     }
     is_serving.store(true, Ordering::SeqCst);
     let (items, limit) = (serving.items, Bytes(serving.item_limit as u64));
     output::result(&format!(
-        "memcached at {}, policy {policy}: {items} items found, of at most {limit} each",
-        serving.addresses().join(", ")
+        "memcached at {}, policy {policy}: {items} {} found, of at most {limit} each",
+        serving.addresses().join(", "),
+        if items == 1 { "item" } else { "items" }
     ))?;
     let failed = match ending.recv() {
         Ok(Ending::Failed(reason)) => {
@@ -393,7 +467,20 @@ pub(crate) fn run(args: &MemcachedArgs) -> Result<(), Failure> {
     remove_socket_files();
     match ended {
         Err(problem) => Err(Failure::Run(anyhow::anyhow!("failed: {problem}"))),
-        Ok(()) if failed => Err(Failure::Run(anyhow::anyhow!("failed, and ended in order: see above"))),
-        Ok(()) => Ok(()),
+        Ok(_) if failed => Err(Failure::Run(anyhow::anyhow!("failed, and ended in order: see above"))),
+        Ok(stats) => output::result(&summary(&stats)),
     }
+}
+
+/// What a server has done, at its end.
+fn summary(stats: &Stats) -> String {
+    let Stats { items, gets, memory_hits, drive_hits, written_bytes, .. } = *stats;
+    format!(
+        "{} {}; {} of {} gets were hits; {} written to drives",
+        count(items),
+        if items == 1 { "item" } else { "items" },
+        count(memory_hits + drive_hits),
+        count(gets),
+        bytes(written_bytes as f64)
+    )
 }

@@ -1,7 +1,7 @@
 //! The drives of a server that are remote, and orders about them over its control socket.
 
 use nandscape_apps_memcached_engine::policy::policy;
-use nandscape_apps_memcached_engine::{PATIENCE_MS, Placement};
+use nandscape_apps_memcached_engine::{PARITY_DRIVES, PATIENCE_MS, Placement};
 use nandscape_apps_memcached_run::live::{NEW, Serving};
 use nandscape_lab_run::Target;
 use nandscape_sim::Span;
@@ -49,9 +49,24 @@ impl MemcachedArgs {
             ));
         }
         let named = self.drive.len() as u64;
-        match self.drives.filter(|drives| *drives != named) {
-            Some(drives) => wrong(format!("--drives {drives}: {named} remote drives are named; {named} is valid")),
-            None => Ok(()),
+        if let Some(drives) = self.drives.filter(|drives| *drives != named) {
+            return wrong(format!("--drives {drives}: {named} remote drives are named; {named} is valid"));
+        }
+        let replicas = policy(&self.policy).map_or(1, |policy| policy.replicas());
+        if self.placement.fits(named as usize, replicas) {
+            return Ok(());
+        }
+        let given = if named == 1 { "one --drive is given".to_owned() } else { format!("{named} --drive are given") };
+        let [least, most] = PARITY_DRIVES;
+        match self.placement {
+            Placement::Parity if replicas > 1 => {
+                wrong(format!("{given}; {least} to {most} are valid with --placement parity"))
+            }
+            // The policy has no parity, whatever the number.
+            Placement::Parity => Ok(()),
+            Placement::Copies => {
+                wrong(format!("{given}; 2, 4, 6 and so on are valid: d0 and d1 are a pair, d2 and d3 the next"))
+            }
         }
     }
 
@@ -123,6 +138,9 @@ pub(super) fn control(
         }
         _ if Target::is_one(with) => replacer.replace(drive, parse(with)?),
         Some(_) => Err(format!("{with:?}: {NEW} is valid, for a new drive of the server's process")),
+        None if with == NEW => Err(format!(
+            "{NEW} is for drives in files or in memory, and these are remote; nvme-tcp://HOST:PORT/NQN is valid"
+        )),
         None => Err(format!("{with:?}: nvme-tcp://HOST:PORT/NQN is valid")),
     };
     ControlServer::start_with(listening, vec![serving.handle()], on_stop, Box::new(replace))

@@ -125,7 +125,7 @@ fn a_drive_that_vanishes_is_reported_and_its_twin_serves() {
     let words = [&ENGINE[..], &["--policy", "epochs"], &dead].concat();
     let ran = run(&words);
     assert!(
-        ran.code == 0 && ran.err.contains("epochs: drive 1: ") && ran.err.contains("drive 0 serves its items"),
+        ran.code == 0 && ran.err.contains("epochs: drive d1: ") && ran.err.contains("drive d0 serves its items"),
         "{}",
         ran.err
     );
@@ -138,7 +138,7 @@ fn a_drive_that_vanishes_is_reported_and_its_twin_serves() {
     assert!(found["runs"][0]["events"][0].as_str().is_some_and(|event| event.contains("without a mirror")), "{found}");
     assert_eq!(found, report(&words), "the same seed");
     let ran = run(&[&ENGINE[..], &["--policy", "raid0"], &dead].concat());
-    assert!(ran.code == 1 && ran.err.contains("--policy raid0: the engine has stopped: drive 1: "), "{}", ran.err);
+    assert!(ran.code == 1 && ran.err.contains("--policy raid0: the engine has stopped: drive d1: "), "{}", ran.err);
 }
 
 #[test]

@@ -17,7 +17,7 @@ const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 pub(crate) struct Server(Child);
 
 /// A command that starts a server, after a word to the shell that limits it.
-fn command(folder: &Path, limit: &str, args: &[&str]) -> Command {
+pub(crate) fn command(folder: &Path, limit: &str, args: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{limit}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_nandscape")]);
     let listen = format!("unix:{}", folder.join("m.sock").display());
@@ -163,10 +163,15 @@ fn what_was_acknowledged_by_all_replicas_outlasts_kill_9() {
     // What waits in memory is on the drives after an end in order.
     assert_eq!(client.ask("set late 0 0 1\r\nx\r\n", "STORED"), "STORED\r\n");
     server.end("-TERM");
-    let (server, line) =
-        Server::start(folder.path(), &[&store[..4], &["--drives", "2", "--policy", "epochs"]].concat());
+    let words = [&store[..4], &["--drives", "2", "--policy", "epochs", "--flush-after", "50ms"]].concat();
+    let mut child = command(folder.path(), ":", &words).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let (server, line) = (Server::of(child), lines.next().unwrap());
     assert!(line.contains(": 40 items found"), "{line}");
+    assert_eq!(Client::connect(folder.path()).ask("get none\r\n", "END"), "END\r\n");
     server.end("-TERM");
+    let line = lines.next().unwrap_or_default();
+    assert!(line.starts_with("40 items; 0 of 1 gets were hits; ") && line.ends_with(" written to drives"), "{line}");
 }
 
 /// The first start has made no files then.
@@ -304,6 +309,17 @@ fn a_store_with_other_drives_is_left_as_it_is() {
         let printed = String::from_utf8_lossy(&inspected.stdout);
         assert!(printed.contains(" closed in order") && !printed.contains("not closed"), "{printed}");
     }
+    let refused = |more: &[&str], wanted: &str| {
+        let words = [&store[..], &["--drives", "2"], more].concat();
+        let printed = command(folder.path(), ":", &words).output().unwrap();
+        let error = String::from_utf8_lossy(&printed.stderr);
+        assert!(printed.status.code() == Some(2) && error.contains(wanted), "{error}");
+    };
+    refused(&["--policy", "raid0"], "the store has mirrors; any --policy but raid0 is valid\n");
+    refused(
+        &["--set", "ftl.kind=ox_block"],
+        "drives with ftl.kind = \"page\" and without parity stripes do; --policy epochs or mixed is valid",
+    );
     // With --memory alone, changes that wait have a part of it.
     let again = ["--drives", "2", "--memory", "16MiB", "--store-sync"];
     let (server, _) = Server::start(folder.path(), &[&store[..], &again].concat());
@@ -411,16 +427,18 @@ fn a_store_with_a_lost_file_is_served_and_rebuilt() {
         let kept = folder.path().join("kept");
         std::fs::rename(&file, &kept).unwrap();
         let (server, line) = start(&[]);
-        assert!(line.contains(": 1 items found"), "{line}");
+        assert!(line.contains(": 1 item found"), "{line}");
         let mut client = Client::connect(folder.path());
         assert_eq!(client.ask(&format!("set a 0 0 7\r\n{gone}\r\n"), "STORED"), "STORED\r\n");
         assert!(client.ask("stats\r\n", "END").contains("STAT engine_lost_drives 1\r\n"));
         let reported = end(server);
         assert!(
-            reported.contains(&format!("is missing: drive {}", if gone == "d1.nand" { 0 } else { 1 })),
+            reported.contains(&format!("is missing: drive d{}", if gone == "d1.nand" { 0 } else { 1 })),
             "{reported}"
         );
         assert!(reported.contains(&format!("{})", file.display())) && reported.contains("--rebuild"), "{reported}");
+        let order = format!("nandscape ctl memcached replace SOCKET {} new", gone.trim_end_matches(".nand"));
+        assert!(reported.contains(&order), "{reported}");
         assert!(!file.exists());
         // The old file is older than its mirror: it is rebuilt, not read.
         if gone == "d1.nand" {
@@ -475,6 +493,11 @@ fn a_store_with_parity_is_served_without_one_file_and_rebuilt() {
         assert!(ran.status.code() == Some(2) && error.contains(reason), "{error}");
     };
     refused(&["--store", path, "--drives", "4"], "the store has 3 drives and parity");
+    let copies = folder.path().join("copies");
+    let words = ["--store", copies.to_str().unwrap(), "--drives", "4"];
+    Server::start(folder.path(), &words).0.end("-TERM");
+    let parity = [&words[..], &["--placement", "parity"]].concat();
+    refused(&parity, "the store has copies on pairs; --placement copies is valid\n");
 }
 
 /// A file that is written to alone no longer fits its mirror: it is not served alone without a word, and not taken back afterwards.
@@ -515,7 +538,7 @@ fn a_file_of_a_store_is_served_alone_on_request_only() {
     assert!(inspected.lines().any(is_shown), "{inspected}");
     // Nothing has changed: the store opens as before.
     let (server, line) = Server::start(folder.path(), &words);
-    assert!(line.contains(": 1 items found"), "{line}");
+    assert!(line.contains(": 1 item found"), "{line}");
     server.end("-TERM");
     let mut child = alone(&["--outside-array"]).spawn().unwrap();
     let mut notes = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -531,7 +554,7 @@ fn a_file_of_a_store_is_served_alone_on_request_only() {
     );
     std::fs::remove_file(store.join("d0.nand")).unwrap();
     let (server, line) = Server::start(folder.path(), &[&words[..], &["--rebuild"]].concat());
-    assert!(line.contains(": 1 items found"), "{line}");
+    assert!(line.contains(": 1 item found"), "{line}");
     server.end("-TERM");
 }
 

@@ -256,7 +256,7 @@ fn gets_are_answered_when_the_server_of_a_drive_is_killed_or_stops() {
         check(&mut client, 0..500, 0);
         check(&mut client, 500..1_000, 1);
         let noted = end(server);
-        for wanted in ["drive 1: ", "it is out of use, and ", &format!("({} is out of reach: ", drives[1].url)] {
+        for wanted in ["drive d1: ", "it is out of use, and ", &format!("({} is out of reach: ", drives[1].url)] {
             assert!(noted.contains(wanted), "{signal} {more:?}: {wanted}: {noted}");
         }
     }
@@ -335,7 +335,7 @@ fn a_drive_that_is_out_of_reach_at_the_start_is_missing_and_rebuilt_later() {
     set(&mut client, 0..250, 1);
     let noted = end(server);
     for wanted in
-        ["drive d1 is out of reach: ", "Connection refused", "drive 1 is missing: drive 0 serves its items", &url]
+        ["drive d1 is out of reach: ", "Connection refused", "drive d1 is missing: drive d0 serves its items", &url]
     {
         assert!(noted.contains(wanted), "{wanted}: {noted}");
     }
@@ -356,7 +356,7 @@ fn a_drive_that_is_out_of_reach_at_the_start_is_missing_and_rebuilt_later() {
     );
     let alone = Drive::start(3);
     let incomplete = over(folder.path(), &[&alone.url, "nvme-tcp://127.0.0.1:1/nqn.y"], &[]).output();
-    refused(incomplete, "drive 1 is missing, and the others have no store");
+    refused(incomplete, "drive d1 is missing, and the others have no store");
 }
 
 #[test]
@@ -498,7 +498,8 @@ fn what_remote_drives_do_not_take_is_named() {
     );
     wrong(&[one, two], &["--policy", "zoned"], "remote drives with zones are not supported");
     wrong(&[one, two], &["--drives", "4"], "--drives 4: 2 remote drives are named; 2 is valid");
-    wrong(&[one], &[], "are valid");
+    wrong(&[one], &[], "one --drive is given; 2, 4, 6 and so on are valid");
+    wrong(&[one, two], &["--placement", "parity"], "2 --drive are given; 3 to 16 are valid with --placement parity");
     wrong(&[one, "default"], &[], "--drive default: profiles and remote drives cannot be mixed");
     wrong(&[one, &format!("{one}?patience=7")], &[], "it is named twice");
     wrong(&[one, "nvme-tcp://127.0.0.1/nqn.x"], &[], "host and port are missing");

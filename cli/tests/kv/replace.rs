@@ -83,7 +83,7 @@ fn a_lost_remote_drive_is_replaced_while_clients_are_served() {
         let new = Drive::start(9);
         refused(
             replace(folder.path(), "d1", &new.url),
-            "drive 1 is in use; a drive that is missing or has failed is valid",
+            "drive d1 is in use; a drive that is missing, has failed or takes no writes is valid",
         );
         refused(replace(folder.path(), "d7", &new.url), "there is no drive \"d7\"");
         drop(drives.remove(1).kill());
@@ -92,6 +92,14 @@ fn a_lost_remote_drive_is_replaced_while_clients_are_served() {
         }
         until_lost(&mut client, 1);
         assert_eq!(statistic(&mut client, "engine_unreachable_drives"), 0);
+        let listed = ctl(folder.path(), &["drives"]).unwrap();
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        let state = |name: &str| listed.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+        assert!(state("d1").ends_with("lost") && state("d0").ends_with("takes writes"), "{listed}");
+        let listed: Value = serde_json::from_slice(&ctl(folder.path(), &["drives", "--json"]).unwrap().stdout).unwrap();
+        assert_eq!((&listed["drives"][1], &listed["states"]["d1"]), (&"d1".into(), &"lost".into()), "{listed}");
+        let of_process = "new is for drives in files or in memory, and these are remote";
+        refused(replace(folder.path(), "d1", "new"), of_process);
         set(&mut client, 0..100, 1);
         refused(replace(folder.path(), "d1", "nvme-tcp://127.0.0.1:1/nqn.x"), "Connection refused");
         refused(replace(folder.path(), "d1", "d1.nand"), "nvme-tcp://HOST:PORT/NQN is valid");
@@ -117,7 +125,8 @@ fn a_lost_remote_drive_is_replaced_while_clients_are_served() {
         until_lost(&mut client, 1);
         let noted = end(server);
         let closed = " is not used any more: another drive takes its place";
-        for wanted in ["drive 1 is replaced, and is being rebuilt from ", "drive 1 was rebuilt from ", &new.url, closed]
+        for wanted in
+            ["drive d1 is replaced, and is being rebuilt from ", "drive d1 was rebuilt from ", &new.url, closed]
         {
             assert!(noted.contains(wanted), "{more:?}: {wanted}: {noted}");
         }
@@ -190,7 +199,7 @@ fn a_server_ends_during_a_replacement() {
     check(&mut client, 0..100, 1);
     drop(client);
     let noted = end(server);
-    assert!(!noted.contains("drive 1 is replaced"), "{noted}");
+    assert!(!noted.contains("drive d1 is replaced"), "{noted}");
     assert!(!orders.remove(0).wait().unwrap().success());
 }
 
@@ -258,7 +267,7 @@ fn a_lost_drive_of_the_process_is_made_anew_while_clients_are_served() {
         refused(replace(folder.path(), "d1", "anew"), "\"anew\": new is valid");
         refused(
             replace(folder.path(), "d0", "new"),
-            "drive 0 is in use; a drive that is missing or has failed is valid",
+            "drive d0 is in use; a drive that is missing, has failed or takes no writes is valid",
         );
         let mut events = Events::open(&page);
         let has_parts = |event: &Value| [0, 1].map(|drive: usize| !event["drives"][drive]["layout"].is_null());
@@ -267,7 +276,12 @@ fn a_lost_drive_of_the_process_is_made_anew_while_clients_are_served() {
         let fault = ["fault", "add", "slow read by=1us", "--drive", "d1"];
         refused(ctl(folder.path(), &fault), "drive d1 is missing; a drive in use is valid");
         let listed = ctl(folder.path(), &["drives"]).unwrap();
-        assert!(String::from_utf8_lossy(&listed.stdout).contains("the drive is missing"), "{listed:?}");
+        assert!(
+            String::from_utf8_lossy(&listed.stdout).contains("lost; read-only: the drive is missing"),
+            "{listed:?}"
+        );
+        let unnamed = ctl(folder.path(), &["fault", "add", "dead"]);
+        refused(unnamed, "`drive` is one of d0, d1");
         std::fs::write(&lost, "the lost drive").unwrap();
         refused(replace(folder.path(), "d1", "new"), "the lost drive has this file; remove it");
         std::fs::remove_file(&lost).unwrap();
@@ -303,6 +317,40 @@ fn a_lost_drive_of_the_process_is_made_anew_while_clients_are_served() {
         check(&mut client, 200..500, 0);
         server.end("-TERM");
     }
+}
+
+/// Its buffer takes writes for a while, so that no write of the engine need have failed.
+#[test]
+fn a_drive_that_takes_no_writes_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let control = folder.path().join("m.control");
+    let args = [&["--drives", "2", "--control", control.to_str().unwrap()][..], &ALL].concat();
+    let (mut server, _) = Server::start_by(
+        crate::memcached::command(folder.path(), ":", &args).stdout(Stdio::piped()).stderr(Stdio::piped()),
+    );
+    let mut client = Client::connect(folder.path());
+    set(&mut client, 0..100, 0);
+    let done = ctl(folder.path(), &["fault", "add", "dead", "--drive", "d1"]).unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let is_read_only = || {
+        let listed = ctl(folder.path(), &["drives"]).unwrap();
+        String::from_utf8_lossy(&listed.stdout).contains("read-only: ")
+    };
+    let mut version = 0;
+    while !is_read_only() {
+        version += 1;
+        assert!(version < 200, "it takes writes");
+        set(&mut client, 0..100, version);
+    }
+    let done = replace(folder.path(), "d1", "new").unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    until_lost(&mut client, 0);
+    check(&mut client, 0..100, version);
+    let mut notes = server.notes();
+    server.end("-TERM");
+    let mut noted = String::new();
+    std::io::Read::read_to_string(&mut notes, &mut noted).unwrap();
+    assert!(noted.contains("it is out of use, and drive d0 serves its items without a mirror"), "{noted}");
 }
 
 #[test]

@@ -119,7 +119,10 @@ fn a_server_takes_every_order_of_its_operator() {
     assert!(order(&server, &["settings", "control"]).contains("ox: ftl.ox_block.gc_slots=3\n"));
 
     for (args, part) in [
-        (&["fault", "add", "control", "fail"][..], "there are several drives; `drive` is one of small, ox"),
+        (
+            &["fault", "add", "control", "fail"][..],
+            "there are several drives; `drive` is one of small, ox (nandscape ctl: --drive small)",
+        ),
         (&["fault", "add", "control", "--drive", "big", "fail"], "there is no drive \"big\""),
         (&["fault", "add", "control", "--drive", "small", "fail read"], "fault"),
         (&["set", "control", "--drive", "ox", "capacity=1GiB"], "cannot be changed while a drive runs"),

@@ -117,7 +117,7 @@ fn rules_on_the_command_line_are_for_the_drive_they_name() {
     assert_eq!(rules(1), ["slow read by=1ms nth=1", "fail erase"]);
     let error = |order: Value| ask(&server, &order)["error"].as_str().unwrap().to_owned();
     let told = error(json!({ "command": "fault", "rule": "fail" }));
-    assert_eq!(told, "there are several drives; `drive` is one of small, other");
+    assert_eq!(told, "there are several drives; `drive` is one of small, other (nandscape ctl: --drive small)");
     let told = error(json!({ "command": "fault", "drive": "big", "rule": "fail" }));
     assert_eq!(told, "there is no drive \"big\"; `drive` is one of small, other");
     let told = error(json!({ "command": "fault", "drive": "small", "rule": "fail read" }));

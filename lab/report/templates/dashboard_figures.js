@@ -81,7 +81,7 @@ const figures = (() => {
     const [reads, writes] = second ?? [drive.reads, drive.writes];
     const of = (what, flow) => flow.count === 0 ? `no ${what}` : `${count(flow.iops)} ${what} a second, median ${us(flow.latency_us.p50)}, p99 ${us(flow.latency_us.p99)}`;
     const rules = (drive.faults ?? []).length;
-    return `Drive ${name} at ${clock(frame.time_s)}: ${of("reads", reads)}; ${of("writes", writes)}. ` +
+    return `Drive ${name}${drive.state ? ` (${drive.state})` : ""} at ${clock(frame.time_s)}: ${of("reads", reads)}; ${of("writes", writes)}. ` +
       `Garbage collection programs ${bytes(drive.rates.gc_moved_bytes_total ?? 0)}. ` +
       `Release lag p99 ${us(frame.release_lag_us.p99)}. ${rules === 0 ? "No faults." : `${rules} fault rule${rules > 1 ? "s" : ""}.`}`;
   }

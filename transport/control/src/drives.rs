@@ -71,7 +71,11 @@ impl Drives<'_> {
         let names = || all.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
         match (name, &all[..]) {
             (None, [(_, handle, number)]) => Ok((*handle, *number)),
-            (None, _) => Err(format!("there are several drives; `drive` is one of {}", names())),
+            (None, _) => Err(format!(
+                "there are several drives; `drive` is one of {} (nandscape ctl: --drive {})",
+                names(),
+                all.first().map_or("NAME", |(name, ..)| name)
+            )),
             (Some(wanted), all) => match all.iter().find(|(name, ..)| *name == wanted) {
                 Some((_, handle, number)) => Ok((*handle, *number)),
                 None => Err(format!("there is no drive {wanted:?}; `drive` is one of {}", names())),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use nandscape_drive::layer::Shown;
 use nandscape_sim::{Histogram, Span, Time};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures, Tally};
-use nandscape_transport_reactor::{FaultCount, Timing};
+use nandscape_transport_reactor::{Absence, FaultCount, Timing};
 use serde::Serialize;
 
 use crate::process::cpu_s;
@@ -55,6 +55,12 @@ pub struct DriveStatistics {
     /// Why the drive takes no writes; left out if it takes them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only: Option<String>,
+    /// `unreachable`, `lost` or `rebuilding`, for the store that has the drive; left out if the store reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
+    /// Bytes that are still to be copied to a drive that is being rebuilt; left out of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rebuild_bytes_left: Option<u64>,
     /// The fault rules with their counts; left out without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultStatistics>,
@@ -188,6 +194,8 @@ impl DriveStatistics {
             fua_writes: Requests::any_of(&export.forced_writes),
             media_errors: export.media_errors,
             read_only: export.read_only.clone(),
+            state: export.absence.map(Absence::name),
+            rebuild_bytes_left: export.absence.and_then(Absence::bytes_left),
             faults: FaultStatistics::all_of(export),
             counters: export.counters.clone(),
             parts: export.parts.iter().cloned().collect(),

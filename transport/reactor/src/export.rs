@@ -22,6 +22,36 @@ pub struct Pairs {
     pub all: usize,
 }
 
+/// Why a store over several drives does not read one of them.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Absence {
+    /// It is out of reach, and may return.
+    Unreachable,
+    /// It is missing, or has failed.
+    Lost,
+    /// It is being rebuilt.
+    Rebuilding {
+        /// Bytes that are still to be copied to it.
+        bytes_left: u64,
+    },
+}
+
+impl Absence {
+    /// As one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Absence::Unreachable => "unreachable",
+            Absence::Lost => "lost",
+            Absence::Rebuilding { .. } => "rebuilding",
+        }
+    }
+
+    /// Bytes that are still to be copied to a drive that is being rebuilt.
+    pub fn bytes_left(self) -> Option<u64> {
+        if let Absence::Rebuilding { bytes_left } = self { Some(bytes_left) } else { None }
+    }
+}
+
 /// What clients reach of a drive.
 pub trait Connect {
     /// The drive's description.
@@ -96,6 +126,11 @@ pub trait Export: Connect {
 
     /// Why the drive takes no writes, in words, if it takes none.
     fn read_only(&self) -> Option<String> {
+        None
+    }
+
+    /// Why the store that has the drive does not read it, if so.
+    fn absence(&self) -> Option<Absence> {
         None
     }
 

@@ -18,6 +18,7 @@ use crate::buffers::Share;
 use crate::client::Client;
 use crate::clock::WallClock;
 use crate::doorbells::Doorbells;
+use crate::export::Absence;
 use crate::order::{FaultCount, Order};
 use crate::port::ConnectionId;
 use crate::timing::Timing;
@@ -134,6 +135,8 @@ pub struct ExportFigures {
     pub media_errors: u64,
     /// Why the drive takes no writes, if it takes none.
     pub read_only: Option<String>,
+    /// Why the store that has the drive does not read it, if so.
+    pub absence: Option<Absence>,
     /// Its fault rules, and how often each struck.
     pub faults: Vec<FaultCount>,
     /// Its present settings that can be changed, by key.

@@ -106,7 +106,7 @@ pub use buffers::{GUARANTEED, Grant, LARGEST, Loan, Share};
 pub use client::{Client, Deadline, Intake, Interest};
 pub use clock::WallClock;
 pub use doorbells::{Doorbells, QueueKind};
-pub use export::{Connect, Export, Fronted, Pairs, QueueExport};
+pub use export::{Absence, Connect, Export, Fronted, Pairs, QueueExport};
 #[cfg(target_os = "linux")]
 pub use handle::Handle;
 #[cfg(target_os = "linux")]

@@ -13,7 +13,7 @@ use crate::shape::Format;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EngineError {
     /// A drive failed.
-    #[error("drive {drive}: {error}")]
+    #[error("drive d{drive}: {error}")]
     Drive {
         /// Its number.
         drive: usize,
@@ -21,13 +21,13 @@ pub enum EngineError {
         error: StoreError,
     },
     /// A drive was lost before.
-    #[error("drive {drive}: lost")]
+    #[error("drive d{drive}: lost")]
     Lost {
         /// Its number.
         drive: usize,
     },
     /// A drive does not collect as it is ordered.
-    #[error("drive {drive}: {error}")]
+    #[error("drive d{drive}: {error}")]
     Control {
         /// Its number.
         drive: usize,
@@ -36,14 +36,14 @@ pub enum EngineError {
     },
     /// A drive takes blocks in the order of its zones only.
     #[error(
-        "drive {drive}: it has zones, and the policy writes blocks in any order; the policy zoned, or a drive without zones, is valid"
+        "drive d{drive}: it has zones, and the policy writes blocks in any order; the policy zoned, or a drive without zones, is valid"
     )]
     HasZones {
         /// Its number.
         drive: usize,
     },
     /// A drive does not end its internal work.
-    #[error("drive {drive}: not ready for reads, and no block freed for {} s; a drive that is in service is valid", .waited.ns() / 1_000_000_000)]
+    #[error("drive d{drive}: not ready for reads, and no block freed for {} s; a drive that is in service is valid", .waited.ns() / 1_000_000_000)]
     Busy {
         /// Its number.
         drive: usize,
@@ -126,7 +126,7 @@ pub enum Event {
 
 /// Drives in a sentence.
 fn numbers(drives: &[usize]) -> String {
-    let drives: Vec<String> = drives.iter().map(usize::to_string).collect();
+    let drives: Vec<String> = drives.iter().map(|drive| format!("d{drive}")).collect();
     drives.join(" and ")
 }
 
@@ -134,25 +134,25 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Event::Missing { drive, twin: Some(twin) } => {
-                write!(f, "drive {drive} is missing: drive {twin} serves its items without a mirror")
+                write!(f, "drive d{drive} is missing: drive d{twin} serves its items without a mirror")
             }
             Event::Missing { drive, twin: None } => {
-                write!(f, "drive {drive} is missing: the others serve its items without parity")
+                write!(f, "drive d{drive} is missing: the others serve its items without parity")
             }
             Event::Failed { error, twin: Some(twin) } => {
-                write!(f, "{error}: it is out of use, and drive {twin} serves its items without a mirror")
+                write!(f, "{error}: it is out of use, and drive d{twin} serves its items without a mirror")
             }
             Event::Failed { error, twin: None } => {
                 write!(f, "{error}: it is out of use, and the others serve its items without parity")
             }
             Event::Replaced { drive, twin: Some(twin) } => {
-                write!(f, "drive {drive} is replaced, and is being rebuilt from drive {twin}")
+                write!(f, "drive d{drive} is replaced, and is being rebuilt from drive d{twin}")
             }
             Event::Replaced { drive, twin: None } => {
-                write!(f, "drive {drive} is replaced, and is being rebuilt from the others")
+                write!(f, "drive d{drive} is replaced, and is being rebuilt from the others")
             }
-            Event::Rebuilt { drive, twin: Some(twin) } => write!(f, "drive {drive} was rebuilt from drive {twin}"),
-            Event::Rebuilt { drive, twin: None } => write!(f, "drive {drive} was rebuilt from the others"),
+            Event::Rebuilt { drive, twin: Some(twin) } => write!(f, "drive d{drive} was rebuilt from drive d{twin}"),
+            Event::Rebuilt { drive, twin: None } => write!(f, "drive d{drive} was rebuilt from the others"),
             Event::Damaged { drives, at, dropped } => {
                 let drives = numbers(drives);
                 write!(f, "byte {at} of drive {drives} is damaged: {dropped} older items, which a newer version ")?;
@@ -203,7 +203,7 @@ pub enum OpenError {
         most: u64,
     },
     /// A drive has other zones than the engine needs.
-    #[error("drive {drive}: {what}")]
+    #[error("drive d{drive}: {what}")]
     Zones {
         /// Its number.
         drive: usize,
@@ -211,7 +211,7 @@ pub enum OpenError {
         what: String,
     },
     /// A drive is too small.
-    #[error("drive {drive} has {bytes} bytes; {least} or more are valid")]
+    #[error("drive d{drive} has {bytes} bytes; {least} or more are valid")]
     Small {
         /// Its number.
         drive: usize,
@@ -221,14 +221,16 @@ pub enum OpenError {
         least: u64,
     },
     /// A drive keeps no data.
-    #[error("drive {0} keeps no data; a drive with a store is valid")]
+    #[error("drive d{0} keeps no data; a drive with a store is valid")]
     KeepsNothing(usize),
     /// A drive has something else.
-    #[error("drive {0} has data, and no part of this store; an empty drive, or the store's own in its order, is valid")]
+    #[error(
+        "drive d{0} has data, and no part of this store; an empty drive, or the store's own in its order, is valid"
+    )]
     Foreign(usize),
     /// A drive has a store of another format.
     #[error(
-        "drive {drive} has a store of format {format}, and this program reads format {own}; the program that wrote the store, or an empty drive, is valid",
+        "drive d{drive} has a store of format {format}, and this program reads format {own}; the program that wrote the store, or an empty drive, is valid",
         own = Format::OWN
     )]
     Format {
@@ -238,10 +240,12 @@ pub enum OpenError {
         format: Format,
     },
     /// A drive is missing, and there is no store on the others.
-    #[error("drive {0} is missing, and the others have no store; a new store takes all of its drives")]
+    #[error("drive d{0} is missing, and the others have no store; a new store takes all of its drives")]
     Incomplete(usize),
     /// No drive with all items of a pair is there.
-    #[error("drive {drive} {what}, and drive {twin} is not there to replace it; drive {twin} of this store is valid")]
+    #[error(
+        "drive d{drive} {what}, and drive d{twin} is not there to replace it; drive d{twin} of this store is valid"
+    )]
     Gone {
         /// Its number.
         drive: usize,
@@ -252,7 +256,7 @@ pub enum OpenError {
     },
     /// Two drives of a store with parity are not there.
     #[error(
-        "drive {drive} {what}, and drive {other} is not there, either; at most one drive less than all is valid with parity"
+        "drive d{drive} {what}, and drive d{other} is not there, either; at most one drive less than all is valid with parity"
     )]
     TooFew {
         /// A drive.
@@ -263,7 +267,7 @@ pub enum OpenError {
         other: usize,
     },
     /// A drive of a store without mirrors is not there.
-    #[error("drive {drive} {what}, and the store has one replica of each item; the drive with its items is valid")]
+    #[error("drive d{drive} {what}, and the store has one replica of each item; the drive with its items is valid")]
     Alone {
         /// Its number.
         drive: usize,
@@ -272,7 +276,7 @@ pub enum OpenError {
     },
     /// Both drives of a pair were used without the other.
     #[error(
-        "drive {drive} and drive {other} have each been used without the other, and differ; one of the two is valid"
+        "drive d{drive} and drive d{other} have each been used without the other, and differ; one of the two is valid"
     )]
     Split {
         /// A drive.
@@ -282,16 +286,24 @@ pub enum OpenError {
     },
     /// A drive of the store was replaced many times since.
     #[error(
-        "drive {0} has been replaced so often that its record does not show any more whether it was used without the others; an empty drive, or none, is valid in its place"
+        "drive d{0} has been replaced so often that its record does not show any more whether it was used without the others; an empty drive, or none, is valid in its place"
     )]
     Forgotten(usize),
     /// The store was made otherwise.
-    #[error("drive {drive}: the store has {what}")]
+    #[error("drive d{drive}: the store has {what}")]
     Other {
         /// The drive.
         drive: usize,
         /// What it has.
         what: String,
+    },
+    /// The store has another placement, or another number of replicas.
+    #[error("the store has {has}; {valid} is valid")]
+    Copies {
+        /// What it has.
+        has: &'static str,
+        /// What would be valid.
+        valid: &'static str,
     },
     /// The memory has no room for the table of buckets.
     #[error(

@@ -54,9 +54,13 @@ pub(crate) async fn shape(
         found.push(there);
     }
     let first = found.iter().rev().flatten().max_by_key(|one| one.generation).copied();
-    if let Some(first) = first.filter(|first| first.drives as usize != members.len() || first.replicas != replicas) {
-        let what = format!("{} drives and {}", first.drives, replicas_of(first.replicas));
-        return Err(OpenError::Other { drive: first.number as usize, what });
+    match first {
+        Some(first) if first.drives as usize != members.len() => {
+            let what = format!("{} drives and {}", first.drives, replicas_of(first.replicas));
+            return Err(OpenError::Other { drive: first.number as usize, what });
+        }
+        Some(first) if first.replicas != replicas => return Err(other_copies(first.replicas, replicas)),
+        _ => {}
     }
     match first {
         Some(first) if is_used(members, &found, room.slots(first.segment).start(0)).await? => {
@@ -111,6 +115,18 @@ fn replicas_of(recorded: u32) -> &'static str {
     }
 }
 
+/// Why a store does not open with other replicas than it has.
+fn other_copies(has: u32, asked: u32) -> OpenError {
+    let (has, valid) = match (has, asked) {
+        (PARITY, _) => ("parity", "--placement parity with any --policy but raid0"),
+        (1, PARITY) => ("one replica of each item", "--placement copies with --policy raid0"),
+        (1, _) => ("one replica of each item", "--policy raid0"),
+        (_, PARITY) => ("copies on pairs", "--placement copies"),
+        _ => ("mirrors", "any --policy but raid0"),
+    };
+    OpenError::Copies { has, valid }
+}
+
 /// Whether a store has been opened, or its log has begun on any drive, or none of its drives is missing or empty: a store in the making is made
 /// again. A rebuilt drive lacks the first chunk if its segment was free, so a later round shows as well that the store is used.
 async fn is_used(members: &[Rc<Member>], found: &[Option<Super>], start: u64) -> Result<bool, OpenError> {
@@ -135,7 +151,7 @@ impl Super {
         if *self == (Super { number: drive as u32, generation, lost, known, lives, ..*store }) {
             return Ok(());
         }
-        let what = format!("another drive here: it is number {} of store {:016x}", self.number, self.id);
+        let what = format!("another drive here: it is d{} of store {:016x}", self.number, self.id);
         Err(OpenError::Other { drive, what })
     }
 }

@@ -60,6 +60,11 @@ impl Engine {
         (sum(|rebuild| rebuild.count), sum(|rebuild| rebuild.todo.len()))
     }
 
+    /// Bytes that are still to be copied to a drive that is rebuilt.
+    pub(crate) fn bytes_left_of(&self, drive: usize) -> u64 {
+        self.rebuilds.borrow().get(&drive).map_or(0, |rebuild| rebuild.todo.len() as u64 * self.segment)
+    }
+
     /// The drive of a group that lacks segments.
     fn drive_to_copy(&self, pair: usize) -> Option<usize> {
         let rebuilds = self.rebuilds.borrow();

@@ -21,7 +21,7 @@ use crate::shape::{Super, is_left};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ReplaceError {
     /// There is no such drive.
-    #[error("the store has no drive {drive}; 0 to {last} are valid")]
+    #[error("the store has no drive d{drive}; d0 to d{last} are valid")]
     Unknown {
         /// The number.
         drive: usize,
@@ -29,13 +29,16 @@ pub enum ReplaceError {
         last: usize,
     },
     /// The drive is in use.
-    #[error("drive {0} is in use; a drive that is missing or has failed is valid")]
+    #[error("drive d{0} is in use; a drive that is missing, has failed or takes no writes is valid")]
     InUse(usize),
+    /// The drive takes no writes, and its group cannot do without the items on it.
+    #[error("drive d{0} takes no writes, and no other drive has its items; a drive whose items others have is valid")]
+    Needed(usize),
     /// Another one takes its place already.
-    #[error("drive {0} is being replaced by another drive already")]
+    #[error("drive d{0} is being replaced by another drive already")]
     Begun(usize),
     /// The new drive does not fit.
-    #[error("the new drive {drive} {what}")]
+    #[error("the new drive d{drive} {what}")]
     Unfit {
         /// Its number.
         drive: usize,
@@ -92,7 +95,7 @@ impl Engine {
     }
 
     /// Checks that the store has not failed, and is not closed.
-    fn check_open(&self) -> Result<(), ReplaceError> {
+    pub(crate) fn check_open(&self) -> Result<(), ReplaceError> {
         if let Some(error) = self.failure() {
             return Err(error.into());
         }

@@ -30,7 +30,7 @@ impl Room {
             if (zoned.size(), zoned.capacity) != (like.size(), like.capacity) {
                 let [own, other] = [zoned, like].map(|zoned| (zoned.size(), zoned.capacity));
                 let what = format!(
-                    "zones every {} bytes that take {}, and drive {first} has zones every {} bytes that take {}; equal zones are valid",
+                    "zones every {} bytes that take {}, and drive d{first} has zones every {} bytes that take {}; equal zones are valid",
                     own.0, own.1, other.0, other.1
                 );
                 return Err(OpenError::Zones { drive, what });

@@ -218,13 +218,13 @@ mod tests {
         let dead = "dead from=20ms";
         let mirrored = faulty(over("epochs", &[]), dead).unwrap();
         let events: Vec<String> = mirrored.left.events.iter().map(ToString::to_string).collect();
-        assert!(events.len() == 1 && events[0].contains("drive 1 serves its items without a mirror"), "{events:?}");
+        assert!(events.len() == 1 && events[0].contains("drive d1 serves its items without a mirror"), "{events:?}");
         assert_eq!((mirrored.reads.count(), mirrored.after.lost_drives), (600, 1));
         assert!(mirrored.left.below.drives[0].faults[0].struck > 0);
         // A mirror below the engine has the other copy: the engine hears nothing of it.
         let below = faulty(over("epochs", &["raid1:2"]), dead).unwrap();
         assert_eq!((below.reads.count(), below.left.events.len(), below.after.lost_drives), (600, 0, 0));
         let alone = faulty(over("raid0", &[]), dead).err().unwrap().to_string();
-        assert!(alone.starts_with("the engine has stopped: drive 0: "), "{alone}");
+        assert!(alone.starts_with("the engine has stopped: drive d0: "), "{alone}");
     }
 }

@@ -9,7 +9,7 @@ use nandscape_drive::breakdown::cause;
 use nandscape_sim::{Span, Time};
 use nandscape_transport_reactor::handle::{ExportFigures, Figures, Tally};
 use nandscape_transport_reactor::watch::{DriveLook, Look, Wants, Went};
-use nandscape_transport_reactor::{Handle, Timing};
+use nandscape_transport_reactor::{Absence, Handle, Timing};
 use serde::Serialize;
 
 use super::hub::{EVERY, MAX_PAGES};
@@ -76,6 +76,9 @@ struct DriveFrame {
     waf: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     faults: Vec<FaultStatistics>,
+    /// `unreachable`, `lost` or `rebuilding`; left out of a drive in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
     /// The time of reads and writes by stage and cause.
     went: [WentTold; 2],
     dies: Option<Shares>,
@@ -274,6 +277,7 @@ impl DriveFrame {
             rates: only_grow.map(|name| (*name, grown(name) / interval_s)).collect(),
             waf: (written > 0.0).then(|| grown("flash_programmed_bytes_total") / written),
             faults: FaultStatistics::all_of(now),
+            state: now.absence.map(Absence::name),
             went: [&Went::default(), &Went::default()].map(WentTold::of),
             dies: None,
             channels: None,

@@ -150,8 +150,8 @@ impl Reactor {
         let counted = |(figures, export): (&ExportFigures, &Rc<dyn Export>)| {
             let (counters, parts, layers) = (export.counters(), export.parts(), export.layers());
             let (faults, settings) = (export.faults(), export.settings());
-            let read_only = export.read_only();
-            ExportFigures { counters, parts, layers, read_only, faults, settings, ..figures.clone() }
+            let (read_only, absence) = (export.read_only(), export.absence());
+            ExportFigures { counters, parts, layers, read_only, absence, faults, settings, ..figures.clone() }
         };
         Figures {
             now: self.turn,

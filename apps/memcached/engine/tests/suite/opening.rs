@@ -74,7 +74,7 @@ fn a_store_of_another_format_is_named() {
         let (error, format) = with(b'2').await;
         assert!(matches!(error, OpenError::Format { drive: 1, .. }), "{error:?}");
         let error = error.to_string();
-        assert!(error.starts_with("drive 1 has a store of format 2, and this program reads format 5; "), "{error}");
+        assert!(error.starts_with("drive d1 has a store of format 2, and this program reads format 5; "), "{error}");
         assert_eq!(format.as_deref(), Some("2"));
     });
     ran.unwrap();

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use nandscape_apps_memcached_engine::{Ack, Config, Event, OpenError, Placement, ReplaceError};
+use nandscape_apps_memcached_engine::{Ack, Config, DriveState, Event, OpenError, Placement, ReplaceError};
 use nandscape_apps_store::testing::Disk;
 use nandscape_drive::Drive;
 use nandscape_lab_crash::{Cut, Point, each};
@@ -128,9 +128,15 @@ fn a_lost_drive_is_replaced_while_clients_are_served() {
             let engine = open_all(&sim, opened, "epochs", config).await.unwrap();
             fill(&engine, 0..300, 1).await;
             assert_eq!(engine.replace(1, given(other.clone(), "epochs")).await, Err(ReplaceError::InUse(1)));
-            there[1].status.set(Some(Status::WRITE_FAULT));
+            // A write fails, or the drive is known to take none.
+            match placement {
+                Placement::Copies => there[1].status.set(Some(Status::WRITE_FAULT)),
+                Placement::Parity => engine.retire(1).await.unwrap(),
+            }
             fill(&engine, 0..20, 2).await;
             assert!(matches!(engine.take_events()[..], [Event::Failed { .. }]));
+            assert_eq!([0, 1].map(|drive| engine.drive_state(drive)), [DriveState::InUse, DriveState::Lost]);
+            assert_eq!(engine.retire(0).await, Err(ReplaceError::Needed(0)));
             let bytes = engine.stats().written_bytes;
             engine.replace(1, given(other.clone(), "epochs")).await.unwrap();
             let twin = (placement == Placement::Copies).then_some(0);
@@ -140,6 +146,7 @@ fn a_lost_drive_is_replaced_while_clients_are_served() {
             while engine.stats().lost_drives > 0 {
                 let now = engine.stats();
                 assert_eq!((now.rebuilt_drives, now.rebuild_bytes), (1, begun.rebuild_bytes));
+                assert_eq!(engine.drive_state(1), DriveState::Rebuilding { bytes_left: now.rebuild_bytes_left });
                 assert!(now.rebuild_bytes_left <= left, "{left} {now:?}");
                 left = now.rebuild_bytes_left;
                 check(&engine, 100..103, 1).await;

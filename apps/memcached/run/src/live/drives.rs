@@ -179,6 +179,11 @@ impl Drive {
         self.place.borrow().as_ref().is_some_and(|place| Target::is_one(place))
     }
 
+    /// Whether it is of this process, and takes no writes.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.here().is_some_and(|(export, _)| export.read_only().is_some())
+    }
+
     /// Whether it is there, by its URL.
     pub(super) fn is_at(&self, target: &Target) -> bool {
         self.place.borrow().as_ref().is_some_and(|place| *place == target.to_string())

@@ -130,7 +130,7 @@ impl Remote {
                 )));
             }
         }
-        let progress = |percent| note(&format!("drive {name}: {percent}% checked, no data so far"));
+        let progress = |percent| note(&format!("drive {name}: is it empty? {percent}% read"));
         match disk.first_data(progress).await.map_err(failed)? {
             None => Ok(()),
             Some(slba) => Err(ServeError::Refused(format!(

@@ -89,19 +89,35 @@ pub(super) struct Claim {
 
 impl Claim {
     /// Claims the place and the drive. Whether the drive is connected to already.
-    pub(super) fn make(&self, engine: &Engine, drives: &[Drive]) -> Result<bool, String> {
+    ///
+    /// A drive that takes no writes has failed, although the engine may not have met that.
+    pub(super) async fn make(&self, engine: &Engine, drives: &[Drive]) -> Result<bool, String> {
+        self.check_fits(engine, drives)?;
+        if drives[self.number].is_read_only() {
+            engine.retire(self.number).await.map_err(|error| error.to_string())?;
+        }
+        engine.check_replaceable(self.number).map_err(|error| error.to_string())?;
+        // Another order may have claimed the place meanwhile.
+        self.check_fits(engine, drives)?;
+        let drive = &drives[self.number];
+        drive.awaits(Some(self.target.as_ref().map_or_else(|| format!("a {NEW} drive"), Target::to_string)));
+        // If it is connected to, what failed was a command.
+        let is_connected = drive.remote().is_some_and(|remote| remote.problem().is_none());
+        Ok(is_connected && self.target.as_ref().is_some_and(|target| drive.is_at(target)))
+    }
+
+    /// Checks that no other order has the place or the drive, and that the drive is of the kind of the others.
+    fn check_fits(&self, engine: &Engine, drives: &[Drive]) -> Result<(), String> {
         let Claim { number, target } = self;
         let drive = &drives[*number];
         if let Some(coming) = drive.coming() {
             return Err(format!("drive {} is being replaced with {coming} already", drive.name));
         }
-        engine.check_replaceable(*number).map_err(|error| error.to_string())?;
         let Some(target) = target else {
             if drive.is_remote() {
                 return Err(format!("drive {} is remote; nvme-tcp://HOST:PORT/NQN is valid", drive.name));
             }
-            drive.awaits(Some(format!("a {NEW} drive")));
-            return Ok(false);
+            return Ok(());
         };
         if !drive.is_remote() {
             return Err(format!("drive {} is of this process; {NEW} is valid, for a new drive of it", drive.name));
@@ -121,9 +137,7 @@ impl Claim {
                 other.name
             ));
         }
-        drive.awaits(Some(target.to_string()));
-        // If it is connected to, what failed was a command.
-        Ok(drive.is_at(target) && drive.remote().is_some_and(|remote| remote.problem().is_none()))
+        Ok(())
     }
 }
 

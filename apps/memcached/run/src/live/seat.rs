@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use nandscape_apps_memcached_engine::DriveState;
 use nandscape_drive::{DriveInfo, Subsystem};
 use nandscape_transport_reactor::inside::{Inside, Layout};
 use nandscape_transport_reactor::order::{FaultCount, Order};
-use nandscape_transport_reactor::{Connect, Export, Pairs, Source};
+use nandscape_transport_reactor::{Absence, Connect, Export, Pairs, Source};
 use nandscape_wire_nvme::Status;
 
 use super::drives::Drive;
@@ -18,18 +19,16 @@ pub(super) struct Seat {
     number: usize,
     /// What describes a drive that is missing: all have the same logical blocks.
     any: DriveInfo,
-    /// The server, next to one of the drives.
-    sockets: Option<Rc<Sockets>>,
+    /// The server.
+    sockets: Rc<Sockets>,
 }
 
 impl Seat {
     /// The places of all drives, with the server next to the first; `None` if no drive can be reached.
     pub(super) fn all(drives: &Rc<[Drive]>, sockets: &Rc<Sockets>) -> Option<Vec<Rc<dyn Export>>> {
         let any = drives.iter().find_map(Drive::export)?.info();
-        let of = |number| {
-            let sockets = (number == 0).then(|| sockets.clone());
-            Rc::new(Seat { drives: drives.clone(), number, any, sockets }) as Rc<dyn Export>
-        };
+        let of =
+            |number| Rc::new(Seat { drives: drives.clone(), number, any, sockets: sockets.clone() }) as Rc<dyn Export>;
         Some((0..drives.len()).map(of).collect())
     }
 
@@ -81,6 +80,15 @@ impl Export for Seat {
         }
     }
 
+    fn absence(&self) -> Option<Absence> {
+        match self.sockets.server()?.engine().drive_state(self.number) {
+            DriveState::InUse => None,
+            DriveState::Unreachable => Some(Absence::Unreachable),
+            DriveState::Lost => Some(Absence::Lost),
+            DriveState::Rebuilding { bytes_left } => Some(Absence::Rebuilding { bytes_left }),
+        }
+    }
+
     fn layout(&self) -> Option<Layout> {
         self.ask(|export| export.layout())
     }
@@ -102,7 +110,8 @@ impl Export for Seat {
 
     fn sources(&self) -> Vec<Rc<dyn Source>> {
         let mut sources = self.ask(|export| export.sources());
-        sources.extend(self.sockets.clone().map(|sockets| sockets as Rc<dyn Source>));
+        // The server is waited for next to the first drive.
+        sources.extend((self.number == 0).then(|| self.sockets.clone() as Rc<dyn Source>));
         sources
     }
 

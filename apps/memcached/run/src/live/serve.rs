@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use nandscape_apps_memcached_engine::memcached::Server;
 use nandscape_apps_memcached_engine::policy::policy;
-use nandscape_apps_memcached_engine::{Config, Engine, Given, OpenError};
+use nandscape_apps_memcached_engine::{Config, Engine, Given, OpenError, Stats};
 use nandscape_apps_store::Host;
 use nandscape_lab_run::Connections;
 use nandscape_sim::{Executor, Sim};
@@ -226,11 +226,11 @@ impl Serving {
         Replacer::new(self.names.clone(), self.door.clone())
     }
 
-    /// Ends it in order: everything is on the drives afterwards.
+    /// Ends it in order: everything is on the drives afterwards. The engine's counters at the end.
     ///
     /// # Errors
     /// Why it is not, or why the server has ended by itself.
-    pub fn stop(mut self) -> Result<(), String> {
+    pub fn stop(mut self) -> Result<Stats, String> {
         self.accepting.clear();
         let flushed = self.door.end().recv();
         self.handle.stop();

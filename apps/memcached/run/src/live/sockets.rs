@@ -17,8 +17,8 @@ use super::added::Added;
 use super::client::{Client, LITTLE};
 use super::drives::{self, Drive};
 use super::replace::{Claim, Wanted};
-use nandscape_apps_memcached_engine::Engine;
 use nandscape_apps_memcached_engine::memcached::{Server, Wire};
+use nandscape_apps_memcached_engine::{Engine, Stats};
 use nandscape_sim::{Sim, Span};
 use nandscape_transport_reactor::Source;
 use nandscape_transport_reactor::socket::Stream;
@@ -46,10 +46,13 @@ pub(super) type OnFailure = Arc<dyn Fn(String) + Send + Sync>;
 /// Receives what happens.
 pub(super) type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// What the server has done, once everything is on the drives, or why that is not so.
+pub(super) type Ended = Result<Stats, String>;
+
 /// What comes from other threads.
 enum Came {
     /// The server is to end: the sender hears when everything is on the drives.
-    End(Sender<Result<(), String>>),
+    End(Sender<Ended>),
     /// A drive may be about to take the place of another one: the sender hears whether it may, and whether it is connected to already.
     Claim(Claim, Sender<Result<bool, String>>),
     /// A drive is to take the place of another one: the sender hears whether it does.
@@ -88,7 +91,7 @@ pub(super) struct Sockets {
     has_failed: Cell<bool>,
     is_ending: Cell<bool>,
     /// Who waits for the end while commands are finished.
-    ends: RefCell<Vec<Sender<Result<(), String>>>>,
+    ends: RefCell<Vec<Sender<Ended>>>,
     news: RefCell<Option<String>>,
 }
 
@@ -140,7 +143,7 @@ impl Door {
     }
 
     /// Everything is to be on the drives.
-    pub(super) fn end(&self) -> Receiver<Result<(), String>> {
+    pub(super) fn end(&self) -> Receiver<Ended> {
         let (sender, receiver) = channel();
         self.send(Came::End(sender));
         receiver
@@ -211,12 +214,14 @@ impl Sockets {
             let Some(server) = self.server() else { continue };
             match came {
                 Came::Claim(claim, reply) => {
-                    let may = claim.make(server.engine(), &self.drives);
-                    let number = claim.number;
-                    // The thread that waits for it has given up.
-                    if reply.send(may.clone()).is_err() && may.is_ok() {
-                        self.drives[number].awaits(None);
-                    }
+                    let (engine, drives) = (server.engine().clone(), self.drives.clone());
+                    self.sim.spawn(async move {
+                        let may = claim.make(&engine, &drives).await;
+                        // The thread that waits for it has given up.
+                        if reply.send(may.clone()).is_err() && may.is_ok() {
+                            drives[claim.number].awaits(None);
+                        }
+                    });
                 }
                 Came::Release(number) => self.drives[number].awaits(None),
                 Came::Replace(wanted, reply) => {
@@ -258,7 +263,8 @@ impl Sockets {
         for ended in self.ends.take() {
             let (engine, drives) = (server.engine().clone(), self.drives.clone());
             self.sim.spawn(async move {
-                let closed = engine.close().await.map_err(|error| drives::failure(&drives, &error));
+                let closed = engine.close().await.map(|()| engine.stats());
+                let closed = closed.map_err(|error| drives::failure(&drives, &error));
                 // The thread that waits for it may have given up.
                 let _ = ended.send(closed);
             });
