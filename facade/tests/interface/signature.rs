@@ -49,7 +49,7 @@ pub(crate) fn of_trait(item: &TraitItem) -> Option<String> {
         TraitItem::Const(item) => of_const(&item.ident, &item.ty),
         TraitItem::Fn(item) if item.default.is_some() => format!("{}, provided", of_method(&item.sig)),
         TraitItem::Fn(item) => of_method(&item.sig),
-        TraitItem::Type(item) => format!("{}: type {}", item.ident, text(&item.bounds)),
+        TraitItem::Type(item) => format!("{}: type {}", item.ident, text(&item.bounds)).trim_end().to_owned(),
         _ => return None,
     })
 }
