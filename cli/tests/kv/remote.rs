@@ -218,7 +218,7 @@ fn remote_drives_have_the_items_and_collect_at_the_engines_order() {
     check(&mut Client::connect(folder.path()), 0..100, 1);
     end(server);
     let more = ["--policy", "predictable_latency"];
-    refused_as(over(folder.path(), &urls, &more).output(), 1, "no Predictable Latency Mode");
+    refused(over(folder.path(), &urls, &more).output(), "no Predictable Latency Mode");
     // The drives are reserved for it.
     let mut other = Command::new(env!("CARGO_BIN_EXE_nandscape"));
     other.args(["bench", "--to", urls[0], "--rw", "randwrite", "--io-count", "1"]);

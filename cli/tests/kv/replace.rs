@@ -94,7 +94,9 @@ fn a_lost_remote_drive_is_replaced_while_clients_are_served() {
         assert_eq!(statistic(&mut client, "engine_unreachable_drives"), 0);
         let listed = ctl(folder.path(), &["drives"]).unwrap();
         let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-        let state = |name: &str| listed.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+        let state = |name: &str| {
+            listed.lines().map(str::trim_start).find(|line| line.starts_with(name)).unwrap_or_default().to_owned()
+        };
         assert!(state("d1").ends_with("lost") && state("d0").ends_with("takes writes"), "{listed}");
         let listed: Value = serde_json::from_slice(&ctl(folder.path(), &["drives", "--json"]).unwrap().stdout).unwrap();
         assert_eq!((&listed["drives"][1], &listed["states"]["d1"]), (&"d1".into(), &"lost".into()), "{listed}");

@@ -278,6 +278,9 @@ fn a_setting_is_changed_from_then_on_and_listed() {
         let refused = client.ask(r#"{"command":"set","drive":"a","key":"size","value":"1GiB"}"#);
         assert_eq!(refused["error"], json!("\"size=1GiB\": only speed can be set"));
         let ambiguous = client.ask(r#"{"command":"set","key":"speed","value":1}"#);
-        assert_eq!(ambiguous["error"], json!("there are several drives; `drive` is one of a, b"));
+        assert_eq!(
+            ambiguous["error"],
+            json!("there are several drives; `drive` is one of a, b (nandscape ctl: --drive a)")
+        );
     });
 }

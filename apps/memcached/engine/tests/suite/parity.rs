@@ -110,7 +110,7 @@ fn two_failing_drives_end_the_engine_and_wrong_shapes_are_refused() {
     assert_eq!(run_as(&all, "raid0", CONFIG, nothing), Err(OpenError::Parity(4)));
     let mirrored = run_as(&all, "epochs", Config { placement: Placement::Copies, ..CONFIG }, nothing);
     let problem = mirrored.expect_err("the store has parity").to_string();
-    assert!(problem.contains("the store has 4 drives and parity"), "{problem}");
+    assert!(problem.contains("the store has parity; --placement parity"), "{problem}");
 }
 
 /// Damage of one drive is read around, and repaired when the store is opened; the same of two drives is reported.
