@@ -77,7 +77,7 @@ pub(super) fn statistics(statistics: &Value) -> String {
     };
     let of_layers = all(statistics, "drives").flat_map(|drive| all(drive, "layers").map(move |layer| (drive, layer)));
     let layers: String =
-        of_layers.flat_map(|(drive, layer)| all(layer, "lines").map(move |told| line(drive, layer, told))).collect();
+        of_layers.flat_map(|(drive, layer)| all(layer, "lines").map(move |words| line(drive, layer, words))).collect();
     let seconds = statistics["time_s"].as_f64().unwrap_or(0.0);
     let (clients, outstanding) = (number(&statistics["clients"]), number(&statistics["outstanding"]));
     let lag = us_or_dash(statistics["timing"]["release_lag_us"]["p99"].as_f64());

@@ -221,13 +221,13 @@ fn a_fault_names_a_drive_that_is_there() {
 fn what_was_decided_for_all_drives_is_said_once() {
     let small = ["--drive", "default", "--set", "capacity=1GiB"];
     let ran = run(&[&["sim", "--array", "raid5:4", "--rw", "randread", "--io-count", "100"], &small[..]].concat());
-    let told = |err: &str| err.matches("small drive: ").count();
-    assert!(ran.code == 0 && told(&ran.err) == 1, "{}", ran.err);
+    let notes = |err: &str| err.matches("small drive: ").count();
+    assert!(ran.code == 0 && notes(&ran.err) == 1, "{}", ran.err);
     assert!(ran.err.contains("note: each of 4 drives: small drive: "), "{}", ran.err);
     // A server reports it before it finds that it cannot listen.
     let socket = ["serve", "--array", "a=raid5:4", "--store", "none", "--nbd", "unix:/nowhere/at/all.sock"];
     let ran = run(&[&socket[..], &small].concat());
-    assert!(ran.code == 2 && told(&ran.err) == 1, "{}", ran.err);
+    assert!(ran.code == 2 && notes(&ran.err) == 1, "{}", ran.err);
     assert!(ran.err.contains("note: each of 4 drives: small drive: "), "{}", ran.err);
 }
 

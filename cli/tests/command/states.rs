@@ -175,6 +175,6 @@ fn what_was_decided_for_a_saved_state_is_said_once() {
     let small = ["sim", "--drive", "default", "--set", "capacity=1GiB", "--rw", "read", "--io-count", "10"];
     succeed(&[&small[..], &["--save-state", file]].concat());
     let ran = run(&["sim", "--from-state", file, "--rw", "read", "--io-count", "10"]);
-    let told = ran.err.matches("small drive: ").count();
-    assert!(ran.code == 0 && told == 1, "{}", ran.err);
+    let notes = ran.err.matches("small drive: ").count();
+    assert!(ran.code == 0 && notes == 1, "{}", ran.err);
 }

@@ -74,9 +74,9 @@ fn points_are_told_kept_and_drawn() {
     assert!(list.lines().count() == 18 && list.contains("iodepth 16, bs 64k, seed 2"), "{list}");
     refuse(&["explain", out.to_str().expect("UTF-8")], &["a folder of `nandscape sweep`", "sweep.html"]);
 
-    let told = "sweep.csv: replaces the table of another sweep (18 points)";
+    let note = "sweep.csv: replaces the table of another sweep (18 points)";
     let other = run(&words(&out, &["--vary", "iodepth=2", "--seeds", "3"]));
-    assert!(other.err.contains(told) && !again.err.contains("replaces the table"), "{} {}", other.err, again.err);
+    assert!(other.err.contains(note) && !again.err.contains("replaces the table"), "{} {}", other.err, again.err);
 }
 
 fn succeed_words(words: &[String]) -> String {

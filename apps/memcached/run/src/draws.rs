@@ -42,7 +42,7 @@ pub(crate) struct Drawn {
 }
 
 impl Ycsb {
-    /// Of a workload, on so many items.
+    /// The clients of a workload, on a number of items.
     ///
     /// # Errors
     /// When YCSB has no such workload.
@@ -96,7 +96,7 @@ impl Ycsb {
     }
 }
 
-/// Whether a value has so many bytes, all with this mark.
+/// Whether a value has `bytes` bytes, each equal to `mark`.
 pub(crate) fn is_of(value: &[u8], mark: u8, bytes: usize) -> bool {
     value.len() == bytes && value.iter().all(|byte| *byte == mark)
 }

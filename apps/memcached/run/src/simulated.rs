@@ -46,7 +46,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Items of readers in a room of so many bytes.
+    /// Items of readers in `room` bytes.
     pub(crate) fn items_in(&self, room: u64) -> u64 {
         (room / 100 * self.fill / (self.read_bytes + AROUND_ITEM)).max(1)
     }

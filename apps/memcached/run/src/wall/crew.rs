@@ -87,7 +87,7 @@ pub(super) struct Client<'a> {
 }
 
 impl<'a> Crew<'a> {
-    /// Connects so many clients.
+    /// Connects the clients.
     pub(super) fn connect(
         spec: &WallSpec<'_>,
         clients: u64,

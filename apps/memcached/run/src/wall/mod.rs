@@ -45,7 +45,7 @@ pub enum Work<'a> {
     Paper,
     /// A core workload of YCSB, "a", "b" or "c", by the readers of the load: its reads are the operations that are measured.
     Ycsb(&'static str),
-    /// A trace, by so many connections. Of the load nothing counts.
+    /// A trace, its pace and the number of connections. The load has no effect.
     Trace(&'a CacheTrace, Pace, u64),
 }
 

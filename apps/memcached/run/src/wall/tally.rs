@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nandscape_sim::{Histogram, Time};
 
-/// Failures that are told apart. A server may report any words.
+/// The most kinds of failures that are counted separately. A server may report any words.
 const KINDS: usize = 16;
 /// Where further ones are counted.
 const OTHERS: &str = "other failures";

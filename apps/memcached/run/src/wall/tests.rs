@@ -15,7 +15,7 @@ enum Sends {
     Whole,
     /// A byte at a time.
     Bytes,
-    /// So many bytes, and then the connection ends.
+    /// The connection ends after this number of bytes.
     Part(usize),
     /// With more behind.
     Followed(&'static [u8]),

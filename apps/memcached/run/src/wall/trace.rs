@@ -162,7 +162,7 @@ impl Visit<'_, '_> {
         self.change(&text::store(command, &self.key, expiry_s, &value), self.key.len() + bytes, due)
     }
 
-    /// Gives the command of a change, which puts so many bytes if it is made. That the key has an item or none is an answer.
+    /// Sends a change, which puts `bytes` bytes if the server makes it. Whether the key has an item decides the answer, and is no failure.
     fn change(&mut self, command: &[u8], bytes: usize, due: Time) -> Result<(), WallError> {
         let reply = self.client.connection.change(&self.key, command)?;
         let (now, tally) = (self.client.connection.now(), &mut self.client.tally);
